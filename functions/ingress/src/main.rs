@@ -1,0 +1,3 @@
+//! ingress.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! sweeper.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! SQS FIFO, Scheduler, Secrets Manager, DynamoDB and Lambda on one SQLite file.

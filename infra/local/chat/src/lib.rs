@@ -1,0 +1,1 @@
+//! Discord- and Slack-compatible APIs and the chat page.

@@ -1,0 +1,1 @@
+//! A Daytona-compatible provider whose sandboxes are directories.

@@ -1,0 +1,1 @@
+//! A scripted model that speaks the OpenAI protocol.

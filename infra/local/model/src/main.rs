@@ -1,0 +1,3 @@
+//! The scripted model as a program of its own.
+
+fn main() {}

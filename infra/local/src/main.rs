@@ -1,0 +1,3 @@
+//! The laptop stack.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The only crate of the functions that knows AWS and HTTP.

@@ -1,0 +1,1 @@
+//! What Bobbin decides, without clock, network, runtime or AWS.
