@@ -1,1 +1,20 @@
-//! What Bobbin decides, without clock, network, runtime or AWS.
+//! What Bobbin decides: pure, total, and free of clock, randomness, network, async runtime and AWS types.
+//!
+//! [`decide::decide`] maps (session, event, context) to (session', next step); [`drive::drive`] saves the session
+//! under its version, performs the step through [`ports::World`] and feeds the outcome back. Time, identity and
+//! chance come in as arguments. Deliberately absent: any call to an outside service (see `bobbin-adapters`).
+
+pub mod access;
+pub mod card;
+pub mod decide;
+pub mod drive;
+pub mod effect;
+pub mod event;
+pub mod failure;
+pub mod ids;
+pub mod limits;
+pub mod message;
+pub mod ports;
+pub mod session;
+pub mod text;
+pub mod wire;

@@ -1,0 +1,112 @@
+//! What people see: the living card of a turn, the parts of an answer, short notices. Platform-neutral; the wire
+//! modules render them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Ms;
+use crate::session::{Ask, Outcome};
+
+/// Where a post stands, so that it can be edited.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PostRef {
+    /// Channel (Slack) or thread (Discord) id.
+    pub channel: String,
+    /// Message id (Discord) or `ts` (Slack).
+    pub id: String,
+}
+
+/// The living card of one turn.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Card {
+    /// The turn whose Stop button it carries.
+    pub turn: String,
+    /// What is happening now.
+    pub state: CardState,
+    /// What the agent has done so far, oldest first, already bounded.
+    pub steps: Vec<CardStep>,
+    /// When the turn was accepted.
+    pub since_ms: Ms,
+    /// When this picture was taken.
+    pub now_ms: Ms,
+    /// Model of the agent, as provider/model.
+    pub model: String,
+}
+
+/// What is happening, in the order in which it usually does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CardState {
+    /// Accepted; nothing is running yet.
+    Received,
+    /// A new sandbox is being made.
+    Creating,
+    /// A paused sandbox, or its server, is being started.
+    Resuming,
+    /// The agent works.
+    Working,
+    /// The agent waits for a person.
+    Waiting,
+    /// Somebody pressed Stop.
+    Stopping,
+    /// It is over.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// What it took.
+        usage: Usage,
+    },
+}
+
+/// One thing that the agent did or does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CardStep {
+    /// What, as a person would say it: `Running cargo test`, `Wrote src/main.rs`.
+    pub text: String,
+    /// How it stands.
+    pub state: StepState,
+}
+
+/// How a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    /// Under way.
+    Running,
+    /// Finished.
+    Done,
+    /// It failed.
+    Failed,
+}
+
+/// What a turn took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in and out, as OpenCode reports them.
+    pub tokens: u64,
+    /// Cost in millionths of a US dollar, as OpenCode reports it.
+    pub cost_micro_usd: u64,
+}
+
+/// What is posted or edited.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Post {
+    /// The living card.
+    Card(Card),
+    /// One part of an answer, Markdown, already within the platform's limit.
+    Chunk {
+        /// The words.
+        text: String,
+        /// The last part carries the Reply button.
+        last: bool,
+        /// The whole answer as a file, when it is too long for messages.
+        file: Option<String>,
+    },
+    /// A permission request or a question.
+    Ask {
+        /// What is asked.
+        ask: Ask,
+        /// How it was settled, once it was.
+        settled: Option<String>,
+    },
+    /// A short word about the session.
+    Notice(String),
+}

@@ -1,0 +1,78 @@
+//! Decide, save, do: the loop that turns one delivery into steps.
+//!
+//! Intent is on record before its effect. Only this loop calls [`World`]; only `decide` chooses.
+
+use crate::decide::{Context, Decision, Next, decide};
+use crate::event::Event;
+use crate::ids::Ms;
+use crate::limits::Limits;
+use crate::message::Message;
+use crate::ports::{Saved, World};
+use crate::session::Session;
+
+/// What to do with the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Delete it: it ended, visibly.
+    Done,
+    /// Give it back: it comes again after the delay.
+    Hold {
+        /// Milliseconds.
+        delay_ms: u64,
+        /// Why, for the log.
+        why: String,
+    },
+}
+
+/// One delivery of a message, and how it is driven.
+#[derive(Debug, Clone)]
+pub struct Delivery<'a> {
+    /// The message.
+    pub message: &'a Message,
+    /// Names this delivery: message id and receive count.
+    pub id: String,
+    /// Stop following at this time.
+    pub slice_until_ms: Ms,
+    /// Model of the agent, for the card.
+    pub model: &'a str,
+    /// The bounds.
+    pub limits: &'a Limits,
+    /// Longest part of an answer on this platform, in UTF-16 units.
+    pub chunk_units: usize,
+}
+
+/// More steps than any message takes: what goes on longer is given back, so that no delivery spins.
+pub const STEPS_MAX: u32 = 20_000;
+
+/// Drives one delivery to its verdict.
+pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
+    let thread = &delivery.message.thread;
+    let (mut session, mut marks) = match world.load(thread).await {
+        Ok(Some(found)) => found,
+        Ok(None) => (Session::new(thread.clone(), world.now_ms()), crate::session::Marks::default()),
+        Err(failure) => return Verdict::Hold { delay_ms: delivery.limits.backoff_ms, why: format!("the record could not be read: {failure:?}") },
+    };
+    let mut event = Event::Delivered;
+    for _ in 0..STEPS_MAX {
+        let context = Context { now_ms: world.now_ms(), visible_until_ms: world.visible_until_ms(), delivery, marks: &marks };
+        let Decision { session: mut decided, next } = decide(session.clone(), event, &context);
+        if !decided.same_record(&session) {
+            match world.save(&decided, session.version).await {
+                Ok(Saved::Written(now)) => {
+                    decided.version = session.version + 1;
+                    marks = now;
+                }
+                // Never at once: two losers that retry immediately can undo each other for ever.
+                Ok(Saved::Conflict) => return Verdict::Hold { delay_ms: delivery.limits.backoff_ms, why: "another worker wrote the record".to_owned() },
+                Err(failure) => return Verdict::Hold { delay_ms: delivery.limits.backoff_ms, why: format!("the record could not be written: {failure:?}") },
+            }
+        }
+        session = decided;
+        match next {
+            Next::Do(effect) => event = world.perform(thread, &effect).await,
+            Next::Done => return Verdict::Done,
+            Next::Hold { delay_ms, why } => return Verdict::Hold { delay_ms, why },
+        }
+    }
+    Verdict::Hold { delay_ms: delivery.limits.backoff_ms_max, why: "the delivery took too many steps".to_owned() }
+}

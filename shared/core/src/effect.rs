@@ -1,0 +1,162 @@
+//! What `decide` wants done, one at a time. Each carries the name that makes its repeat harmless.
+
+use crate::card::{CardState, Post, PostRef};
+use crate::ids::{Ms, PostKind, PromptIds};
+use crate::message::Attachment;
+use crate::session::{About, Ask};
+
+/// One step in the world.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Create the sandbox of this generation; a taken name is adopted. Answers `Observed`.
+    Create {
+        /// Generation: with stack and thread it is the name.
+        generation: u32,
+    },
+    /// Look at the sandbox after a pause. Answers `Observed`.
+    Observe {
+        /// Generation.
+        generation: u32,
+        /// Milliseconds to wait first.
+        after_ms: u64,
+    },
+    /// Look, start if it is parked, look again. Answers `Observed`.
+    Start {
+        /// Generation.
+        generation: u32,
+    },
+    /// Look, stop if it runs, look again. Answers `Observed`. Refused (`Wait`) unless enough visibility is left.
+    Stop {
+        /// Generation.
+        generation: u32,
+    },
+    /// Delete; gone is success. Answers `Observed`.
+    Delete {
+        /// Generation.
+        generation: u32,
+    },
+    /// Ask the server that should already run. Answers `Healthy` or `Failed(SandboxDown)`.
+    CheckServer {
+        /// Generation.
+        generation: u32,
+        /// How long it may take.
+        within_ms: u64,
+    },
+    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy` or `Failed`.
+    EnsureServer {
+        /// Generation.
+        generation: u32,
+        /// End a server that runs but does not answer first.
+        restart: bool,
+        /// How long it may take.
+        within_ms: u64,
+    },
+    /// The OpenCode session: the known id, else by title, else a new one. Answers `AgentSession`.
+    FindAgentSession {
+        /// Generation.
+        generation: u32,
+        /// The id on record.
+        known: Option<String>,
+    },
+    /// Bring attachments into the sandbox. Answers `Attached`.
+    Attach {
+        /// Generation.
+        generation: u32,
+        /// Turn id: names the folder.
+        turn: String,
+        /// The files.
+        files: Vec<Attachment>,
+    },
+    /// Send the prompt unless the agent has it. Answers `Prompted`.
+    SendPrompt {
+        /// Generation.
+        generation: u32,
+        /// OpenCode session.
+        agent_session: String,
+        /// Our ids: the same ids are deduplicated.
+        ids: PromptIds,
+        /// The words.
+        text: String,
+        /// Sent before and the server restarted since: the same ids make the run go on.
+        again: bool,
+    },
+    /// Follow the run, keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `Asked`, `AskClosed` or `Failed`.
+    Follow(Follow),
+    /// End the run. Answers `Aborted`.
+    Abort {
+        /// Generation.
+        generation: u32,
+        /// OpenCode session.
+        agent_session: String,
+    },
+    /// Answer a permission or question with no. Answers `Declined`.
+    Decline {
+        /// Generation.
+        generation: u32,
+        /// The ask's id at OpenCode.
+        ask: String,
+        /// What it was about.
+        about: About,
+    },
+    /// Post, or edit what stands. Answers `Posted`.
+    Post {
+        /// The turn (or message) that the post belongs to.
+        turn: String,
+        /// What the post is for: with thread and turn it is the nonce.
+        kind: PostKind,
+        /// Edit this one.
+        at: Option<PostRef>,
+        /// What to show.
+        post: Post,
+    },
+}
+
+/// What following a run needs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Follow {
+    /// Generation.
+    pub generation: u32,
+    /// OpenCode session.
+    pub agent_session: String,
+    /// Message id of the prompt.
+    pub message: String,
+    /// Turn id.
+    pub turn: String,
+    /// Card to keep alive.
+    pub card: Option<PostRef>,
+    /// What the card says while nothing else is known.
+    pub card_state: CardState,
+    /// When the turn was accepted.
+    pub since_ms: Ms,
+    /// Asks that are already in the thread: only others are news.
+    pub asks: Vec<Ask>,
+    /// A cancel mark is already known: do not report it again.
+    pub cancel_known: bool,
+    /// Give back control at this time at the latest.
+    pub until_ms: Ms,
+    /// More assistant messages than this mean a loop.
+    pub messages_max: u32,
+}
+
+impl Effect {
+    /// A short name for logs, crash points and histories.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Observe { .. } => "observe",
+            Self::Start { .. } => "start",
+            Self::Stop { .. } => "stop",
+            Self::Delete { .. } => "delete",
+            Self::CheckServer { .. } => "check_server",
+            Self::EnsureServer { .. } => "ensure_server",
+            Self::FindAgentSession { .. } => "find_agent_session",
+            Self::Attach { .. } => "attach",
+            Self::SendPrompt { .. } => "send_prompt",
+            Self::Follow(_) => "follow",
+            Self::Abort { .. } => "abort",
+            Self::Decline { .. } => "decline",
+            Self::Post { .. } => "post",
+        }
+    }
+}

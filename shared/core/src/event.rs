@@ -1,0 +1,106 @@
+//! What happened: the delivery of a message, or the outcome of the one effect that was under way.
+
+use crate::card::{PostRef, Usage};
+use crate::failure::Failure;
+use crate::session::About;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The message in the context has been delivered.
+    Delivered,
+    /// The sandbox was looked at.
+    Observed(Coarse),
+    /// The server answered as healthy.
+    Healthy,
+    /// The OpenCode session to use.
+    AgentSession {
+        /// Its id.
+        id: String,
+    },
+    /// The attachments are in the sandbox, as far as they could be had.
+    Attached {
+        /// What the agent is told about them.
+        note: String,
+    },
+    /// The agent has the prompt.
+    Prompted,
+    /// The run is over.
+    Finished(Answer),
+    /// The time for following was over before the run was.
+    StillRunning,
+    /// A cancel mark for this turn stands beside the record.
+    CancelSeen,
+    /// The agent waits for a person.
+    Asked {
+        /// The ask's id at OpenCode.
+        id: String,
+        /// What is asked.
+        about: About,
+    },
+    /// An ask is no longer open at OpenCode.
+    AskClosed {
+        /// The ask's id at OpenCode.
+        id: String,
+    },
+    /// The run was told to end.
+    Aborted,
+    /// An ask was answered with no.
+    Declined {
+        /// The ask's id at OpenCode.
+        id: String,
+    },
+    /// The post stands.
+    Posted(PostRef),
+    /// The effect failed.
+    Failed(Failure),
+}
+
+/// A sandbox, coarsely (reference: Daytona's states, mapped).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Coarse {
+    /// On its way up.
+    Provisioning,
+    /// Running.
+    Running,
+    /// Stopped or archived; can be started.
+    Parked,
+    /// In a transition, or in a state that we do not know.
+    Busy,
+    /// The provider gave up on it.
+    Broken {
+        /// The provider's reason.
+        reason: String,
+        /// The provider offers to repair it.
+        recoverable: bool,
+    },
+    /// The provider does not know it, or is deleting it.
+    Gone,
+}
+
+/// What a finished run left.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Answer {
+    /// How the run ended.
+    pub end: RunEnd,
+    /// The final text, Markdown, empty if there was none.
+    pub text: String,
+    /// What it took.
+    pub usage: Usage,
+}
+
+/// How a run ended, by the messages it left.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RunEnd {
+    /// With an answer, maybe an empty one.
+    Completed,
+    /// By an abort.
+    Aborted,
+    /// Because somebody said no to an ask.
+    Rejected,
+    /// With an error of the model or the agent.
+    Error {
+        /// The reason, for people.
+        reason: String,
+    },
+}

@@ -1,0 +1,47 @@
+//! What a failure means: one table from what was seen to what happens.
+//!
+//! Clients classify (`DaytonaError::failure` and its like); only `decide` acts on the class.
+
+use serde::{Deserialize, Serialize};
+
+/// The class of a failure, named by what is to be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "class", rename_all = "snake_case")]
+pub enum Failure {
+    /// OpenCode does not know the session: find it by title, else make a new one in the same sandbox.
+    SessionMissing,
+    /// The sandbox or its server does not answer: observe, start, restart the server; never stop.
+    SandboxDown {
+        /// What was seen.
+        seen: String,
+    },
+    /// The provider does not know the sandbox: a new generation, or a lost turn.
+    SandboxGone,
+    /// Started, but not healthy within its bound.
+    ResumeFailed {
+        /// What was seen.
+        seen: String,
+    },
+    /// Repeating cannot help: report, with what to do.
+    NonRecoverable {
+        /// A sentence for people: what is wrong and what to do.
+        advice: String,
+    },
+    /// Not now: hold the message and try again, bounded.
+    Wait {
+        /// Milliseconds that the service asked for, or 0.
+        after_ms: u64,
+        /// What was seen.
+        seen: String,
+    },
+    /// The thread or channel is gone or closed to us: nothing can be said there any more.
+    ThreadGone {
+        /// What was seen.
+        seen: String,
+    },
+    /// The run itself failed: report the reason; the session stays usable.
+    TurnFailed {
+        /// The reason, for people.
+        reason: String,
+    },
+}

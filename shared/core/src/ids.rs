@@ -1,0 +1,250 @@
+//! Names that make effects repeatable: thread keys, sandbox names, prompt ids, post nonces.
+//!
+//! Every name is a pure function of what it names, so that a repeat after a crash finds the first try.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Milliseconds since the Unix epoch.
+pub type Ms = u64;
+
+/// A conversation: the unit of order (message group), of a session and of a sandbox.
+///
+/// Written `discord:<guild>:<thread>` or `slack:<team>:<channel>:<root ts>`. The constructor needs the tenant, so no
+/// key can be built that forgets whose data it names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ThreadKey {
+    /// A Discord thread of a guild.
+    Discord {
+        /// Guild id (snowflake).
+        guild: String,
+        /// Thread id (snowflake), equal to the id of the message it hangs on.
+        thread: String,
+    },
+    /// A Slack thread of a team's channel or direct message.
+    Slack {
+        /// Team id (`T…`) or, for an organisation-wide installation, enterprise id (`E…`).
+        team: String,
+        /// Channel id (`C…`, `G…` or `D…`).
+        channel: String,
+        /// `ts` of the thread's root message.
+        root_ts: String,
+    },
+}
+
+/// A thread key that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a thread key: {0:?}; expected discord:<guild>:<thread> or slack:<team>:<channel>:<ts>")]
+pub struct BadThreadKey(String);
+
+impl ThreadKey {
+    /// The key of a Discord thread. Refuses parts that are empty or hold a separator.
+    ///
+    /// # Errors
+    /// [`BadThreadKey`] when a part is not a plain id.
+    pub fn discord(guild: &str, thread: &str) -> Result<Self, BadThreadKey> {
+        format!("discord:{guild}:{thread}").parse()
+    }
+
+    /// The key of a Slack thread. Refuses parts that are empty or hold a separator.
+    ///
+    /// # Errors
+    /// [`BadThreadKey`] when a part is not a plain id.
+    pub fn slack(team: &str, channel: &str, root_ts: &str) -> Result<Self, BadThreadKey> {
+        format!("slack:{team}:{channel}:{root_ts}").parse()
+    }
+
+    /// The unit of isolation that the thread belongs to: `discord:<guild>` or `slack:<team>`.
+    #[must_use]
+    pub fn tenant(&self) -> String {
+        match self {
+            Self::Discord { guild, .. } => format!("discord:{guild}"),
+            Self::Slack { team, .. } => format!("slack:{team}"),
+        }
+    }
+
+    /// Twelve hex digits that stand for the thread in names seen by the provider.
+    #[must_use]
+    pub fn short_hash(&self) -> String {
+        digest(&["thread", &self.to_string()])[..12].to_owned()
+    }
+
+    /// The shard (0..16) of the due index in which the thread lives.
+    #[must_use]
+    pub fn due_shard(&self) -> u8 {
+        let digits = digest(&["shard", &self.to_string()]);
+        u8::from_str_radix(&digits[..1], 16).expect("a hex digit is below 16")
+    }
+}
+
+impl fmt::Display for ThreadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Discord { guild, thread } => write!(f, "discord:{guild}:{thread}"),
+            Self::Slack { team, channel, root_ts } => write!(f, "slack:{team}:{channel}:{root_ts}"),
+        }
+    }
+}
+
+impl FromStr for ThreadKey {
+    type Err = BadThreadKey;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        let plain = |part: &str| {
+            !part.is_empty() && part.len() <= 64 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+        };
+        let parts: Vec<&str> = s.split(':').collect();
+        if !parts.iter().all(|p| plain(p)) {
+            return Err(BadThreadKey(s.to_owned()));
+        }
+        match parts[..] {
+            ["discord", guild, thread] => Ok(Self::Discord { guild: guild.to_owned(), thread: thread.to_owned() }),
+            ["slack", team, channel, root_ts] => {
+                Ok(Self::Slack { team: team.to_owned(), channel: channel.to_owned(), root_ts: root_ts.to_owned() })
+            }
+            _ => Err(BadThreadKey(s.to_owned())),
+        }
+    }
+}
+
+impl From<ThreadKey> for String {
+    fn from(key: ThreadKey) -> Self {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for ThreadKey {
+    type Error = BadThreadKey;
+
+    fn try_from(s: String) -> Result<Self, Self::Error> {
+        s.parse()
+    }
+}
+
+/// The name of a thread's sandbox in one generation: `bobbin-<stack>-<hash(thread)>-g<generation>`.
+///
+/// Unique per Daytona organisation (reference: create answers 409 for a taken name, and that means "adopt").
+#[must_use]
+pub fn sandbox_name(stack: &str, thread: &ThreadKey, generation: u32) -> String {
+    format!("bobbin-{stack}-{}-g{generation}", thread.short_hash())
+}
+
+/// The password of a sandbox's OpenCode server: derived, so that nothing needs to be stored.
+#[must_use]
+pub fn sandbox_password(stack_key: &str, sandbox_name: &str) -> String {
+    use hmac::{Hmac, KeyInit, Mac};
+    let mut mac = Hmac::<Sha256>::new_from_slice(stack_key.as_bytes()).expect("HMAC takes a key of any length");
+    mac.update(sandbox_name.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
+}
+
+/// The ids of a prompt at OpenCode, minted once when the intent is saved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PromptIds {
+    /// Message id (`msg_…`).
+    pub message: String,
+    /// Prefix of the part ids (`prt_…`); a part's index is appended.
+    pub part: String,
+}
+
+impl PromptIds {
+    /// Mints ids in OpenCode's ascending format (48 bits of time × 4096, then 14 characters): older versions order
+    /// messages by id. The tail names tenant, thread and turn, because an id that is used again in another session
+    /// overwrites the first (measured on 1.18.33).
+    #[must_use]
+    pub fn mint(thread: &ThreadKey, turn: &str, now_ms: Ms) -> Self {
+        let time = format!("{:012x}", (now_ms.wrapping_mul(0x1000)) & 0xffff_ffff_ffff);
+        let tail = &digest(&["prompt", &thread.to_string(), turn])[..14];
+        Self { message: format!("msg_{time}{tail}"), part: format!("prt_{time}{tail}") }
+    }
+
+    /// The id of the part with this index.
+    #[must_use]
+    pub fn part(&self, index: usize) -> String {
+        format!("{}p{index}", self.part)
+    }
+}
+
+/// What a post is for; together with the turn it names the post, so that it is never made twice.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PostKind {
+    /// The living progress card.
+    Card,
+    /// One part of the answer, counted from 0.
+    Chunk(u32),
+    /// The question or permission request with this id.
+    Ask(String),
+    /// A short word about the session (reset, sandbox deleted).
+    Notice,
+}
+
+/// The name of a post: 24 hex digits (Discord's nonce holds 25 characters; Slack carries it as metadata).
+#[must_use]
+pub fn post_key(thread: &ThreadKey, turn: &str, kind: &PostKind) -> String {
+    let kind = match kind {
+        PostKind::Card => "card".to_owned(),
+        PostKind::Chunk(n) => format!("chunk-{n}"),
+        PostKind::Ask(id) => format!("ask-{id}"),
+        PostKind::Notice => "notice".to_owned(),
+    };
+    digest(&["post", &thread.to_string(), turn, &kind])[..24].to_owned()
+}
+
+/// SHA-256 over the parts, each preceded by its length, as hex.
+#[must_use]
+pub fn digest(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hex::encode(hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_key_survives_the_round_trip_and_names_its_tenant() {
+        for text in ["discord:41771983423143937:1182", "slack:T0123:C045:1700000000.000100"] {
+            let key: ThreadKey = text.parse().expect("valid");
+            assert_eq!(key.to_string(), text);
+            assert!(text.starts_with(&key.tenant()));
+        }
+    }
+
+    #[test]
+    fn a_key_with_a_smuggled_separator_is_refused() {
+        assert!(ThreadKey::discord("1:2", "3").is_err());
+        assert!(ThreadKey::slack("T1", "", "1.2").is_err());
+        assert!(ThreadKey::slack("T1", "C1 ", "1.2").is_err());
+    }
+
+    #[test]
+    fn names_differ_by_thread_and_generation_and_fit_their_platforms() {
+        let a = ThreadKey::discord("1", "2").expect("valid");
+        let b = ThreadKey::discord("1", "3").expect("valid");
+        assert_ne!(sandbox_name("dev", &a, 1), sandbox_name("dev", &b, 1));
+        assert_ne!(sandbox_name("dev", &a, 1), sandbox_name("dev", &a, 2));
+        let nonce = post_key(&a, "t", &PostKind::Chunk(0));
+        assert!(nonce.len() <= 25);
+        assert_ne!(nonce, post_key(&a, "t", &PostKind::Chunk(1)));
+    }
+
+    #[test]
+    fn prompt_ids_ascend_with_time_and_differ_by_thread() {
+        let a = ThreadKey::discord("1", "2").expect("valid");
+        let b = ThreadKey::discord("1", "3").expect("valid");
+        let first = PromptIds::mint(&a, "t1", 1_795_294_965_124);
+        let second = PromptIds::mint(&a, "t2", 1_795_294_965_125);
+        assert!(first.message < second.message);
+        assert!(first.message.starts_with("msg_") && first.part(0).starts_with("prt_"));
+        assert_ne!(first, PromptIds::mint(&b, "t1", 1_795_294_965_124));
+    }
+}

@@ -1,0 +1,171 @@
+//! Every bound of the product, in one place, with its unit in its name.
+
+use serde::{Deserialize, Serialize};
+
+/// The bounds; each can be set by the `Limits` parameter of the template (a JSON object of these names).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// An active sandbox without a turn for this long is paused.
+    pub idle_pause_ms: u64,
+    /// How much later than due the sweeper may find an idle sandbox before it counts as stale.
+    pub stale_grace_ms: u64,
+    /// A paused sandbox is destroyed after this long.
+    pub paused_ttl_ms: u64,
+    /// A sandbox must run within this time after it was asked for.
+    pub create_ms: u64,
+    /// The same after a start of a stopped one.
+    pub start_ms: u64,
+    /// OpenCode must be healthy within this time after its start.
+    pub health_start_ms: u64,
+    /// A server that should already run must answer within this time.
+    pub health_active_ms: u64,
+    /// Between two looks at a sandbox or a run.
+    pub poll_ms: u64,
+    /// A stop or delete must have taken effect within this time.
+    pub stop_ms: u64,
+    /// One lifecycle call at the provider takes no longer than this.
+    pub lifecycle_call_ms: u64,
+    /// A turn that runs longer is aborted and reported.
+    pub turn_ms: u64,
+    /// More assistant messages in one turn than this is a loop without end: aborted and reported.
+    pub turn_messages: u32,
+    /// How long one delivery follows a run before it gives the message back and goes on in the next.
+    pub slice_ms: u64,
+    /// Visibility that a worker asks for; a crash costs the thread this long.
+    pub visibility_ms: u64,
+    /// The visibility is renewed this often.
+    pub heartbeat_ms: u64,
+    /// Deliveries of one message that may fail before its turn is reported as failed.
+    pub attempts: u32,
+    /// First delay of a message that is given back; doubled each time.
+    pub backoff_ms: u64,
+    /// Longest delay of a message that is given back.
+    pub backoff_ms_max: u64,
+    /// Prompts that are sent again by ourselves after the server came back.
+    pub resends: u32,
+    /// Restarts of the server within one turn.
+    pub server_restarts: u32,
+    /// Ended turns remembered in the session for deduplication.
+    pub ended_turns: usize,
+    /// Entries of the timeline kept in the session.
+    pub timeline: usize,
+    /// A question or permission without an answer for this long counts as no.
+    pub ask_ms: u64,
+    /// Between two edits of the card.
+    pub card_edit_ms: u64,
+    /// Characters of a prompt.
+    pub prompt_chars: usize,
+    /// Characters of an answer that are posted as messages; what is longer is posted as a file.
+    pub answer_chars: usize,
+    /// Attachments of one prompt.
+    pub attachments: usize,
+    /// Bytes of one attachment.
+    pub attachment_bytes: u64,
+    /// Daytona's own auto-stop, the last net (minutes).
+    pub auto_stop_min: u32,
+    /// Daytona's own lifetime of a sandbox in any state, the last net (minutes).
+    pub auto_destroy_min: u32,
+}
+
+const MINUTE_MS: u64 = 60_000;
+
+impl Limits {
+    /// The defaults of the design.
+    pub const DEFAULT: Self = Self {
+        idle_pause_ms: 30 * MINUTE_MS,
+        stale_grace_ms: 5 * MINUTE_MS,
+        paused_ttl_ms: 180 * MINUTE_MS,
+        create_ms: 180_000,
+        start_ms: 180_000,
+        health_start_ms: 120_000,
+        health_active_ms: 15_000,
+        poll_ms: 2_000,
+        stop_ms: 60_000,
+        lifecycle_call_ms: 45_000,
+        turn_ms: 90 * MINUTE_MS,
+        turn_messages: 200,
+        slice_ms: 13 * MINUTE_MS,
+        visibility_ms: 120_000,
+        heartbeat_ms: 40_000,
+        attempts: 5,
+        backoff_ms: 2_000,
+        backoff_ms_max: 60_000,
+        resends: 1,
+        server_restarts: 1,
+        ended_turns: 20,
+        timeline: 50,
+        ask_ms: 30 * MINUTE_MS,
+        card_edit_ms: 3_000,
+        prompt_chars: 100_000,
+        answer_chars: 40_000,
+        attachments: 10,
+        attachment_bytes: 10 * 1024 * 1024,
+        auto_stop_min: 120,
+        auto_destroy_min: 7 * 24 * 60,
+    };
+
+    /// The delay before attempt `n` (counted from 1) of a message that is given back.
+    #[must_use]
+    pub fn backoff(&self, attempt: u32) -> u64 {
+        self.backoff_ms.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(self.backoff_ms_max)
+    }
+
+    /// Checks the relations that the protocol rests on.
+    ///
+    /// # Errors
+    /// A sentence that names the two bounds that do not fit.
+    pub fn check(&self) -> Result<(), String> {
+        let rules = [
+            (self.heartbeat_ms.saturating_mul(2) <= self.visibility_ms, "heartbeat_ms must be at most half of visibility_ms"),
+            (self.lifecycle_call_ms < self.visibility_ms, "lifecycle_call_ms must be below visibility_ms"),
+            (self.slice_ms > 0 && self.poll_ms > 0 && self.heartbeat_ms > 0, "slice_ms, poll_ms and heartbeat_ms must be above 0"),
+            (u64::from(self.auto_stop_min) * MINUTE_MS > self.idle_pause_ms, "auto_stop_min must be longer than idle_pause_ms"),
+            (self.attempts > 0, "attempts must be at least 1"),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(format!("LIMITS: {rule}")),
+            None => Ok(()),
+        }
+    }
+}
+
+const _: () = {
+    let l = Limits::DEFAULT;
+    assert!(l.heartbeat_ms * 2 <= l.visibility_ms);
+    assert!(l.lifecycle_call_ms < l.visibility_ms);
+    assert!(l.slice_ms + 60_000 < 15 * MINUTE_MS);
+    assert!(l.auto_stop_min as u64 * MINUTE_MS > l.idle_pause_ms);
+};
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_can_be_set_by_name_and_an_unknown_name_is_refused() {
+        let limits: Limits = serde_json::from_str(r#"{"idle_pause_ms": 1000}"#).expect("valid");
+        assert_eq!(limits.idle_pause_ms, 1000);
+        assert_eq!(limits.poll_ms, Limits::DEFAULT.poll_ms);
+        assert!(serde_json::from_str::<Limits>(r#"{"idle_pause": 1}"#).is_err());
+    }
+
+    #[test]
+    fn bounds_that_contradict_each_other_are_named() {
+        let limits = Limits { heartbeat_ms: 100_000, ..Limits::DEFAULT };
+        assert_eq!(limits.check().expect_err("contradiction"), "LIMITS: heartbeat_ms must be at most half of visibility_ms");
+        assert!(Limits::DEFAULT.check().is_ok());
+    }
+
+    #[test]
+    fn backoff_doubles_up_to_its_cap() {
+        let limits = Limits::DEFAULT;
+        assert_eq!([1, 2, 3, 40].map(|n| limits.backoff(n)), [2_000, 4_000, 8_000, 60_000]);
+    }
+}

@@ -1,0 +1,194 @@
+//! What travels through the queues: accepted work for a thread, and control that never waits behind a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Ms, ThreadKey};
+
+/// A queue body. Written by ingress and sweeper, read by the worker.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Body {
+    /// Work for a thread's session, in order.
+    Message(Message),
+    /// A task whose thread does not exist yet (Discord): make it, then pass the prompt on into its group.
+    Open(Open),
+    /// A word that must not wait behind a run.
+    Control(Control),
+}
+
+/// One accepted piece of work for a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Message {
+    /// From the platform; also the deduplication id. Names the turn.
+    pub id: String,
+    /// Whose session it is for; also the message group.
+    pub thread: ThreadKey,
+    /// When ingress accepted it.
+    pub accepted_at_ms: Ms,
+    /// What is to be done.
+    pub work: Work,
+}
+
+/// What a message asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "work", rename_all = "snake_case")]
+pub enum Work {
+    /// A person's words for the agent.
+    Prompt(Prompt),
+    /// The sweeper or a wake-up found the session due: look and decide.
+    Sweep,
+    /// A person wants a fresh sandbox.
+    Reset {
+        /// Who asked.
+        by: Person,
+    },
+}
+
+/// A person's words for the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Prompt {
+    /// The words, as typed.
+    pub text: String,
+    /// Who typed them.
+    pub by: Person,
+    /// Files that came along.
+    #[serde(default)]
+    pub attachments: Vec<Attachment>,
+}
+
+/// A file that came along with a prompt. Its address is short-lived and never stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Attachment {
+    /// File name as given.
+    pub name: String,
+    /// Where it can be fetched.
+    pub url: String,
+    /// Bytes, as the platform states them.
+    pub size: u64,
+    /// Media type, where the platform names one.
+    pub media_type: Option<String>,
+}
+
+/// Somebody on a platform.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Person {
+    /// The platform's id.
+    pub id: String,
+    /// What others call them.
+    pub name: String,
+}
+
+/// A Discord task that has no thread yet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Open {
+    /// The interaction's id: names the turn and the anchor's nonce.
+    pub id: String,
+    /// Guild in which it was asked.
+    pub guild: String,
+    /// Channel in which it was asked.
+    pub channel: String,
+    /// When ingress accepted it.
+    pub accepted_at_ms: Ms,
+    /// What to do in the new thread.
+    pub prompt: Prompt,
+    /// How to edit the deferred answer, which becomes the anchor.
+    pub reply: Reply,
+}
+
+/// A way to answer one person's request, for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "platform", rename_all = "snake_case")]
+pub enum Reply {
+    /// Discord's interaction token, valid for 15 minutes.
+    Discord {
+        /// Application id.
+        application: String,
+        /// Interaction token.
+        token: String,
+    },
+    /// A message that only this person sees, in a Slack thread.
+    Slack {
+        /// Channel id.
+        channel: String,
+        /// Thread root, if any.
+        thread_ts: Option<String>,
+        /// Who sees it.
+        user: String,
+    },
+}
+
+impl Reply {
+    /// How long a Discord interaction token can be used (Discord's documentation: 15 minutes), less a margin.
+    pub const DISCORD_TOKEN_MS: u64 = 14 * 60_000;
+}
+
+/// A word that must not wait behind a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Control {
+    /// From the platform; also the deduplication id.
+    pub id: String,
+    /// Whose session it is about.
+    pub thread: ThreadKey,
+    /// Who said it.
+    pub by: Person,
+    /// How to answer them.
+    pub reply: Reply,
+    /// What is wanted.
+    pub want: Want,
+}
+
+/// What a control word wants.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "want", rename_all = "snake_case")]
+pub enum Want {
+    /// End the present turn (or exactly this one).
+    Stop {
+        /// The turn whose button was pressed; none for a typed command.
+        turn: Option<String>,
+    },
+    /// Say what the session is doing.
+    Status,
+    /// Settle a permission or question.
+    Settle {
+        /// The ask's id at OpenCode.
+        ask: String,
+        /// What was chosen.
+        choice: Choice,
+    },
+}
+
+/// How an ask was settled.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "choice", content = "value", rename_all = "snake_case")]
+pub enum Choice {
+    /// Permission for this one call.
+    Once,
+    /// Permission for calls like this one.
+    Always,
+    /// No.
+    Reject,
+    /// The option of a question with this index.
+    Option(usize),
+}
+
+impl Body {
+    /// The FIFO message group: the thread, so that its work stays in order.
+    #[must_use]
+    pub fn group(&self) -> String {
+        match self {
+            Self::Message(m) => m.thread.to_string(),
+            Self::Open(o) => format!("open:{}", o.id),
+            Self::Control(c) => c.thread.to_string(),
+        }
+    }
+
+    /// The deduplication id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Message(m) => &m.id,
+            Self::Open(o) => &o.id,
+            Self::Control(c) => &c.id,
+        }
+    }
+}

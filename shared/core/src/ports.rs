@@ -1,0 +1,36 @@
+//! The one door between the core and the world.
+
+use std::future::Future;
+
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::failure::Failure;
+use crate::ids::{Ms, ThreadKey};
+use crate::session::{Marks, Session};
+
+/// What a write came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// Written; these marks stand beside the record.
+    Written(Marks),
+    /// Somebody else wrote first.
+    Conflict,
+}
+
+/// Everything that the protocol needs of the outside. One implementation for real, one for tests; decorators crash it.
+pub trait World: Sync {
+    /// The present time.
+    fn now_ms(&self) -> Ms;
+
+    /// Until when the message in hand stays invisible to others.
+    fn visible_until_ms(&self) -> Ms;
+
+    /// Reads the record consistently, with the marks beside it.
+    fn load(&self, thread: &ThreadKey) -> impl Future<Output = Result<Option<(Session, Marks)>, Failure>> + Send;
+
+    /// Writes the record if its stored version is still `expected` (0: none is stored), as version `expected + 1`.
+    fn save(&self, session: &Session, expected: u64) -> impl Future<Output = Result<Saved, Failure>> + Send;
+
+    /// Performs one effect and says what happened. Never panics; every failure is an event.
+    fn perform(&self, thread: &ThreadKey, effect: &Effect) -> impl Future<Output = Event> + Send;
+}

@@ -1,0 +1,368 @@
+//! The record of a thread: one item, written under its version.
+//!
+//! What one delivery has seen so far ([`Seen`]) is kept beside the record in memory and never stored: a redelivery
+//! finds out by observation what happened.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::card::{PostRef, Usage};
+use crate::event::{Answer, Coarse};
+use crate::ids::{Ms, PromptIds, ThreadKey};
+use crate::message::{Choice, Person};
+
+/// The phase of a thread's sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The present generation is being made.
+    Creating,
+    /// The sandbox runs and its server has been healthy.
+    Active,
+    /// A sweep is stopping it, under a lease.
+    Pausing,
+    /// Stopped; the disk is kept.
+    Paused,
+    /// Being brought back: start, server, session.
+    Resuming,
+    /// Being deleted, under a lease.
+    Destroying,
+    /// There is none.
+    Destroyed,
+    /// Making it failed for a reason that a repeat cannot mend; the next prompt starts a new generation.
+    Error,
+}
+
+impl Phase {
+    /// Every phase, in the order of a life.
+    pub const ALL: [Self; 8] = [
+        Self::Creating, Self::Active, Self::Pausing, Self::Paused, Self::Resuming, Self::Destroying, Self::Destroyed, Self::Error,
+    ];
+
+    /// The word that is stored and shown.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Creating => "creating",
+            Self::Active => "active",
+            Self::Pausing => "pausing",
+            Self::Paused => "paused",
+            Self::Resuming => "resuming",
+            Self::Destroying => "destroying",
+            Self::Destroyed => "destroyed",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The record of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Session {
+    /// Whose record it is.
+    pub thread: ThreadKey,
+    /// Grows by one with every write; the condition of the next.
+    pub version: u64,
+    /// Phase of the sandbox.
+    pub phase: Phase,
+    /// When the phase was entered (or re-entered by a new delivery).
+    pub phase_since_ms: Ms,
+    /// Counts the sandboxes that the thread has had; part of the sandbox's name.
+    pub generation: u32,
+    /// The OpenCode session in the present sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_session: Option<String>,
+    /// The turn that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Turn>,
+    /// The last turns that ended, newest last: a repeat of one of them does nothing.
+    #[serde(default)]
+    pub ended: Vec<EndedTurn>,
+    /// Who may stop or delete until when, while `pausing` or `destroying`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    /// When the sweeper should look next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at_ms: Option<Ms>,
+    /// Last time that a turn began or ended.
+    pub last_activity_ms: Ms,
+    /// The last changes of phase, newest last.
+    #[serde(default)]
+    pub timeline: Vec<TimelineEntry>,
+    /// What this delivery has seen; never stored.
+    #[serde(skip)]
+    pub seen: Seen,
+}
+
+/// A prompt from acceptance to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Turn {
+    /// The message's id.
+    pub id: String,
+    /// Who asked.
+    pub by: Person,
+    /// When ingress accepted it.
+    pub accepted_at_ms: Ms,
+    /// How far it is.
+    pub stage: Stage,
+    /// Ids at OpenCode, once minted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_ids: Option<PromptIds>,
+    /// The generation that was given the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompted_generation: Option<u32>,
+    /// When the prompt was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompted_at_ms: Option<Ms>,
+    /// The card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<PostRef>,
+    /// Parts of the answer that stand in the thread, by index.
+    #[serde(default)]
+    pub posted: Vec<PostRef>,
+    /// Questions and permissions of this turn.
+    #[serde(default)]
+    pub asks: Vec<Ask>,
+    /// Deliveries of the message that failed.
+    #[serde(default)]
+    pub attempts: u32,
+    /// Deliveries that followed the run to their time's end.
+    #[serde(default)]
+    pub slices: u32,
+    /// Times that the prompt was sent again by ourselves.
+    #[serde(default)]
+    pub resends: u32,
+    /// Restarts of the server in this turn.
+    #[serde(default)]
+    pub server_restarts: u32,
+    /// Why the run is being aborted by ourselves, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborting: Option<String>,
+}
+
+/// How far a turn is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+pub enum Stage {
+    /// On record; the agent has not been given the prompt.
+    Received,
+    /// The intent to prompt is on record: from here on the agent may have it.
+    Prompting,
+    /// The agent has taken it.
+    Running,
+    /// The outcome is on record and is being told.
+    Ending {
+        /// What will be told.
+        outcome: Outcome,
+        /// What it took.
+        usage: Usage,
+    },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent's answer is in the thread.
+    Answered,
+    /// It failed, and the thread was told why.
+    Failed {
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Somebody stopped it.
+    Cancelled {
+        /// Their name.
+        by: String,
+    },
+    /// The sandbox vanished after the agent had taken the prompt.
+    Lost,
+}
+
+/// A turn that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EndedTurn {
+    /// The message's id.
+    pub id: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When.
+    pub at_ms: Ms,
+    /// Milliseconds from acceptance to end.
+    pub took_ms: Ms,
+    /// What it took.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// A permission or question that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ask {
+    /// Its id at OpenCode (`per_…` or `que_…`).
+    pub id: String,
+    /// What is asked.
+    pub about: About,
+    /// After this it counts as no.
+    pub expires_at_ms: Ms,
+    /// Where it stands in the thread, once it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub post: Option<PostRef>,
+    /// It has been settled and its post says so.
+    #[serde(default)]
+    pub settled: bool,
+}
+
+/// What an ask is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum About {
+    /// The agent wants to do something that needs a yes.
+    Permission {
+        /// OpenCode's word: `bash`, `edit`, `external_directory`, `read`.
+        action: String,
+        /// The exact command or file.
+        subject: String,
+    },
+    /// The agent asks.
+    Question {
+        /// The words.
+        text: String,
+        /// What can be chosen.
+        options: Vec<String>,
+    },
+}
+
+/// Who may stop or delete, and until when everybody else waits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Lease {
+    /// The delivery that holds it.
+    pub holder: String,
+    /// When it ends.
+    pub until_ms: Ms,
+}
+
+/// One change of phase.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TimelineEntry {
+    /// When.
+    pub at_ms: Ms,
+    /// Into which phase.
+    pub phase: Phase,
+    /// Why, in a few words.
+    pub note: String,
+}
+
+/// What this delivery has seen so far.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Seen {
+    /// The first step of this delivery was taken.
+    pub begun: bool,
+    /// The sandbox, when last looked at.
+    pub sandbox: Option<Coarse>,
+    /// A start was asked for in this delivery.
+    pub start_asked: bool,
+    /// The server answered as healthy.
+    pub healthy: bool,
+    /// The OpenCode session is known to exist.
+    pub agent_session: bool,
+    /// The state of the card that was last shown.
+    pub card_state: Option<&'static str>,
+    /// The attachments are in the sandbox; the words name them to the agent.
+    pub attached: Option<String>,
+    /// The answer of the finished run.
+    pub answer: Option<Answer>,
+    /// The run was told to end.
+    pub abort_sent: bool,
+    /// The final card stands.
+    pub final_card: bool,
+    /// The notice stands.
+    pub noticed: bool,
+    /// A stop or delete was asked for at this time.
+    pub stop_asked_ms: Option<Ms>,
+}
+
+/// What the control lane wrote beside the record: it may conflict with nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Marks {
+    /// Who cancelled which turn (by turn id).
+    pub cancelled: BTreeMap<String, Person>,
+    /// How asks were settled (by ask id).
+    pub settled: BTreeMap<String, Settlement>,
+}
+
+/// How an ask was settled, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Settlement {
+    /// Who decided.
+    pub by: Person,
+    /// What.
+    pub choice: Choice,
+}
+
+impl Session {
+    /// The record of a thread that has had no sandbox yet. Version 0 means: not stored.
+    #[must_use]
+    pub fn new(thread: ThreadKey, now_ms: Ms) -> Self {
+        Self {
+            thread,
+            version: 0,
+            phase: Phase::Destroyed,
+            phase_since_ms: now_ms,
+            generation: 0,
+            agent_session: None,
+            turn: None,
+            ended: Vec::new(),
+            lease: None,
+            due_at_ms: None,
+            last_activity_ms: now_ms,
+            timeline: Vec::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Whether the stored parts are equal.
+    #[must_use]
+    pub fn same_record(&self, other: &Self) -> bool {
+        let strip = |s: &Self| Self { seen: Seen::default(), ..s.clone() };
+        strip(self) == strip(other)
+    }
+
+    /// The stored form.
+    ///
+    /// # Panics
+    /// Never: every field has a JSON form.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("every field has a JSON form")
+    }
+
+    /// Reads the stored form; unknown fields are ignored, so that an older worker can read a newer record.
+    ///
+    /// # Errors
+    /// The decoder's message, when the text is no record.
+    pub fn decode(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|e| format!("a session record cannot be read: {e}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_the_round_trip_without_what_was_only_seen() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let mut session = Session::new(thread, 5);
+        session.seen.healthy = true;
+        let read = Session::decode(&session.encode()).expect("valid");
+        assert!(read.same_record(&session));
+        assert!(!read.seen.healthy);
+    }
+
+    #[test]
+    fn a_field_of_a_newer_version_is_ignored() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let text = Session::new(thread, 5).encode().replacen('{', r#"{"from_the_future":1,"#, 1);
+        assert!(Session::decode(&text).is_ok());
+    }
+}
