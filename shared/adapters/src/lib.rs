@@ -1,1 +1,14 @@
-//! The only crate of the functions that knows AWS and HTTP.
+//! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
+
+pub mod config;
+pub mod daytona;
+pub mod discord;
+pub mod http;
+pub mod opencode;
+pub mod queue;
+pub mod sandbox;
+pub mod secrets;
+pub mod slack;
+pub mod store;
+pub mod telemetry;
+pub mod world;

@@ -148,6 +148,11 @@ pub enum Want {
     },
     /// Say what the session is doing.
     Status,
+    /// Tell only this person these words (help, a refusal): ingress holds no token to say them itself.
+    Say {
+        /// The words.
+        text: String,
+    },
     /// Settle a permission or question.
     Settle {
         /// The ask's id at OpenCode.

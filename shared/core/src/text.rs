@@ -1,0 +1,1 @@
+//! Text: answers cut at the platforms' limits.

@@ -1,0 +1,46 @@
+//! The outside services' shapes, and pure folds over them. One module a service; nothing else knows its name.
+
+pub mod daytona;
+pub mod discord;
+pub mod opencode;
+pub mod slack;
+
+use crate::message::Body;
+
+/// What ingress answers over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpAnswer {
+    /// Status.
+    pub status: u16,
+    /// Media type of the body.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: String,
+}
+
+impl HttpAnswer {
+    /// A JSON answer with status 200.
+    #[must_use]
+    pub fn json(value: &serde_json::Value) -> Self {
+        Self { status: 200, content_type: "application/json", body: value.to_string() }
+    }
+
+    /// A plain text answer.
+    #[must_use]
+    pub fn text(status: u16, body: &str) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", body: body.to_owned() }
+    }
+}
+
+/// What became of a request at the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intake {
+    /// Goes on the queue before anything is answered.
+    pub enqueue: Option<Body>,
+    /// The answer, once the queue has accepted (or there is nothing to enqueue).
+    pub answer: HttpAnswer,
+    /// The answer when the queue does not accept.
+    pub on_queue_failure: HttpAnswer,
+    /// What happened, for the log: a few fixed words, never content.
+    pub note: &'static str,
+}
