@@ -2,6 +2,7 @@
 
 use crate::card::{PostRef, Usage};
 use crate::failure::Failure;
+use crate::message::Person;
 use crate::session::About;
 
 /// What happened.
@@ -30,7 +31,10 @@ pub enum Event {
     /// The time for following was over before the run was.
     StillRunning,
     /// A cancel mark for this turn stands beside the record.
-    CancelSeen,
+    CancelSeen {
+        /// Who pressed Stop.
+        by: Person,
+    },
     /// The agent waits for a person.
     Asked {
         /// The ask's id at OpenCode.

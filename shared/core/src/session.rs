@@ -135,6 +135,12 @@ pub struct Turn {
     /// Restarts of the server in this turn.
     #[serde(default)]
     pub server_restarts: u32,
+    /// Who pressed Stop, once that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<Person>,
+    /// What went wrong last, for the report when it keeps going wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// Why the run is being aborted by ourselves, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborting: Option<String>,
