@@ -1,1 +1,47 @@
-//! A scripted model that speaks the OpenAI protocol.
+//! A scripted model that speaks the OpenAI chat-completions protocol.
+//!
+//! It stands where a language model would and does what the last `user` message says, one action a line:
+//!
+//! | line | what the model does |
+//! | --- | --- |
+//! | `echo: TEXT` | answers TEXT |
+//! | `slow: SECONDS TEXT` | streams TEXT word by word over that many seconds |
+//! | `run: COMMAND` | calls the `bash` tool |
+//! | `write: PATH TEXT` | calls the `write` tool; `\n` in TEXT becomes a newline |
+//! | `ask: COMMAND` | calls `bash` in a way that needs a permission first |
+//! | `question: TEXT \| OPTION \| OPTION` | calls the `question` tool |
+//! | `long: CHARACTERS` | answers exactly that many characters: words, paragraphs, code fences |
+//! | `fail: STATUS` | answers that HTTP status, each time |
+//! | `cut` | the stream ends without `finish_reason` and `[DONE]`, each time |
+//!
+//! Promises:
+//!
+//! - Lines that are no action are ignored when at least one line is; leading blanks do not matter, nor does the case
+//!   of the keyword. A quoted line (`> run: ls`) is never an action. A message without any action gets a short reply
+//!   that names them; an action that cannot be read gets a reply that says how it is written.
+//! - Actions are done in order. Each tool call is one step; the `tool` messages after the last `user` message say how
+//!   far the script is, so the model keeps no state between requests and can be restarted at any time.
+//! - Text in front of a tool call is streamed with that step. The last answer tells everything again in order, with
+//!   each tool's output (bounded), because a client such as OpenCode takes only the last message's text as the answer.
+//! - A request without `tools` but with a system message is taken as internal (OpenCode asks so for titles and
+//!   summaries, and quotes earlier prompts in them): it gets a short plain text and no line of it is obeyed.
+//!
+//! How `ask:` asks: OpenCode lets its agent `build` run any command, but asks before one that names a path outside
+//! the project (permission `external_directory`). So the call's command is `cat /dev/null; COMMAND`: reading nothing
+//! from outside the project asks, changes neither the directory nor the output, and COMMAND runs once permitted. It
+//! needs no configuration; it does need `external_directory` left at `ask` (with `deny` the tool call is refused, with
+//! `allow` it runs at once).
+//!
+//! Deliberately absent: a memory of conversations, sampling parameters, the legacy and the responses endpoints, and
+//! checking of keys (any bearer token is accepted, also none).
+
+mod answer;
+mod calls;
+mod limits;
+mod request;
+mod script;
+mod server;
+mod text;
+mod wire;
+
+pub use server::{Error, MODEL_ID, Model};

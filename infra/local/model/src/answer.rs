@@ -1,0 +1,381 @@
+//! What to answer: a pure function of the request.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::limits::CHUNK_CHARS_MAX;
+use crate::request::Request;
+use crate::script::{self, Action};
+use crate::text;
+
+/// One piece of streamed text, and how long to wait after it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    pub(crate) pause: Duration,
+}
+
+/// A tool that the model wants to be called.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolCall {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: Value,
+}
+
+/// How an answer ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum End {
+    /// `finish_reason` is `stop`.
+    Stop,
+    /// `finish_reason` is `tool_calls`.
+    Tool(ToolCall),
+    /// No `finish_reason`, no `[DONE]`.
+    Cut,
+}
+
+/// The answer to one request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    /// A message: text, then its end.
+    Message { pieces: Vec<Piece>, end: End },
+    /// An HTTP error with this status.
+    Fail(u16),
+}
+
+/// Decides by the last user message and the number of tool results after it.
+pub(crate) fn answer(request: &Request) -> Answer {
+    if request.internal {
+        let text = if request.title {
+            "Scripted session"
+        } else {
+            "Summary: the user gave the scripted model lines to follow, and it followed them."
+        };
+        return message(&[Part::new(text.to_owned(), Pace::Over(0.0))], End::Stop);
+    }
+    let script = script::parse(&request.user);
+    if script.is_empty() {
+        return message(&[Part::new(text::help(), Pace::Over(0.0))], End::Stop);
+    }
+    follow(request, &script)
+}
+
+/// Walks the script to the first tool call without a result, or to its end.
+fn follow(request: &Request, script: &[Action]) -> Answer {
+    let mut results = request.results.iter();
+    let mut parts: Vec<Part> = Vec::new();
+    // Where the text of the running step starts: behind the last tool that has finished.
+    let mut step = 0;
+    for action in script {
+        if let Some(call) = tool_call(action) {
+            if !request.tools.iter().any(|name| name == call.name) {
+                let note = format!("This request offers no `{}` tool.", call.name);
+                parts.push(Part::new(note, Pace::Blocks));
+            } else if let Some(result) = results.next() {
+                // It was streamed at its own pace in its own step.
+                parts.iter_mut().for_each(|part| part.pace = Pace::Blocks);
+                parts.push(Part::new(report(action, result), Pace::Blocks));
+                step = parts.len();
+            } else {
+                return message(&parts[step..], End::Tool(call));
+            }
+            continue;
+        }
+        match action {
+            Action::Fail(status) => return Answer::Fail(*status),
+            Action::Cut => {
+                if parts.len() == step {
+                    parts.push(Part::new(
+                        "This answer breaks off".to_owned(),
+                        Pace::Over(0.0),
+                    ));
+                }
+                return message(&parts[step..], End::Cut);
+            }
+            Action::Echo(text) => parts.push(Part {
+                line: true,
+                ..Part::new(text.clone(), Pace::Over(0.0))
+            }),
+            Action::Slow { seconds, text } => {
+                parts.push(Part::new(text.clone(), Pace::Over(*seconds)))
+            }
+            Action::Long(chars) => parts.push(Part::new(text::long(*chars), Pace::Blocks)),
+            Action::Unreadable { line, usage } => {
+                let note = format!("I cannot read {}. It is written {usage}", text::code(line));
+                parts.push(Part::new(note, Pace::Blocks));
+            }
+            // They have a tool call, above.
+            Action::Run(_) | Action::Write { .. } | Action::Ask(_) | Action::Question { .. } => {}
+        }
+    }
+    message(&parts, End::Stop)
+}
+
+/// The tool call of an action that has one.
+fn tool_call(action: &Action) -> Option<ToolCall> {
+    let (name, arguments) = match action {
+        Action::Run(command) => (
+            "bash",
+            json!({ "command": command, "description": "Run the command of the script" }),
+        ),
+        // Naming a path outside the project is what makes OpenCode ask; reading /dev/null does nothing else.
+        Action::Ask(command) => {
+            let command = format!("cat /dev/null; {command}");
+            (
+                "bash",
+                json!({ "command": command, "description": "Run a command that needs a permission" }),
+            )
+        }
+        Action::Write { path, content } => {
+            ("write", json!({ "filePath": path, "content": content }))
+        }
+        Action::Question { text, options } => {
+            let options: Vec<Value> = options
+                .iter()
+                .map(|option| json!({ "label": option, "description": option }))
+                .collect();
+            let question = json!({ "question": text, "header": "Question", "options": options });
+            ("question", json!({ "questions": [question] }))
+        }
+        _ => return None,
+    };
+    Some(ToolCall { name, arguments })
+}
+
+/// What the final answer says of a tool that has finished.
+fn report(action: &Action, result: &str) -> String {
+    match action {
+        Action::Write { path, .. } => {
+            text::report(&format!("Writing {}", text::code(path)), result)
+        }
+        Action::Question { text, .. } => text::question_report(text, result),
+        Action::Run(command) | Action::Ask(command) => text::report(&text::code(command), result),
+        _ => result.to_owned(),
+    }
+}
+
+/// How a text is streamed.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    /// Word by word over that many seconds.
+    Over(f64),
+    /// In large chunks, at once.
+    Blocks,
+}
+
+/// One text of an answer.
+#[derive(Debug)]
+struct Part {
+    text: String,
+    pace: Pace,
+    /// Neighbouring lines stay together; everything else is a paragraph of its own.
+    line: bool,
+}
+
+impl Part {
+    fn new(text: String, pace: Pace) -> Self {
+        Self {
+            text,
+            pace,
+            line: false,
+        }
+    }
+}
+
+fn message(parts: &[Part], end: End) -> Answer {
+    let mut pieces = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        if index > 0 {
+            let joint = if part.line && parts[index - 1].line {
+                "\n"
+            } else {
+                "\n\n"
+            };
+            pieces.push(Piece {
+                text: joint.to_owned(),
+                pause: Duration::ZERO,
+            });
+        }
+        match part.pace {
+            Pace::Over(seconds) => pieces.extend(words(&part.text, seconds)),
+            Pace::Blocks => pieces.extend(blocks(&part.text)),
+        }
+    }
+    Answer::Message { pieces, end }
+}
+
+/// The first word comes at once, and the time is spread behind the words, the last one included.
+fn words(text: &str, seconds: f64) -> Vec<Piece> {
+    let words: Vec<&str> = text.split_inclusive(' ').collect();
+    let pause = Duration::from_secs_f64(seconds / words.len().max(1) as f64);
+    words
+        .into_iter()
+        .map(|word| Piece {
+            text: word.to_owned(),
+            pause,
+        })
+        .collect()
+}
+
+fn blocks(text: &str) -> Vec<Piece> {
+    let chars: Vec<char> = text.chars().collect();
+    let blocks = chars.chunks(CHUNK_CHARS_MAX);
+    blocks
+        .map(|block| Piece {
+            text: block.iter().collect(),
+            pause: Duration::ZERO,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(user: &str, results: &[&str]) -> Request {
+        Request {
+            model: "m".into(),
+            stream: true,
+            include_usage: true,
+            tools: ["bash", "write", "question"].map(String::from).to_vec(),
+            user: user.into(),
+            results: results.iter().map(|result| (*result).to_owned()).collect(),
+            internal: false,
+            title: false,
+            chars: user.len(),
+        }
+    }
+
+    fn told(answer: Answer) -> (String, End, Duration) {
+        match answer {
+            Answer::Message { pieces, end } => {
+                let pause = pieces.iter().map(|piece| piece.pause).sum();
+                (
+                    pieces.into_iter().map(|piece| piece.text).collect(),
+                    end,
+                    pause,
+                )
+            }
+            Answer::Fail(status) => panic!("failed with {status}"),
+        }
+    }
+
+    #[test]
+    fn actions_are_done_one_after_the_other_and_the_last_answer_tells_everything() {
+        let script = "slow: 2 first words\nrun: ls\nwrite: a.txt x\necho: last";
+        let (text, end, pause) = told(answer(&request(script, &[])));
+        assert_eq!(
+            (text.as_str(), pause),
+            ("first words", Duration::from_secs(2))
+        );
+        assert!(
+            matches!(end, End::Tool(call) if call.name == "bash" && call.arguments["command"] == "ls")
+        );
+
+        let (text, end, _) = told(answer(&request(script, &["b.txt\n"])));
+        assert_eq!(text, "");
+        assert!(
+            matches!(end, End::Tool(call) if call.name == "write" && call.arguments["filePath"] == "a.txt")
+        );
+
+        let (text, end, pause) = told(answer(&request(
+            script,
+            &["b.txt\n", "Wrote file successfully."],
+        )));
+        assert_eq!(
+            text,
+            "first words\n\n`ls` finished:\n\n```\nb.txt\n```\n\n\
+             Writing `a.txt` finished:\n\n```\nWrote file successfully.\n```\n\nlast"
+        );
+        assert_eq!((end, pause), (End::Stop, Duration::ZERO));
+    }
+
+    #[test]
+    fn asking_names_a_path_outside_the_project_and_keeps_the_command() {
+        let (_, end, _) = told(answer(&request("ask: date", &[])));
+        assert!(
+            matches!(end, End::Tool(call) if call.arguments["command"] == "cat /dev/null; date")
+        );
+    }
+
+    #[test]
+    fn a_question_offers_its_options() {
+        let (_, end, _) = told(answer(&request("question: Which? | a | b", &[])));
+        let End::Tool(call) = end else {
+            panic!("no tool call")
+        };
+        let question = &call.arguments["questions"][0];
+        assert_eq!(
+            (call.name, &question["question"]),
+            ("question", &json!("Which?"))
+        );
+        assert_eq!(question["options"][1]["label"], "b");
+    }
+
+    #[test]
+    fn failing_and_cutting_happen_each_time_and_in_their_place() {
+        assert_eq!(answer(&request("fail: 503", &[])), Answer::Fail(503));
+        let script = "run: ls\nfail: 500";
+        assert!(matches!(
+            told(answer(&request(script, &[]))).1,
+            End::Tool(_)
+        ));
+        assert_eq!(answer(&request(script, &["x"])), Answer::Fail(500));
+        assert_eq!(told(answer(&request("echo: so far\ncut", &[]))).0, "so far");
+        assert_eq!(told(answer(&request("run: ls\ncut", &["x"]))).1, End::Cut);
+    }
+
+    #[test]
+    fn echoed_lines_stay_together() {
+        assert_eq!(
+            told(answer(&request("echo: ```\necho:   a\necho: ```", &[]))).0,
+            "```\na\n```"
+        );
+    }
+
+    #[test]
+    fn internal_requests_obey_no_line() {
+        let internal = Request {
+            internal: true,
+            tools: vec![],
+            ..request("fail: 500", &[])
+        };
+        assert!(told(answer(&internal)).0.starts_with("Summary"));
+        assert_eq!(
+            told(answer(&Request {
+                title: true,
+                ..internal
+            }))
+            .0,
+            "Scripted session"
+        );
+    }
+
+    #[test]
+    fn a_tool_that_is_not_offered_is_said_and_the_script_goes_on() {
+        let without = Request {
+            tools: vec!["bash".into()],
+            ..request("question: Q | a\nrun: ls", &["out"])
+        };
+        let (text, end, _) = told(answer(&without));
+        assert!(
+            text.starts_with("This request offers no `question` tool.\n\n`ls` finished"),
+            "{text}"
+        );
+        assert_eq!(end, End::Stop);
+    }
+
+    #[test]
+    fn plain_text_gets_help_and_unreadable_actions_get_their_usage() {
+        assert!(
+            told(answer(&request("hello there", &[])))
+                .0
+                .contains("`echo: TEXT`")
+        );
+        let (text, _, _) = told(answer(&request("slow: soon", &[])));
+        assert!(
+            text.starts_with("I cannot read `slow: soon`. It is written slow: SECONDS TEXT"),
+            "{text}"
+        );
+    }
+}

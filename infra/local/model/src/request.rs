@@ -1,0 +1,105 @@
+//! The part of a chat-completions request that the script looks at.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A request that can be answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) model: String,
+    pub(crate) stream: bool,
+    pub(crate) include_usage: bool,
+    /// Names of the tools that are offered.
+    pub(crate) tools: Vec<String>,
+    /// Text of the last user message.
+    pub(crate) user: String,
+    /// Texts of the tool messages after it, in order.
+    pub(crate) results: Vec<String>,
+    /// No tools but a system message: the client works for itself (a title, a summary).
+    pub(crate) internal: bool,
+    /// The client asks for a title.
+    pub(crate) title: bool,
+    /// Characters of all messages.
+    pub(crate) chars: usize,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    model: String,
+    messages: Vec<Message>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: bool,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Value,
+}
+
+impl Message {
+    /// The text of the content: a string, or the text parts of a list (images have none).
+    fn text(&self) -> String {
+        match &self.content {
+            Value::String(text) => text.clone(),
+            Value::Array(parts) => {
+                let texts: Vec<&str> = parts
+                    .iter()
+                    .filter_map(|part| part["text"].as_str())
+                    .collect();
+                texts.join("\n")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// Reads a request body; the error says what is wrong with it.
+pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
+    let body: Body = serde_json::from_slice(body)
+        .map_err(|error| format!("The body is not a chat-completions request: {error}. Send JSON with `model` and `messages`."))?;
+    let last_user = body.messages.iter().rposition(|message| message.role == "user").ok_or(
+        "`messages` has no message with role `user`. Add one: its lines are what the scripted model does.",
+    )?;
+    let mut tools = Vec::new();
+    for tool in body.tools.iter().flatten() {
+        let name = tool["function"]["name"].as_str();
+        tools.push(
+            name.ok_or("Each of `tools` needs `function.name`.")?
+                .to_owned(),
+        );
+    }
+    let texts: Vec<String> = body.messages.iter().map(Message::text).collect();
+    let system = |message: &Message| matches!(message.role.as_str(), "system" | "developer");
+    let title = body
+        .messages
+        .iter()
+        .any(|message| system(message) && message.text().contains("title generator"));
+    Ok(Request {
+        model: body.model,
+        stream: body.stream.unwrap_or(false),
+        include_usage: body
+            .stream_options
+            .is_some_and(|options| options.include_usage),
+        internal: tools.is_empty() && body.messages.iter().any(system),
+        title,
+        tools,
+        user: texts[last_user].clone(),
+        results: (last_user + 1..texts.len())
+            .filter(|&index| body.messages[index].role == "tool")
+            .map(|index| texts[index].clone())
+            .collect(),
+        chars: texts.iter().map(String::len).sum(),
+    })
+}

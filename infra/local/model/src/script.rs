@@ -1,0 +1,211 @@
+//! The script: actions read from the lines of a message.
+
+use crate::limits::{ACTIONS_MAX, LONG_CHARS_MAX, OPTIONS_MAX, SLOW_SECONDS_MAX};
+
+/// One thing that the model is told to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Action {
+    /// Answer with this text.
+    Echo(String),
+    /// Stream the text over that many seconds.
+    Slow { seconds: f64, text: String },
+    /// Run a command with the `bash` tool.
+    Run(String),
+    /// Write a file with the `write` tool.
+    Write { path: String, content: String },
+    /// Run a command that needs a permission first.
+    Ask(String),
+    /// Ask the person, with options to choose from.
+    Question { text: String, options: Vec<String> },
+    /// Answer exactly that many characters.
+    Long(usize),
+    /// Answer with this HTTP status.
+    Fail(u16),
+    /// End the stream without a finish reason.
+    Cut,
+    /// A keyword with arguments that cannot be read, and how it is written.
+    Unreadable { line: String, usage: &'static str },
+}
+
+/// How each action is written, with an example, as shown to a person.
+pub(crate) const USAGES: [&str; 9] = [
+    "echo: TEXT, for example `echo: hello`",
+    "slow: SECONDS TEXT, for example `slow: 5 one two three`",
+    "run: COMMAND, for example `run: ls -la`",
+    "write: PATH TEXT, for example `write: notes.txt first\\nsecond`",
+    "ask: COMMAND, for example `ask: date`",
+    "question: TEXT | OPTION | OPTION, for example `question: Which colour? | red | blue`",
+    "long: CHARACTERS, for example `long: 5000`",
+    "fail: STATUS, for example `fail: 500`",
+    "cut, alone on its line",
+];
+
+/// Reads the actions of a message. Empty when no line is one.
+pub(crate) fn parse(message: &str) -> Vec<Action> {
+    message
+        .lines()
+        .filter_map(parse_line)
+        .take(ACTIONS_MAX)
+        .collect()
+}
+
+fn parse_line(line: &str) -> Option<Action> {
+    let line = line.trim();
+    if line.eq_ignore_ascii_case("cut") {
+        return Some(Action::Cut);
+    }
+    let (keyword, rest) = line.split_once(':')?;
+    let rest = rest.trim();
+    let (action, usage) = match keyword.to_ascii_lowercase().as_str() {
+        "echo" => (Some(Action::Echo(rest.to_owned())), USAGES[0]),
+        "slow" => (slow(rest), USAGES[1]),
+        "run" => (command(rest).map(Action::Run), USAGES[2]),
+        "write" => (write(rest), USAGES[3]),
+        "ask" => (command(rest).map(Action::Ask), USAGES[4]),
+        "question" => (question(rest), USAGES[5]),
+        "long" => (long(rest), USAGES[6]),
+        "fail" => (fail(rest), USAGES[7]),
+        _ => return None,
+    };
+    Some(action.unwrap_or_else(|| Action::Unreadable {
+        line: line.to_owned(),
+        usage,
+    }))
+}
+
+fn command(rest: &str) -> Option<String> {
+    (!rest.is_empty()).then(|| rest.to_owned())
+}
+
+fn slow(rest: &str) -> Option<Action> {
+    let (seconds, text) = rest.split_once(char::is_whitespace)?;
+    let seconds: f64 = seconds.parse().ok()?;
+    (0.0..=SLOW_SECONDS_MAX)
+        .contains(&seconds)
+        .then(|| Action::Slow {
+            seconds,
+            text: text.trim().to_owned(),
+        })
+}
+
+fn write(rest: &str) -> Option<Action> {
+    let (path, content) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    (!path.is_empty()).then(|| Action::Write {
+        path: path.to_owned(),
+        content: content.trim().replace("\\n", "\n"),
+    })
+}
+
+fn question(rest: &str) -> Option<Action> {
+    let mut parts = rest.split('|').map(|part| part.trim().to_owned());
+    let text = parts.next()?;
+    let options: Vec<String> = parts
+        .filter(|option| !option.is_empty())
+        .take(OPTIONS_MAX)
+        .collect();
+    (!text.is_empty() && !options.is_empty()).then_some(Action::Question { text, options })
+}
+
+fn long(rest: &str) -> Option<Action> {
+    let chars: usize = rest.parse().ok()?;
+    (1..=LONG_CHARS_MAX)
+        .contains(&chars)
+        .then_some(Action::Long(chars))
+}
+
+fn fail(rest: &str) -> Option<Action> {
+    let status: u16 = rest.parse().ok()?;
+    (400..=599)
+        .contains(&status)
+        .then_some(Action::Fail(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_action_is_read_from_its_line() {
+        let script = parse(
+            "echo: hi: there\nslow: 0.5 one two\nrun: ls | wc -l\nwrite: a/b.txt x\\ny\nask: date\n\
+             question: Which? | red | dark blue\nlong: 5000\nfail: 503\ncut",
+        );
+        assert_eq!(
+            script,
+            [
+                Action::Echo("hi: there".into()),
+                Action::Slow {
+                    seconds: 0.5,
+                    text: "one two".into()
+                },
+                Action::Run("ls | wc -l".into()),
+                Action::Write {
+                    path: "a/b.txt".into(),
+                    content: "x\ny".into()
+                },
+                Action::Ask("date".into()),
+                Action::Question {
+                    text: "Which?".into(),
+                    options: vec!["red".into(), "dark blue".into()],
+                },
+                Action::Long(5000),
+                Action::Fail(503),
+                Action::Cut,
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_around_an_action_are_ignored_and_blanks_and_case_do_not_matter() {
+        let script = parse(
+            "From Ada in #build:\r\n  \tRun: ls\r\n\r\n<file>\n1: run: no\n</file>\nthanks: a lot",
+        );
+        assert_eq!(script, [Action::Run("ls".into())]);
+    }
+
+    #[test]
+    fn quoted_lines_are_never_actions() {
+        assert_eq!(
+            parse("> run: rm -rf x\n  > echo: old\n>cut\n>> fail: 500\nplease cut it"),
+            []
+        );
+    }
+
+    #[test]
+    fn a_known_keyword_with_unreadable_arguments_says_how_it_is_written() {
+        for line in [
+            "slow: five words",
+            "slow: 5",
+            "slow: -1 x",
+            "slow: NaN x",
+            "slow: 99999 x",
+            "run:",
+            "ask: ",
+            "write:",
+            "question: Why?",
+            "question: | a",
+            "long: 0",
+            "long: 200001",
+            "long: many",
+            "fail: 200",
+            "fail: 600",
+        ] {
+            let keyword = line.split(':').next().unwrap_or_default();
+            match parse(line).as_slice() {
+                [Action::Unreadable { line: seen, usage }] => {
+                    assert_eq!(seen, line.trim());
+                    assert!(usage.starts_with(keyword), "{line}: {usage}");
+                }
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_has_a_bounded_number_of_actions() {
+        assert_eq!(
+            parse(&"echo: x\n".repeat(ACTIONS_MAX + 1)).len(),
+            ACTIONS_MAX
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! The HTTP server.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures::StreamExt;
+use futures::stream;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::{self, Answer, End};
+use crate::calls::{Calls, now_ms};
+use crate::limits::{BODY_BYTES_MAX, STOP_MS_MAX};
+use crate::request;
+use crate::wire::{self, Envelope, Frame};
+
+/// The model that `GET /v1/models` lists. Requests may name any other.
+pub const MODEL_ID: &str = "scripted-1";
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The port is taken or may not be used.
+    #[error(
+        "cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one"
+    )]
+    Bind {
+        /// The port that was asked for.
+        port: u16,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// A running scripted model. Dropping it stops it at once; [`Model::stop`] also waits for that.
+#[derive(Debug)]
+pub struct Model {
+    address: SocketAddr,
+    stopped: CancellationToken,
+    server: Option<JoinHandle<()>>,
+}
+
+impl Model {
+    /// Starts on a port of the loopback interface; 0 takes a free one.
+    ///
+    /// # Errors
+    /// [`Error::Bind`] when the port cannot be had.
+    pub async fn start(port: u16) -> Result<Model, Error> {
+        let bind = |source| Error::Bind { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let stopped = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            calls: Calls::default(),
+            next_id: AtomicU64::new(1),
+            started_ms: now_ms(),
+            stopped: stopped.clone(),
+        });
+        let serve = axum::serve(listener, routes(shared))
+            .with_graceful_shutdown(stopped.clone().cancelled_owned());
+        let server = tokio::spawn(async move {
+            if let Err(error) = serve.await {
+                tracing::error!(%error, "the scripted model's server ended");
+            }
+        });
+        Ok(Model {
+            address,
+            stopped,
+            server: Some(server),
+        })
+    }
+
+    /// The base URL that OpenAI clients want: `http://127.0.0.1:PORT/v1`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Breaks off running streams, closes every connection and frees the port.
+    pub async fn stop(mut self) {
+        self.stopped.cancel();
+        if let Some(mut server) = self.server.take()
+            && tokio::time::timeout(Duration::from_millis(STOP_MS_MAX), &mut server)
+                .await
+                .is_err()
+        {
+            server.abort();
+        }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        self.stopped.cancel();
+    }
+}
+
+struct Shared {
+    calls: Calls,
+    next_id: AtomicU64,
+    /// Part of every id, so that two runs of the program never share one.
+    started_ms: u64,
+    stopped: CancellationToken,
+}
+
+fn routes(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/models", get(models))
+        .route("/v1/chat/completions", post(chat_completions))
+        .route("/calls", get(calls))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(shared)
+}
+
+async fn models() -> Json<Value> {
+    let model = json!({ "id": MODEL_ID, "object": "model", "created": 1_700_000_000, "owned_by": "scripted-model" });
+    Json(json!({ "object": "list", "data": [model] }))
+}
+
+async fn calls(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    Json(shared.calls.to_json())
+}
+
+async fn unknown_path(uri: Uri) -> Response {
+    let known = "There are GET /v1/models, POST /v1/chat/completions and GET /calls.";
+    refuse(
+        StatusCode::NOT_FOUND,
+        None,
+        &format!("There is no {}. {known}", uri.path()),
+    )
+}
+
+async fn wrong_method(uri: Uri) -> Response {
+    let message = format!(
+        "{} does not take this method: POST /v1/chat/completions, GET everything else.",
+        uri.path()
+    );
+    refuse(StatusCode::METHOD_NOT_ALLOWED, None, &message)
+}
+
+async fn chat_completions(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    if !authorized(&headers) {
+        let message =
+            "The authorization header is not `Bearer KEY`. Send any key, or no such header.";
+        return refuse(StatusCode::UNAUTHORIZED, Some("invalid_api_key"), message);
+    }
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return refuse(rejection.status(), None, &rejection.body_text()),
+    };
+    let request = match request::parse(&body) {
+        Ok(request) => request,
+        Err(message) => return refuse(StatusCode::BAD_REQUEST, None, &message),
+    };
+    let answer = answer::answer(&request);
+    let session_id = headers
+        .get("x-session-id")
+        .and_then(|value| value.to_str().ok());
+    shared.calls.add(session_id, &request, &answer);
+    let number = shared.next_id.fetch_add(1, Ordering::Relaxed);
+    let envelope = Envelope {
+        id: format!("chatcmpl-{:x}-{number:x}", shared.started_ms),
+        created: now_ms() / 1_000,
+    };
+    match answer {
+        Answer::Fail(status) => {
+            // The script takes 400 to 599 only, and all of these are statuses.
+            let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (code, Json(wire::scripted_error(status))).into_response()
+        }
+        Answer::Message { pieces, end } if request.stream => {
+            stream_events(&shared, wire::frames(&envelope, &request, &pieces, &end))
+        }
+        Answer::Message { pieces, end } => {
+            let pause: Duration = pieces.iter().map(|piece| piece.pause).sum();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = shared.stopped.cancelled() => return break_off(),
+            }
+            match end {
+                End::Cut => break_off(),
+                _ => Json(wire::completion(&envelope, &request, &pieces, &end)).into_response(),
+            }
+        }
+    }
+}
+
+/// Any bearer token will do, also none; a header of another form is a client that is set up wrongly.
+fn authorized(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return true;
+    };
+    let scheme = value.to_str().ok().and_then(|value| value.split_once(' '));
+    scheme.is_some_and(|(scheme, key)| {
+        scheme.eq_ignore_ascii_case("bearer") && !key.trim().is_empty()
+    })
+}
+
+fn refuse(status: StatusCode, code: Option<&str>, message: &str) -> Response {
+    (
+        status,
+        Json(wire::error("invalid_request_error", code, message)),
+    )
+        .into_response()
+}
+
+/// Sends each frame when its time has come; the pause of one holds back the next.
+fn stream_events(shared: &Shared, frames: Vec<Frame>) -> Response {
+    let paced = stream::unfold(
+        (frames.into_iter(), Duration::ZERO),
+        |(mut frames, pause)| async move {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            let frame = frames.next()?;
+            Some((Ok::<_, Infallible>(frame.data), (frames, frame.pause)))
+        },
+    );
+    let body = Body::from_stream(paced.take_until(shared.stopped.clone().cancelled_owned()));
+    (
+        [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            (header::CACHE_CONTROL, "no-cache"),
+        ],
+        body,
+    )
+        .into_response()
+}
+
+/// An answer that is not streamed has no finish reason to leave out: the connection ends before the body does.
+fn break_off() -> Response {
+    let cut = std::io::Error::other("the script cuts the answer");
+    let body = stream::iter([Ok("{\"id\":\"chatcmpl-"), Err(cut)]);
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        Body::from_stream(body),
+    )
+        .into_response()
+}
