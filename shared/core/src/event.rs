@@ -1,6 +1,6 @@
 //! What happened: the delivery of a message, or the outcome of the one effect that was under way.
 
-use crate::card::{PostRef, Usage};
+use crate::card::{CardStep, PostRef, Usage};
 use crate::failure::Failure;
 use crate::message::Person;
 use crate::session::About;
@@ -91,6 +91,8 @@ pub struct Answer {
     pub text: String,
     /// What it took.
     pub usage: Usage,
+    /// What the agent did, for the card.
+    pub steps: Vec<CardStep>,
 }
 
 /// How a run ended, by the messages it left.

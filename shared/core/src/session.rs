@@ -3,13 +3,13 @@
 //! What one delivery has seen so far ([`Seen`]) is kept beside the record in memory and never stored: a redelivery
 //! finds out by observation what happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::card::{PostRef, Usage};
 use crate::event::{Answer, Coarse};
-use crate::ids::{Ms, PromptIds, ThreadKey};
+use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
 use crate::message::{Choice, Person};
 
 /// The phase of a thread's sandbox.
@@ -261,18 +261,22 @@ pub struct TimelineEntry {
 /// What this delivery has seen so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Seen {
-    /// The first step of this delivery was taken.
-    pub begun: bool,
     /// The sandbox, when last looked at.
     pub sandbox: Option<Coarse>,
     /// A start was asked for in this delivery.
     pub start_asked: bool,
     /// The server answered as healthy.
     pub healthy: bool,
+    /// The server came up but never became healthy: end it before the next try.
+    pub restart_server: bool,
     /// The OpenCode session is known to exist.
     pub agent_session: bool,
-    /// The state of the card that was last shown.
-    pub card_state: Option<&'static str>,
+    /// What the post that is under way is for.
+    pub posting: Option<PostKind>,
+    /// The phase that the card was last shown for.
+    pub card_phase: Option<Phase>,
+    /// Asks that are no longer open at OpenCode.
+    pub closed_asks: BTreeSet<String>,
     /// The attachments are in the sandbox; the words name them to the agent.
     pub attached: Option<String>,
     /// The answer of the finished run.
@@ -281,6 +285,8 @@ pub struct Seen {
     pub abort_sent: bool,
     /// The final card stands.
     pub final_card: bool,
+    /// Why the sandbox could not be deleted, for the person who wanted that.
+    pub trouble: Option<String>,
     /// The notice stands.
     pub noticed: bool,
     /// A stop or delete was asked for at this time.

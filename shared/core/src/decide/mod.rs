@@ -1,9 +1,25 @@
 //! One pure, total function over (session, event): what the session becomes, and the next step.
+//!
+//! It works in two halves. `absorb` folds what happened into the session; `next` looks at the session alone and says
+//! what is still missing. So the machine is level-triggered: a redelivery that has seen nothing yet looks again and
+//! goes on from what it finds. Nothing outside this module branches on a phase.
+
+mod absorb;
+mod bring_up;
+mod mark;
+mod prompt;
+mod take_down;
+mod tell;
+pub mod words;
+
+#[cfg(test)]
+mod tests;
 
 use crate::drive::Delivery;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::ids::Ms;
+use crate::message::Work;
 use crate::session::{Marks, Session};
 
 /// What a decision may look at besides session and event.
@@ -44,8 +60,17 @@ pub enum Next {
     },
 }
 
-/// Decides.
+/// Decides. Total: every event in every phase has an answer, and none panics.
 #[must_use]
-pub fn decide(session: Session, _event: Event, _context: &Context<'_>) -> Decision {
-    Decision { session, next: Next::Done }
+pub fn decide(mut session: Session, event: Event, context: &Context<'_>) -> Decision {
+    let next = absorb::absorb(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
+    Decision { session, next }
+}
+
+fn next(session: &mut Session, context: &Context<'_>) -> Next {
+    match &context.delivery.message.work {
+        Work::Prompt(prompt) => prompt::next(session, prompt, context),
+        Work::Sweep => take_down::sweep(session, context),
+        Work::Reset { .. } => take_down::reset(session, context),
+    }
 }

@@ -1,0 +1,262 @@
+//! Folds what happened into the session. The failure table of the design is here, row by row.
+
+use super::{Context, Next, mark, words};
+use crate::event::{Answer, Coarse, Event, RunEnd};
+use crate::failure::Failure;
+use crate::ids::PostKind;
+use crate::session::{Ask, Outcome, Phase, Seen, Session, Stage};
+
+/// Folds `event` in; a step is returned only where the event itself ends the delivery.
+pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
+    match event {
+        Event::Delivered => delivered(session, context),
+        Event::Observed(coarse) => session.seen.sandbox = Some(coarse),
+        Event::Healthy => {
+            session.seen.healthy = true;
+            session.seen.restart_server = false;
+        }
+        Event::AgentSession { id } => {
+            session.agent_session = Some(id);
+            session.seen.agent_session = true;
+        }
+        Event::Attached { note } => session.seen.attached = Some(note),
+        Event::Prompted => {
+            if let Some(turn) = &mut session.turn
+                && turn.stage == Stage::Prompting
+            {
+                turn.stage = Stage::Running;
+            }
+        }
+        Event::Finished(answer) => finished(session, answer),
+        Event::StillRunning => return still_running(session, context),
+        Event::CancelSeen { by } => {
+            if let Some(turn) = &mut session.turn {
+                turn.cancelled_by.get_or_insert(by);
+            }
+        }
+        Event::Asked { id, about } => {
+            let expires_at_ms = context.now_ms + context.delivery.limits.ask_ms;
+            if let Some(turn) = &mut session.turn
+                && !turn.asks.iter().any(|ask| ask.id == id)
+            {
+                turn.asks.push(Ask { id, about, expires_at_ms, post: None, settled: false });
+            }
+        }
+        Event::AskClosed { id } | Event::Declined { id } => {
+            session.seen.closed_asks.insert(id);
+        }
+        Event::Aborted => session.seen.abort_sent = true,
+        Event::Posted(at) => posted(session, at),
+        Event::Failed(failure) => return failed(session, failure, context),
+    }
+    None
+}
+
+fn delivered(session: &mut Session, context: &Context<'_>) {
+    session.seen = Seen::default();
+    if matches!(session.phase, Phase::Creating | Phase::Resuming) {
+        session.phase_since_ms = context.now_ms;
+    }
+    // A turn that is met again outside its run has cost a delivery: a worker crashed or something kept failing.
+    if let Some(turn) = &mut session.turn
+        && turn.id == context.delivery.message.id
+        && turn.stage != Stage::Running
+    {
+        turn.attempts += 1;
+        if turn.attempts > context.delivery.limits.attempts && !matches!(turn.stage, Stage::Ending { .. }) {
+            let reason = words::kept_failing(turn.trouble.as_deref());
+            mark::fail(session, &reason);
+        }
+    }
+}
+
+fn finished(session: &mut Session, answer: Answer) {
+    let Some(turn) = &session.turn else { return };
+    let outcome = match (&turn.aborting, &turn.cancelled_by, &answer.end) {
+        (Some(reason), _, _) => Outcome::Failed { reason: reason.clone() },
+        (None, Some(by), RunEnd::Aborted | RunEnd::Rejected | RunEnd::Error { .. }) => Outcome::Cancelled { by: by.name.clone() },
+        (None, None, RunEnd::Aborted) => Outcome::Failed { reason: words::ABORTED_ELSEWHERE.to_owned() },
+        (None, _, RunEnd::Error { reason }) => Outcome::Failed { reason: words::model_failed(reason) },
+        (None, _, RunEnd::Completed | RunEnd::Rejected) => Outcome::Answered,
+    };
+    session.seen.answer = Some(answer);
+    mark::end_with(session, outcome);
+}
+
+fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let aborted = session.seen.abort_sent;
+    let turn = session.turn.as_mut()?;
+    if aborted {
+        // Told to end and still busy after its bound: the thread does not wait for it.
+        let outcome = match (&turn.aborting, &turn.cancelled_by) {
+            (Some(reason), _) => Outcome::Failed { reason: reason.clone() },
+            (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
+        };
+        mark::end_with(session, outcome);
+        return None;
+    }
+    if turn.prompted_at_ms.is_some_and(|at| context.now_ms >= at + limits.turn_ms) {
+        turn.aborting = Some(words::ran_too_long(limits.turn_ms));
+        return None;
+    }
+    if context.now_ms >= context.delivery.slice_until_ms {
+        turn.slices += 1;
+        return Some(Next::Hold { delay_ms: 0, why: format!("slice {} of the run is over", turn.slices) });
+    }
+    None
+}
+
+fn posted(session: &mut Session, at: crate::card::PostRef) {
+    let kind = session.seen.posting.take();
+    let ending = session.turn.as_ref().is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }));
+    match (kind, &mut session.turn) {
+        (Some(PostKind::Card), Some(turn)) => {
+            turn.card = Some(at);
+            session.seen.final_card = ending;
+        }
+        (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
+        (Some(PostKind::Ask(id)), Some(turn)) => {
+            let closed = session.seen.closed_asks.contains(&id);
+            if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
+                ask.post = Some(at);
+                ask.settled = closed;
+            }
+        }
+        (Some(PostKind::Notice), _) => session.seen.noticed = true,
+        _ => {}
+    }
+}
+
+/// The failure table.
+fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let posting = session.seen.posting.take();
+    match failure {
+        Failure::Wait { after_ms, seen } => {
+            if posting_is_decoration(session, posting.as_ref()) {
+                return None;
+            }
+            let attempts = session.turn.as_mut().map_or(1, |turn| {
+                turn.trouble = Some(seen.clone());
+                if turn.stage == Stage::Running {
+                    turn.attempts += 1;
+                }
+                turn.attempts + 1
+            });
+            if attempts > limits.attempts + 1 {
+                return give_up(session, &words::kept_failing(Some(&seen)), context);
+            }
+            let delay_ms = limits.backoff(attempts).max(after_ms).min(limits.backoff_ms_max.max(after_ms.min(900_000)));
+            return Some(Next::Hold { delay_ms, why: seen });
+        }
+        Failure::SessionMissing => {
+            session.agent_session = None;
+            session.seen.agent_session = false;
+            if session.turn.as_ref().is_some_and(|turn| turn.stage == Stage::Running) {
+                mark::fail(session, words::SESSION_VANISHED);
+            }
+        }
+        Failure::SandboxDown { seen } => sandbox_down(session, &seen, context),
+        Failure::SandboxGone => session.seen.sandbox = Some(Coarse::Gone),
+        Failure::ResumeFailed { seen } => {
+            session.seen.healthy = false;
+            session.seen.restart_server = true;
+            let spent = session.turn.as_mut().is_none_or(|turn| {
+                turn.server_restarts += 1;
+                turn.trouble = Some(seen.clone());
+                turn.server_restarts > limits.server_restarts
+            });
+            if spent {
+                return give_up(session, &words::server_unhealthy(&seen), context);
+            }
+        }
+        Failure::NonRecoverable { advice } => {
+            if posting_is_decoration(session, posting.as_ref()) {
+                return None;
+            }
+            return give_up(session, &advice, context);
+        }
+        Failure::ThreadGone { seen } => {
+            mark::fail(session, &seen);
+            mark::close_turn(session, context);
+            session.seen.noticed = true;
+        }
+        Failure::TurnFailed { reason } => match &mut session.turn {
+            Some(turn) if turn.stage == Stage::Running => turn.aborting = Some(reason),
+            _ => mark::fail(session, &reason),
+        },
+    }
+    None
+}
+
+/// A card that only shows progress may fail: the next one, and the end, are posted all the same.
+fn posting_is_decoration(session: &mut Session, posting: Option<&PostKind>) -> bool {
+    match (posting, &session.turn) {
+        (Some(PostKind::Card), Some(turn)) => turn.card.is_some() && !matches!(turn.stage, Stage::Ending { .. }),
+        (Some(PostKind::Notice), None) => {
+            session.seen.noticed = true;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The server or its sandbox does not answer: look again from the sandbox up, a bounded number of times.
+fn sandbox_down(session: &mut Session, seen: &str, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    if let Some(turn) = &mut session.turn {
+        turn.trouble = Some(seen.to_owned());
+        let spent = match turn.stage {
+            Stage::Prompting | Stage::Running => {
+                turn.stage = Stage::Prompting;
+                turn.resends += 1;
+                turn.resends > limits.resends
+            }
+            Stage::Received if session.phase == Phase::Active => false,
+            Stage::Received => {
+                turn.server_restarts += 1;
+                turn.server_restarts > limits.server_restarts
+            }
+            Stage::Ending { .. } => {
+                turn.attempts += 1;
+                turn.attempts > limits.attempts
+            }
+        };
+        if spent {
+            mark::fail(session, &words::server_went_away(seen));
+        }
+    }
+    session.seen.healthy = false;
+    session.seen.agent_session = false;
+    session.seen.sandbox = None;
+    session.seen.start_asked = false;
+    if session.phase == Phase::Active {
+        mark::enter(session, Phase::Resuming, "the server does not answer", context);
+    }
+}
+
+/// A repeat cannot help: the turn fails with these words; what was half made is taken down.
+fn give_up(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
+    match session.turn.as_ref().map(|turn| matches!(turn.stage, Stage::Ending { .. })) {
+        // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
+        Some(true) => mark::close_turn(session, context),
+        Some(false) => mark::fail(session, reason),
+        None => {}
+    }
+    match session.phase {
+        Phase::Creating => {
+            session.seen.sandbox = None;
+            mark::enter(session, Phase::Destroying, "it could not be made ready", context);
+            mark::lease(session, context);
+        }
+        // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.
+        Phase::Destroying if session.turn.is_none() => {
+            mark::enter(session, Phase::Error, reason, context);
+            session.seen.trouble = Some(reason.to_owned());
+        }
+        Phase::Pausing if session.turn.is_none() => return Some(Next::Done),
+        _ => {}
+    }
+    None
+}

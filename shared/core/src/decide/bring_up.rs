@@ -1,0 +1,127 @@
+//! What is still missing until the sandbox runs, its server is healthy and the OpenCode session is known.
+
+use super::{Context, Next, mark, words};
+use crate::effect::Effect;
+use crate::event::Coarse;
+use crate::session::{Outcome, Phase, Session, Stage};
+
+/// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
+/// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
+pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    loop {
+        let generation = session.generation;
+        let late = |bound_ms: u64| context.now_ms >= session.phase_since_ms + bound_ms;
+        return match (session.phase, session.seen.sandbox.clone()) {
+            (Phase::Destroyed | Phase::Error, _) => {
+                session.generation += 1;
+                session.agent_session = None;
+                session.seen.sandbox = None;
+                session.seen.start_asked = false;
+                mark::enter(session, Phase::Creating, &format!("sandbox {}", session.generation), context);
+                continue;
+            }
+            (Phase::Creating, None) => act(Effect::Create { generation }),
+            (Phase::Creating, Some(Coarse::Provisioning | Coarse::Busy)) if late(limits.create_ms) => {
+                abandon(session, &words::not_ready(limits.create_ms), context)
+            }
+            (Phase::Creating, Some(Coarse::Broken { reason, .. })) => abandon(session, &words::broken(&reason), context),
+            (Phase::Resuming, None) => act(Effect::Observe { generation, after_ms: 0 }),
+            (Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy)) if late(limits.start_ms) => {
+                mark::fail(session, &words::not_ready(limits.start_ms));
+                None
+            }
+            (Phase::Resuming, Some(Coarse::Broken { reason, .. })) => {
+                mark::fail(session, &words::broken(&reason));
+                None
+            }
+            (Phase::Creating | Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy)) => {
+                act(Effect::Observe { generation, after_ms: limits.poll_ms })
+            }
+            (Phase::Creating | Phase::Resuming, Some(Coarse::Parked)) => start(session, late(limits.start_ms), context),
+            (Phase::Creating | Phase::Resuming, Some(Coarse::Running)) => match server(session, context) {
+                Some(next) => Some(next),
+                None => {
+                    mark::enter(session, Phase::Active, "ready", context);
+                    None
+                }
+            },
+            (Phase::Creating | Phase::Resuming | Phase::Active, Some(Coarse::Gone)) => {
+                vanished(session, context);
+                if session.turn.as_ref().is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. })) { None } else { continue }
+            }
+            (Phase::Pausing | Phase::Paused, _) => {
+                session.seen.sandbox = None;
+                mark::enter(session, Phase::Resuming, "a message came", context);
+                continue;
+            }
+            (Phase::Destroying, Some(Coarse::Gone)) => {
+                mark::gone(session, "deleted", context);
+                continue;
+            }
+            (Phase::Destroying, _) => super::take_down::delete_step(session, context),
+            (Phase::Active, _) if !session.seen.healthy => {
+                act(Effect::CheckServer { generation, within_ms: limits.health_active_ms })
+            }
+            (Phase::Active, _) => find_agent_session(session),
+        };
+    }
+}
+
+fn act(effect: Effect) -> Option<Next> {
+    Some(Next::Do(effect))
+}
+
+fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Next> {
+    let generation = session.generation;
+    let limits = context.delivery.limits;
+    if late {
+        mark::fail(session, &words::not_ready(limits.start_ms));
+        return None;
+    }
+    if session.seen.start_asked {
+        return act(Effect::Observe { generation, after_ms: limits.poll_ms });
+    }
+    session.seen.start_asked = true;
+    act(Effect::Start { generation })
+}
+
+fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    if !session.seen.healthy {
+        let (generation, restart) = (session.generation, session.seen.restart_server);
+        return act(Effect::EnsureServer { generation, restart, within_ms: context.delivery.limits.health_start_ms });
+    }
+    find_agent_session(session)
+}
+
+fn find_agent_session(session: &mut Session) -> Option<Next> {
+    if session.seen.agent_session {
+        return None;
+    }
+    act(Effect::FindAgentSession { generation: session.generation, known: session.agent_session.clone() })
+}
+
+/// The new sandbox cannot be had: the turn says so, and what was half made is deleted.
+fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
+    mark::fail(session, reason);
+    session.seen.sandbox = None;
+    mark::enter(session, Phase::Destroying, "it could not be made ready", context);
+    mark::lease(session, context);
+    None
+}
+
+/// The provider does not know the sandbox any more.
+fn vanished(session: &mut Session, context: &Context<'_>) {
+    let generation = session.generation;
+    mark::gone(session, "the sandbox vanished", context);
+    let Some(turn) = &mut session.turn else { return };
+    // The agent may have had the prompt, and may have acted on it: it is never run again by ourselves.
+    if turn.prompted_generation == Some(generation) {
+        mark::end_with(session, Outcome::Lost);
+        return;
+    }
+    turn.attempts += 1;
+    if turn.attempts > context.delivery.limits.attempts {
+        mark::fail(session, &words::kept_failing(Some("the sandbox vanished")));
+    }
+}

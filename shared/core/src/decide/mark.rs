@@ -1,0 +1,115 @@
+//! Small changes of the record that several rules share.
+
+use super::Context;
+use crate::session::{EndedTurn, Lease, Outcome, Phase, Seen, Session, Stage, TimelineEntry, Turn};
+
+/// Enters a phase: stamps it, notes it in the timeline, and arms the next look.
+pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    session.phase = phase;
+    session.phase_since_ms = context.now_ms;
+    session.timeline.push(TimelineEntry { at_ms: context.now_ms, phase, note: note.to_owned() });
+    let surplus = session.timeline.len().saturating_sub(limits.timeline);
+    session.timeline.drain(..surplus);
+    if !matches!(phase, Phase::Pausing | Phase::Destroying) {
+        session.lease = None;
+    }
+    arm(session, context);
+}
+
+/// Takes the lease under which this delivery may stop or delete: nobody else acts until it is over.
+pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let until_ms = context.now_ms + limits.visibility_ms + limits.lifecycle_call_ms;
+    session.lease = Some(Lease { holder: context.delivery.id.clone(), until_ms });
+    arm(session, context);
+}
+
+/// Milliseconds for which another delivery's lease still holds.
+pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Option<u64> {
+    session
+        .lease
+        .as_ref()
+        .filter(|lease| lease.holder != context.delivery.id && lease.until_ms > context.now_ms)
+        .map(|lease| lease.until_ms - context.now_ms)
+}
+
+/// Sets when the sweeper should look next.
+pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let now = context.now_ms;
+    session.due_at_ms = match session.phase {
+        _ if session.turn.is_some() => Some(now + limits.turn_ms + limits.stale_grace_ms),
+        Phase::Active => Some(session.last_activity_ms + limits.idle_pause_ms),
+        Phase::Paused => Some(session.phase_since_ms + limits.paused_ttl_ms),
+        Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
+        Phase::Pausing | Phase::Destroying => Some(session.lease.as_ref().map_or(now, |lease| lease.until_ms)),
+        Phase::Destroyed | Phase::Error => None,
+    };
+}
+
+/// Puts a new turn on record.
+pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
+    session.turn = Some(turn);
+    session.last_activity_ms = context.now_ms;
+    arm(session, context);
+}
+
+/// Puts the outcome of the turn on record; telling it comes next. What is on record stands, except an answer that
+/// cannot be read again.
+pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
+    let answer = session.seen.answer.as_ref();
+    if let Some(turn) = &mut session.turn {
+        match &turn.stage {
+            Stage::Ending { outcome: Outcome::Answered, .. } if answer.is_none() => {}
+            Stage::Ending { .. } => return,
+            Stage::Received | Stage::Prompting | Stage::Running => {}
+        }
+        let usage = answer.map(|answer| answer.usage).unwrap_or_default();
+        turn.stage = Stage::Ending { outcome, usage };
+        turn.attempts = 0;
+    }
+}
+
+/// The same for a failure.
+pub(super) fn fail(session: &mut Session, reason: &str) {
+    end_with(session, Outcome::Failed { reason: reason.to_owned() });
+}
+
+/// Moves the turn, whose outcome has been told, to the ended ones.
+pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
+    if let Some(turn) = session.turn.take() {
+        let (outcome, usage) = match turn.stage {
+            Stage::Ending { outcome, usage } => (outcome, usage),
+            _ => (Outcome::Lost, crate::card::Usage::default()),
+        };
+        let took_ms = context.now_ms.saturating_sub(turn.accepted_at_ms);
+        remember(session, EndedTurn { id: turn.id, outcome, at_ms: context.now_ms, took_ms, usage }, context);
+    }
+    session.last_activity_ms = context.now_ms;
+    let sandbox = session.seen.sandbox.take();
+    session.seen = Seen { sandbox, ..Seen::default() };
+    arm(session, context);
+}
+
+/// Remembers an ended turn for deduplication.
+pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Context<'_>) {
+    session.ended.push(ended);
+    let surplus = session.ended.len().saturating_sub(context.delivery.limits.ended_turns);
+    session.ended.drain(..surplus);
+}
+
+/// Whether this message's turn has ended before.
+pub(super) fn has_ended(session: &Session, id: &str) -> bool {
+    session.ended.iter().any(|turn| turn.id == id)
+}
+
+/// Forgets the sandbox of this generation: it does not exist any more.
+pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
+    session.agent_session = None;
+    session.seen.agent_session = false;
+    session.seen.healthy = false;
+    session.seen.sandbox = None;
+    session.seen.start_asked = false;
+    enter(session, Phase::Destroyed, note, context);
+}

@@ -1,0 +1,224 @@
+//! The next step of a prompt: from the first look at the message to the end that the thread can see.
+
+use super::{Context, Next, bring_up, mark, tell, words};
+use crate::card::{Card, CardState, Post};
+use crate::effect::{Effect, Follow};
+use crate::ids::{PostKind, PromptIds};
+use crate::message::Prompt;
+use crate::session::{Phase, Session, Stage, Turn};
+
+/// What a prompt needs next.
+pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
+    let id = &context.delivery.message.id;
+    // One pass more than there can be changes of turn: the one left over, ours, and the end.
+    for _ in 0..4 {
+        match &session.turn {
+            Some(turn) if turn.id == *id => match turn_step(session, prompt, context) {
+                Some(next) => return next,
+                None => continue,
+            },
+            Some(_) => match leftover(session, context) {
+                Some(next) => return next,
+                None => continue,
+            },
+            None if mark::has_ended(session, id) => return super::take_down::finish_half_made(session, context),
+            None => match mark::foreign_lease_ms(session, context) {
+                Some(delay_ms) => return Next::Hold { delay_ms, why: "another delivery may still be stopping the sandbox".to_owned() },
+                None => mark::begin(session, new_turn(prompt, context), context),
+            },
+        }
+    }
+    Next::Hold { delay_ms: context.delivery.limits.backoff_ms, why: "no step was found".to_owned() }
+}
+
+/// A turn whose message is gone from the queue: it is told as failed, then closed.
+pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    if !session.turn.as_ref().is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. })) {
+        mark::fail(session, words::LOST_ITS_PLACE);
+    }
+    tell::step(session, context)
+}
+
+fn new_turn(prompt: &Prompt, context: &Context<'_>) -> Turn {
+    let message = context.delivery.message;
+    Turn {
+        id: message.id.clone(),
+        by: prompt.by.clone(),
+        accepted_at_ms: message.accepted_at_ms,
+        stage: Stage::Received,
+        prompt_ids: None,
+        prompted_generation: None,
+        prompted_at_ms: None,
+        card: None,
+        posted: Vec::new(),
+        asks: Vec::new(),
+        attempts: 0,
+        slices: 0,
+        resends: 0,
+        server_restarts: 0,
+        cancelled_by: None,
+        trouble: None,
+        aborting: None,
+    }
+}
+
+/// The step that the present turn needs; none when it was closed or its stage changed.
+fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    see_cancel(session, context);
+    let turn = session.turn.as_ref()?;
+    if matches!(turn.stage, Stage::Ending { .. }) {
+        return tell::step(session, context);
+    }
+    if let (Stage::Received, Some(by)) = (&turn.stage, &turn.cancelled_by) {
+        let outcome = crate::session::Outcome::Cancelled { by: by.name.clone() };
+        mark::end_with(session, outcome);
+        return tell::step(session, context);
+    }
+    if let Some(post) = progress_card(session, context) {
+        return Some(post);
+    }
+    if let Some(next) = bring_up::step(session, context) {
+        return Some(next);
+    }
+    let stage = session.turn.as_ref()?.stage.clone();
+    match stage {
+        Stage::Ending { .. } => tell::step(session, context),
+        Stage::Received => Some(hand_over(session, prompt, context)),
+        Stage::Prompting => Some(send(session, prompt)),
+        Stage::Running => Some(watch(session, context)),
+    }
+}
+
+fn see_cancel(session: &mut Session, context: &Context<'_>) {
+    if let Some(turn) = &mut session.turn
+        && let Some(by) = context.marks.cancelled.get(&turn.id)
+    {
+        turn.cancelled_by.get_or_insert_with(|| by.clone());
+    }
+}
+
+/// The card, when there is none yet or the phase that it shows has changed. While the agent works, following keeps it.
+fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    if turn.card.is_some() && (turn.stage == Stage::Running || session.seen.card_phase == Some(session.phase)) {
+        return None;
+    }
+    let state = match (turn.stage == Stage::Running, session.phase) {
+        (true, _) => CardState::Working,
+        (false, Phase::Active) => CardState::Received,
+        (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => CardState::Creating,
+        (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
+    };
+    session.seen.card_phase = Some(session.phase);
+    session.seen.posting = Some(PostKind::Card);
+    let card = Card {
+        turn: turn.id.clone(),
+        state,
+        steps: Vec::new(),
+        since_ms: turn.accepted_at_ms,
+        now_ms: context.now_ms,
+        model: context.delivery.model.to_owned(),
+    };
+    let (turn_id, at) = (turn.id.clone(), turn.card.clone());
+    Some(Next::Do(Effect::Post { turn: turn_id, kind: PostKind::Card, at, post: Post::Card(card) }))
+}
+
+/// Attachments first; then the intent to prompt goes on record, and the prompt after it.
+fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
+    let message = context.delivery.message;
+    if !prompt.attachments.is_empty() && session.seen.attached.is_none() {
+        let generation = session.generation;
+        return Next::Do(Effect::Attach { generation, turn: message.id.clone(), files: prompt.attachments.clone() });
+    }
+    let generation = session.generation;
+    if let Some(turn) = &mut session.turn {
+        turn.stage = Stage::Prompting;
+        turn.prompted_generation = Some(generation);
+        turn.prompted_at_ms = Some(context.now_ms);
+        turn.prompt_ids = Some(PromptIds::mint(&session.thread, &message.id, context.now_ms));
+    }
+    send(session, prompt)
+}
+
+fn send(session: &Session, prompt: &Prompt) -> Next {
+    let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
+        return Next::Hold { delay_ms: 0, why: "the OpenCode session is not known".to_owned() };
+    };
+    let Some(ids) = &turn.prompt_ids else {
+        return Next::Hold { delay_ms: 0, why: "the prompt has no ids".to_owned() };
+    };
+    let text = match &session.seen.attached {
+        Some(note) if !note.is_empty() => format!("{}\n\n{note}", prompt.text),
+        _ => prompt.text.clone(),
+    };
+    Next::Do(Effect::SendPrompt {
+        generation: session.generation,
+        agent_session: agent_session.clone(),
+        ids: ids.clone(),
+        text,
+        again: turn.resends > 0,
+    })
+}
+
+/// While the agent works: abort if that is wanted, keep asks in the thread, follow.
+fn watch(session: &mut Session, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    let generation = session.generation;
+    let agent_session = session.agent_session.clone().unwrap_or_default();
+    if let Some(turn) = &session.turn
+        && (turn.cancelled_by.is_some() || turn.aborting.is_some())
+        && !session.seen.abort_sent
+    {
+        return Next::Do(Effect::Abort { generation, agent_session });
+    }
+    if let Some(next) = ask_step(session, context) {
+        return next;
+    }
+    let Some(turn) = &session.turn else { return Next::Done };
+    let open = || turn.asks.iter().filter(|ask| !ask.settled);
+    let deadline = turn.prompted_at_ms.map_or(u64::MAX, |at| at + limits.turn_ms);
+    let expiry = open().map(|ask| ask.expires_at_ms).min().unwrap_or(u64::MAX);
+    let aborted = if session.seen.abort_sent { context.now_ms + limits.stop_ms } else { u64::MAX };
+    let card_state = match (turn.cancelled_by.is_some() || turn.aborting.is_some(), open().next().is_some()) {
+        (true, _) => CardState::Stopping,
+        (false, true) => CardState::Waiting,
+        (false, false) => CardState::Working,
+    };
+    Next::Do(Effect::Follow(Follow {
+        generation,
+        agent_session,
+        message: turn.prompt_ids.as_ref().map(|ids| ids.message.clone()).unwrap_or_default(),
+        turn: turn.id.clone(),
+        card: turn.card.clone(),
+        card_state,
+        since_ms: turn.accepted_at_ms,
+        asks: turn.asks.clone(),
+        cancel_known: turn.cancelled_by.is_some() || turn.aborting.is_some(),
+        until_ms: context.delivery.slice_until_ms.min(deadline).min(expiry).min(aborted),
+        messages_max: limits.turn_messages,
+    }))
+}
+
+/// An ask that has to be posted, declined because nobody answered in time, or shown as settled.
+fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    for ask in turn.asks.iter().filter(|ask| !ask.settled) {
+        let closed = session.seen.closed_asks.contains(&ask.id);
+        if !closed && ask.post.is_some() && context.now_ms < ask.expires_at_ms {
+            continue;
+        }
+        if !closed && context.now_ms >= ask.expires_at_ms {
+            return Some(Next::Do(Effect::Decline { generation: session.generation, ask: ask.id.clone(), about: ask.about.clone() }));
+        }
+        let settled = closed.then(|| match context.marks.settled.get(&ask.id) {
+            Some(settlement) => tell::settled(ask, settlement),
+            None if context.now_ms >= ask.expires_at_ms => "Nobody answered in time, so it counts as no.".to_owned(),
+            None => "No longer open.".to_owned(),
+        });
+        let kind = PostKind::Ask(ask.id.clone());
+        session.seen.posting = Some(kind.clone());
+        let (turn_id, at, ask) = (turn.id.clone(), ask.post.clone(), ask.clone());
+        return Some(Next::Do(Effect::Post { turn: turn_id, kind, at, post: Post::Ask { ask, settled } }));
+    }
+    None
+}

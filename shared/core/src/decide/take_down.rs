@@ -1,0 +1,190 @@
+//! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
+
+use super::{Context, Next, mark, prompt, words};
+use crate::card::{Post, Usage};
+use crate::effect::Effect;
+use crate::event::Coarse;
+use crate::ids::PostKind;
+use crate::session::{EndedTurn, Outcome, Phase, Session};
+
+/// What a sweep needs next: it looks at the record, not at why it was sent.
+pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    if session.turn.is_some()
+        && let Some(next) = prompt::leftover(session, context)
+    {
+        return next;
+    }
+    if let Some(delay_ms) = mark::foreign_lease_ms(session, context) {
+        return Next::Hold { delay_ms, why: "another delivery may still be stopping the sandbox".to_owned() };
+    }
+    let due = session.due_at_ms.is_none_or(|due| context.now_ms >= due);
+    match session.phase {
+        Phase::Active if context.now_ms >= session.last_activity_ms + limits.idle_pause_ms => {
+            mark::enter(session, Phase::Pausing, "idle", context);
+            mark::lease(session, context);
+            pause(session, context)
+        }
+        Phase::Resuming if due => {
+            mark::enter(session, Phase::Pausing, "nobody waits for it", context);
+            mark::lease(session, context);
+            pause(session, context)
+        }
+        Phase::Pausing => pause(session, context),
+        Phase::Paused if context.now_ms >= session.phase_since_ms + limits.paused_ttl_ms => {
+            begin_destroying(session, "paused for too long", context);
+            destroy(session, Some(words::EXPIRED), context)
+        }
+        Phase::Creating if due => {
+            begin_destroying(session, "nobody waits for it", context);
+            destroy(session, None, context)
+        }
+        Phase::Destroying => destroy(session, Some(words::EXPIRED), context),
+        Phase::Destroyed if session.seen.sandbox.is_some() => destroy(session, Some(words::EXPIRED), context),
+        Phase::Active | Phase::Resuming | Phase::Paused | Phase::Creating => {
+            mark::arm(session, context);
+            Next::Done
+        }
+        Phase::Destroyed | Phase::Error => {
+            session.due_at_ms = None;
+            Next::Done
+        }
+    }
+}
+
+/// What a reset needs next.
+pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
+    let message = context.delivery.message;
+    if session.turn.is_some()
+        && let Some(next) = prompt::leftover(session, context)
+    {
+        return next;
+    }
+    if mark::has_ended(session, &message.id) {
+        return notice(session, words::RESET, context);
+    }
+    if let Some(delay_ms) = mark::foreign_lease_ms(session, context) {
+        return Next::Hold { delay_ms, why: "another delivery may still be stopping the sandbox".to_owned() };
+    }
+    match session.phase {
+        Phase::Destroyed | Phase::Error => {
+            session.agent_session = None;
+            let ended = EndedTurn { id: message.id.clone(), outcome: Outcome::Answered, at_ms: context.now_ms, took_ms: 0, usage: Usage::default() };
+            mark::remember(session, ended, context);
+            notice(session, words::RESET, context)
+        }
+        Phase::Destroying => match delete_step(session, context) {
+            Some(next) => next,
+            None => reset(session, context),
+        },
+        _ => {
+            begin_destroying(session, "reset by a person", context);
+            match delete_step(session, context) {
+                Some(next) => next,
+                None => reset(session, context),
+            }
+        }
+    }
+}
+
+/// After a turn has ended with a sandbox that could not be made ready: delete it within the same delivery.
+pub(super) fn finish_half_made(session: &mut Session, context: &Context<'_>) -> Next {
+    if session.phase != Phase::Destroying || mark::foreign_lease_ms(session, context).is_some() {
+        return Next::Done;
+    }
+    delete_step(session, context).unwrap_or(Next::Done)
+}
+
+fn begin_destroying(session: &mut Session, note: &str, context: &Context<'_>) {
+    session.seen.sandbox = None;
+    mark::enter(session, Phase::Destroying, note, context);
+    mark::lease(session, context);
+}
+
+fn pause(session: &mut Session, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    let generation = session.generation;
+    own_lease(session, context);
+    match (&session.seen.sandbox, session.seen.stop_asked_ms) {
+        (Some(Coarse::Parked), _) => {
+            mark::enter(session, Phase::Paused, "stopped, the disk is kept", context);
+            Next::Done
+        }
+        // What is broken cannot be stopped; its time as a paused one ends it.
+        (Some(Coarse::Broken { reason, .. }), _) => {
+            let note = format!("the provider reports an error: {reason}");
+            mark::enter(session, Phase::Paused, &note, context);
+            Next::Done
+        }
+        (Some(Coarse::Gone), _) => {
+            mark::gone(session, "the sandbox vanished", context);
+            Next::Done
+        }
+        (_, None) => guarded(session, Effect::Stop { generation }, context),
+        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => {
+            Next::Hold { delay_ms: limits.backoff_ms_max, why: "the sandbox has not stopped within its bound".to_owned() }
+        }
+        (_, Some(_)) => Next::Do(Effect::Observe { generation, after_ms: limits.poll_ms }),
+    }
+}
+
+fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> Next {
+    if session.phase == Phase::Destroying
+        && let Some(next) = delete_step(session, context)
+    {
+        return next;
+    }
+    match word {
+        Some(word) => notice(session, word, context),
+        None => Next::Done,
+    }
+}
+
+/// The next step of a deletion; none once the provider does not know the sandbox (the phase is `destroyed` then).
+pub(super) fn delete_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let generation = session.generation;
+    own_lease(session, context);
+    Some(match (&session.seen.sandbox, session.seen.stop_asked_ms) {
+        (Some(Coarse::Gone), _) => {
+            mark::gone(session, "deleted", context);
+            session.seen.stop_asked_ms = None;
+            // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
+            session.seen.sandbox = Some(Coarse::Gone);
+            return None;
+        }
+        (_, None) => guarded(session, Effect::Delete { generation }, context),
+        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => {
+            Next::Hold { delay_ms: limits.backoff_ms_max, why: "the sandbox has not been deleted within its bound".to_owned() }
+        }
+        (_, Some(_)) => Next::Do(Effect::Observe { generation, after_ms: limits.poll_ms }),
+    })
+}
+
+/// Takes the lease over when its holder is gone: everybody else goes on waiting.
+fn own_lease(session: &mut Session, context: &Context<'_>) {
+    if session.lease.as_ref().is_none_or(|lease| lease.holder != context.delivery.id) {
+        mark::lease(session, context);
+    }
+}
+
+/// A stop or delete goes out only while the message stays invisible for longer than the call may take: it cannot be
+/// recalled, and nobody else may act meanwhile.
+fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    if context.visible_until_ms < context.now_ms + limits.lifecycle_call_ms {
+        return Next::Hold { delay_ms: limits.backoff_ms, why: "too little visibility is left for the call".to_owned() };
+    }
+    session.seen.stop_asked_ms = Some(context.now_ms);
+    Next::Do(effect)
+}
+
+fn notice(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
+    if session.seen.noticed {
+        return Next::Done;
+    }
+    let word = session.seen.trouble.take().map_or_else(|| word.to_owned(), |trouble| words::not_deleted(&trouble));
+    session.seen.posting = Some(PostKind::Notice);
+    let turn = context.delivery.message.id.clone();
+    Next::Do(Effect::Post { turn, kind: PostKind::Notice, at: None, post: Post::Notice(word) })
+}

@@ -1,0 +1,102 @@
+//! The end of a turn, told: the parts of the answer, each once, then the card, then the record.
+
+use super::{Context, Next, bring_up, mark, words};
+use crate::card::{Card, CardState, Post};
+use crate::effect::{Effect, Follow};
+use crate::event::RunEnd;
+use crate::ids::PostKind;
+use crate::message::Choice;
+use crate::session::{About, Ask, Outcome, Session, Settlement, Stage};
+use crate::text;
+
+/// The step that is missing until the turn is closed; none once it is.
+pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let Some(Stage::Ending { outcome, .. }) = session.turn.as_ref().map(|turn| turn.stage.clone()) else { return None };
+    if outcome == Outcome::Answered
+        && let Some(next) = chunk(session, context)
+    {
+        return Some(next);
+    }
+    if !session.seen.final_card {
+        return final_card(session, context);
+    }
+    mark::close_turn(session, context);
+    None
+}
+
+/// The next part of the answer. After a crash the answer is read again from OpenCode, where it lies.
+fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let Some(answer) = session.seen.answer.clone() else {
+        if let Some(next) = bring_up::step(session, context) {
+            return Some(next);
+        }
+        return read_again(session, context);
+    };
+    let limits = context.delivery.limits;
+    let text = match (answer.text.trim(), &answer.end) {
+        ("", RunEnd::Rejected) => words::DECLINED,
+        ("", _) => words::NO_TEXT,
+        (text, _) => text,
+    };
+    let too_long = text.chars().count() > limits.answer_chars;
+    let mut parts = text::split(text, context.delivery.chunk_units);
+    if too_long {
+        parts.truncate(1);
+    }
+    let turn = session.turn.as_ref()?;
+    let index = turn.posted.len();
+    let part = parts.get(index)?.clone();
+    let last = index + 1 == parts.len();
+    let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));
+    let turn_id = turn.id.clone();
+    let file = (too_long && last).then(|| text.to_owned());
+    session.seen.posting = Some(kind.clone());
+    Some(Next::Do(Effect::Post { turn: turn_id, kind, at: None, post: Post::Chunk { text: part, last, file } }))
+}
+
+fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    Some(Next::Do(Effect::Follow(Follow {
+        generation: session.generation,
+        agent_session: session.agent_session.clone().unwrap_or_default(),
+        message: turn.prompt_ids.as_ref().map(|ids| ids.message.clone()).unwrap_or_default(),
+        turn: turn.id.clone(),
+        card: None,
+        card_state: CardState::Working,
+        since_ms: turn.accepted_at_ms,
+        asks: turn.asks.clone(),
+        cancel_known: true,
+        until_ms: context.now_ms + context.delivery.limits.health_active_ms,
+        messages_max: context.delivery.limits.turn_messages,
+    })))
+}
+
+fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    let Stage::Ending { outcome, usage } = turn.stage.clone() else { return None };
+    let card = Card {
+        turn: turn.id.clone(),
+        state: CardState::Ended { outcome, usage },
+        steps: session.seen.answer.as_ref().map(|answer| answer.steps.clone()).unwrap_or_default(),
+        since_ms: turn.accepted_at_ms,
+        now_ms: context.now_ms,
+        model: context.delivery.model.to_owned(),
+    };
+    let (turn_id, at) = (turn.id.clone(), turn.card.clone());
+    session.seen.posting = Some(PostKind::Card);
+    Some(Next::Do(Effect::Post { turn: turn_id, kind: PostKind::Card, at, post: Post::Card(card) }))
+}
+
+/// Who decided what, in one line.
+pub(super) fn settled(ask: &Ask, settlement: &Settlement) -> String {
+    let by = &settlement.by.name;
+    match (&settlement.choice, &ask.about) {
+        (Choice::Once, _) => format!("Allowed once by {by}."),
+        (Choice::Always, _) => format!("Allowed from now on by {by}."),
+        (Choice::Reject, _) => format!("Declined by {by}."),
+        (Choice::Option(index), About::Question { options, .. }) => {
+            format!("{by} chose: {}.", options.get(*index).map_or("an option", String::as_str))
+        }
+        (Choice::Option(_), About::Permission { .. }) => format!("Decided by {by}."),
+    }
+}

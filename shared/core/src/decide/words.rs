@@ -1,0 +1,75 @@
+//! The words that people read when something did not go as hoped: what happened, and what to do next.
+
+/// The run was aborted by neither a person of the thread nor us.
+pub const ABORTED_ELSEWHERE: &str = "The run was aborted inside the sandbox. Send the task again to run it once more.";
+/// OpenCode lost its session while it ran.
+pub const SESSION_VANISHED: &str = "The agent's session disappeared during the run. Your files are still there: send the task again.";
+/// The prompt's message vanished from the queue.
+pub const LOST_ITS_PLACE: &str = "This task stopped without an end that could be told. Send it again to run it once more.";
+/// The agent ended without words.
+pub const NO_TEXT: &str = "The agent finished without a written answer. Its steps are in the card above.";
+/// The same after somebody declined a request.
+pub const DECLINED: &str = "The agent stopped because its request was declined. Reply to go on.";
+/// A sandbox ended by its time to live.
+pub const EXPIRED: &str = "This thread's sandbox was idle for a long time and has been deleted with its files. The next message starts a fresh one.";
+/// A reset is done.
+pub const RESET: &str = "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
+
+/// The same thing went wrong again and again.
+#[must_use]
+pub fn kept_failing(trouble: Option<&str>) -> String {
+    match trouble {
+        Some(seen) => format!("It kept failing: {seen}. Try again in a few minutes; if it stays so, tell the operator."),
+        None => "It kept failing without a reason that could be seen. Try again; if it stays so, tell the operator.".to_owned(),
+    }
+}
+
+/// The old sandbox could not be deleted.
+#[must_use]
+pub fn not_deleted(trouble: &str) -> String {
+    format!("The next message starts a fresh sandbox, but the old one could not be deleted: {trouble}")
+}
+
+/// The model or the agent failed.
+#[must_use]
+pub fn model_failed(reason: &str) -> String {
+    format!("The agent could not finish: {reason}. The sandbox is kept; reply to try again.")
+}
+
+/// The turn's bound is over.
+#[must_use]
+pub fn ran_too_long(turn_ms: u64) -> String {
+    format!("It ran longer than {} and was stopped. The sandbox is kept; reply to go on from there.", minutes(turn_ms))
+}
+
+/// OpenCode does not become healthy.
+#[must_use]
+pub fn server_unhealthy(seen: &str) -> String {
+    format!("The agent's server did not start: {seen}. Try again, or use reset for a fresh sandbox.")
+}
+
+/// OpenCode went away more often than we repeat by ourselves.
+#[must_use]
+pub fn server_went_away(seen: &str) -> String {
+    format!("The agent's server went away during the run ({seen}). The sandbox is kept; reply to try again.")
+}
+
+/// The sandbox does not come up.
+#[must_use]
+pub fn not_ready(bound_ms: u64) -> String {
+    format!("The sandbox was not ready within {}. Try again; if it stays so, tell the operator.", minutes(bound_ms))
+}
+
+/// The provider gave up on the sandbox.
+#[must_use]
+pub fn broken(reason: &str) -> String {
+    let reason = if reason.is_empty() { "no reason given" } else { reason };
+    format!("The sandbox provider reports an error: {reason}. Use reset for a fresh sandbox, or try again later.")
+}
+
+fn minutes(ms: u64) -> String {
+    match ms {
+        0..60_000 => format!("{} s", ms.div_ceil(1000)),
+        _ => format!("{} min", ms / 60_000),
+    }
+}
