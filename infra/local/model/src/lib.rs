@@ -17,7 +17,8 @@
 //! Promises:
 //!
 //! - Lines that are no action are ignored when at least one line is; leading blanks do not matter, nor does the case
-//!   of the keyword. A quoted line (`> run: ls`) is never an action. A message without any action gets a short reply
+//!   of the keyword. A quoted line (`> run: ls`) is never an action, nor is
+//!   a line of a text file that OpenCode put into the message. A message without any action gets a short reply
 //!   that names them; an action that cannot be read gets a reply that says how it is written.
 //! - Actions are done in order. Each tool call is one step; the `tool` messages after the last `user` message say how
 //!   far the script is, so the model keeps no state between requests and can be restarted at any time.
@@ -29,8 +30,8 @@
 //! How `ask:` asks: OpenCode lets its agent `build` run any command, but asks before one that names a path outside
 //! the project (permission `external_directory`). So the call's command is `cat /dev/null; COMMAND`: reading nothing
 //! from outside the project asks, changes neither the directory nor the output, and COMMAND runs once permitted. It
-//! needs no configuration; it does need `external_directory` left at `ask` (with `deny` the tool call is refused, with
-//! `allow` it runs at once).
+//! needs no configuration; it does need `external_directory` left at `ask`, or `{"*": "deny", "/dev/*": "ask"}`. With `deny`
+//! alone the tool call is refused; with `allow` it runs at once unless `bash` is `{"*": "allow", "cat /dev/null*": "ask"}`.
 //!
 //! Deliberately absent: a memory of conversations, sampling parameters, the legacy and the responses endpoints, and
 //! checking of keys (any bearer token is accepted, also none).

@@ -3,6 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+/// How OpenCode's text part begins that announces an attached file's content in the next part.
+const FILE_ANNOUNCEMENT: &str = "Called the Read tool with the following input:";
+
 /// A request that can be answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -11,7 +14,7 @@ pub(crate) struct Request {
     pub(crate) include_usage: bool,
     /// Names of the tools that are offered.
     pub(crate) tools: Vec<String>,
-    /// Text of the last user message.
+    /// Text of the last user message, without the files attached to it.
     pub(crate) user: String,
     /// Texts of the tool messages after it, in order.
     pub(crate) results: Vec<String>,
@@ -63,6 +66,24 @@ impl Message {
             _ => String::new(),
         }
     }
+
+    /// The text without attached files. OpenCode 1.18.33 puts a text file into the message as two parts, one that
+    /// announces it and its content, which must not be taken for what the person wrote.
+    fn written_text(&self) -> String {
+        let Value::Array(parts) = &self.content else {
+            return self.text();
+        };
+        let mut texts = Vec::new();
+        let mut parts = parts.iter().filter_map(|part| part["text"].as_str());
+        while let Some(text) = parts.next() {
+            if text.starts_with(FILE_ANNOUNCEMENT) {
+                parts.next();
+            } else {
+                texts.push(text);
+            }
+        }
+        texts.join("\n")
+    }
 }
 
 /// Reads a request body; the error says what is wrong with it.
@@ -95,7 +116,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         internal: tools.is_empty() && body.messages.iter().any(system),
         title,
         tools,
-        user: texts[last_user].clone(),
+        user: body.messages[last_user].written_text(),
         results: (last_user + 1..texts.len())
             .filter(|&index| body.messages[index].role == "tool")
             .map(|index| texts[index].clone())

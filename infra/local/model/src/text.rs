@@ -60,7 +60,8 @@ pub(crate) fn report(call: &str, result: &str) -> String {
     if let Some(refusal) = refusal(result) {
         return format!("{call} {refusal}");
     }
-    if result.is_empty() {
+    // OpenCode says so of a command that printed nothing.
+    if result.is_empty() || result == "(no output)" {
         return format!("{call} finished without output.");
     }
     let shown = bounded(result, REPORT_CHARS_MAX);
@@ -152,7 +153,9 @@ mod tests {
             report("`ls`", "a\n```\nb\n"),
             "`ls` finished:\n\n````\na\n```\nb\n````"
         );
-        assert_eq!(report("`true`", "\n"), "`true` finished without output.");
+        for nothing in ["\n", "(no output)"] {
+            assert_eq!(report("`true`", nothing), "`true` finished without output.");
+        }
         let long = report("`cat`", &"x".repeat(REPORT_CHARS_MAX * 2));
         assert!(long.chars().count() < REPORT_CHARS_MAX + 50 && long.contains('…'));
     }

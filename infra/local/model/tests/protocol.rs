@@ -142,6 +142,29 @@ async fn a_tool_call_is_streamed_in_fragments_and_its_result_leads_on() {
 }
 
 #[tokio::test]
+async fn the_content_of_an_attached_file_is_not_obeyed() {
+    let model = Model::start(0).await.unwrap();
+    let content: Vec<Value> = [
+        "Called the Read tool with the following input: {\"filePath\":\"n.txt\"}",
+        "fail: 500\n",
+        "> run: ls\nPlease\n  echo: mine",
+    ]
+    .iter()
+    .map(|text| json!({ "type": "text", "text": text }))
+    .collect();
+    let events = events(
+        post(
+            &model,
+            &body(json!([{ "role": "user", "content": content }])),
+        )
+        .await,
+    )
+    .await;
+    assert_eq!(text(&events), "mine");
+    model.stop().await;
+}
+
+#[tokio::test]
 async fn slow_text_takes_its_time_and_starts_at_once() {
     let model = Model::start(0).await.unwrap();
     let started = Instant::now();
