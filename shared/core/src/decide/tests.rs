@@ -1,1 +1,573 @@
+//! The protocol over a small world in memory: every scenario runs whole, then once more for each crash point.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use crate::card::{CardState, Post, PostRef, Usage};
+use crate::drive::{Delivery, Verdict, drive};
+use crate::effect::Effect;
+use crate::event::{Answer, Coarse, Event, RunEnd};
+use crate::failure::Failure;
+use crate::ids::{Ms, ThreadKey, post_key};
+use crate::limits::Limits;
+use crate::message::{Message, Person, Prompt, Work};
+use crate::ports::{Saved, World};
+use crate::session::{About, Marks, Outcome, Phase, Session};
+
+/// What exists outside, and what a test wants to go wrong.
+#[derive(Default)]
+struct State {
+    now_ms: Ms,
+    record: Option<Session>,
+    marks: Marks,
+    sandboxes: BTreeMap<u32, Coarse>,
+    /// Prompts that the agent has, by (generation, message id).
+    prompted: Vec<(u32, String)>,
+    finished: BTreeSet<String>,
+    asks: Vec<String>,
+    aborted: bool,
+    /// Posts by key: what stands in the thread.
+    posts: BTreeMap<String, Post>,
+    posted: Vec<String>,
+    stopped_while_running: bool,
+    /// Failures that the next effects of this name meet.
+    fail: BTreeMap<&'static str, Vec<Failure>>,
+    calls: u32,
+    crash_at: Option<(u32, bool)>,
+    crashed: bool,
+    silent_agent: bool,
+    /// Somebody presses Stop while the run is followed.
+    stop_in_follow: bool,
+}
+
+struct Fake(Mutex<State>);
+
+impl Fake {
+    fn new() -> Self {
+        Self(Mutex::new(State { now_ms: 1_000_000, ..State::default() }))
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Counts a call and crashes before it if that is wanted; says whether to crash after it.
+    fn call(&self) -> bool {
+        let (before, after) = self.with(|s| {
+            s.calls += 1;
+            let here = |after| s.crash_at == Some((s.calls, after));
+            (here(false), here(true))
+        });
+        if before {
+            self.crash();
+        }
+        after
+    }
+
+    fn crash(&self) {
+        self.with(|s| s.crashed = true);
+        panic!("crash point");
+    }
+
+    fn effect(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        self.with(|s| {
+            if let Some(failures) = s.fail.get_mut(effect.name())
+                && !failures.is_empty()
+            {
+                return Event::Failed(failures.remove(0));
+            }
+            let look = |s: &State, generation: &u32| Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone));
+            match effect {
+                Effect::Create { generation } => {
+                    s.sandboxes.entry(*generation).or_insert(Coarse::Running);
+                    look(s, generation)
+                }
+                Effect::Observe { generation, after_ms } => {
+                    s.now_ms += after_ms;
+                    look(s, generation)
+                }
+                Effect::Start { generation } => {
+                    if s.sandboxes.get(generation) == Some(&Coarse::Parked) {
+                        s.sandboxes.insert(*generation, Coarse::Running);
+                    }
+                    look(s, generation)
+                }
+                Effect::Stop { generation } => {
+                    s.stopped_while_running |= s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
+                    if s.sandboxes.get(generation) == Some(&Coarse::Running) {
+                        s.sandboxes.insert(*generation, Coarse::Parked);
+                    }
+                    look(s, generation)
+                }
+                Effect::Delete { generation } => {
+                    s.sandboxes.remove(generation);
+                    look(s, generation)
+                }
+                Effect::CheckServer { generation, .. } | Effect::EnsureServer { generation, .. } => match s.sandboxes.get(generation) {
+                    Some(Coarse::Running) => Event::Healthy,
+                    _ => Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() }),
+                },
+                Effect::FindAgentSession { generation, .. } => Event::AgentSession { id: format!("ses_{generation}") },
+                Effect::Attach { .. } => Event::Attached { note: String::new() },
+                Effect::SendPrompt { generation, ids, .. } => {
+                    let entry = (*generation, ids.message.clone());
+                    if !s.prompted.contains(&entry) {
+                        s.prompted.push(entry);
+                    }
+                    Event::Prompted
+                }
+                Effect::Follow(follow) => {
+                    let turn = follow.turn.clone();
+                    if std::mem::take(&mut s.stop_in_follow) {
+                        s.marks.cancelled.insert(turn.clone(), person("bob"));
+                    }
+                    if let Some(by) = s.marks.cancelled.get(&turn).filter(|_| !follow.cancel_known) {
+                        return Event::CancelSeen { by: by.clone() };
+                    }
+                    if let Some(ask) = s.asks.iter().find(|ask| !follow.asks.iter().any(|known| known.id == **ask)) {
+                        return Event::Asked { id: ask.clone(), about: About::Permission { action: "bash".into(), subject: "rm x".into() } };
+                    }
+                    if let Some(known) = follow.asks.iter().find(|known| !known.settled && !s.asks.contains(&known.id)) {
+                        return Event::AskClosed { id: known.id.clone() };
+                    }
+                    if s.silent_agent && !s.aborted || !s.asks.is_empty() && !s.aborted {
+                        s.now_ms = s.now_ms.max(follow.until_ms);
+                        return Event::StillRunning;
+                    }
+                    s.finished.insert(follow.message.clone());
+                    let end = if s.aborted { RunEnd::Aborted } else { RunEnd::Completed };
+                    Event::Finished(Answer { end, text: "the answer".into(), usage: Usage::default(), steps: Vec::new() })
+                }
+                Effect::Abort { .. } => {
+                    s.aborted = true;
+                    Event::Aborted
+                }
+                Effect::Decline { ask, .. } => {
+                    s.asks.retain(|open| open != ask);
+                    Event::Declined { id: ask.clone() }
+                }
+                Effect::Post { turn, kind, at, post } => {
+                    let key = at.as_ref().map_or_else(|| post_key(thread, turn, kind), |at| at.id.clone());
+                    if s.posts.insert(key.clone(), post.clone()).is_none() {
+                        s.posted.push(key.clone());
+                    }
+                    Event::Posted(PostRef { channel: "c".into(), id: key })
+                }
+            }
+        })
+    }
+}
+
+impl World for Fake {
+    fn now_ms(&self) -> Ms {
+        self.with(|s| s.now_ms)
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.with(|s| s.now_ms + Limits::DEFAULT.visibility_ms)
+    }
+
+    async fn load(&self, _: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
+        let after = self.call();
+        let found = self.with(|s| s.record.clone().map(|record| (Session::decode(&record.encode()).unwrap(), s.marks.clone())));
+        if after {
+            self.crash();
+        }
+        Ok(found)
+    }
+
+    async fn save(&self, session: &Session, expected: u64) -> Result<Saved, Failure> {
+        let after = self.call();
+        let saved = self.with(|s| {
+            if s.record.as_ref().map_or(0, |r| r.version) != expected {
+                return Saved::Conflict;
+            }
+            s.record = Some(Session { version: expected + 1, ..session.clone() });
+            Saved::Written(s.marks.clone())
+        });
+        if after {
+            self.crash();
+        }
+        Ok(saved)
+    }
+
+    async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        let after = self.call();
+        let event = self.effect(thread, effect);
+        if after {
+            self.crash();
+        }
+        event
+    }
+}
+
+/// The fake world never waits, so one poll is the whole run.
+fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("the fake world never waits"),
+    }
+}
+
+fn thread() -> ThreadKey {
+    ThreadKey::discord("1", "2").unwrap()
+}
+
+fn person(name: &str) -> Person {
+    Person { id: name.to_owned(), name: name.to_owned() }
+}
+
+fn prompt(id: &str) -> Message {
+    let work = Work::Prompt(Prompt { text: "do it".into(), by: person("ann"), attachments: Vec::new() });
+    Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
+}
+
+fn work(id: &str, work: Work) -> Message {
+    Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
+}
+
+fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
+    let limits = Limits::DEFAULT;
+    let delivery = Delivery {
+        message,
+        id: format!("{}#{receive}", message.id),
+        slice_until_ms: world.now_ms() + limits.slice_ms,
+        model: "m",
+        limits: &limits,
+        chunk_units: 2000,
+    };
+    now(drive(world, &delivery))
+}
+
+/// Delivers until the message is done, moving time by each delay. Bounded.
+fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> u32 {
+    for receive in from..from + 40 {
+        match deliver(world, message, receive) {
+            Verdict::Done => return receive,
+            Verdict::Hold { delay_ms, .. } => world.with(|s| s.now_ms += delay_ms),
+        }
+    }
+    panic!("{} never ended: {:?}", message.id, world.with(|s| s.record.clone()));
+}
+
+fn record(world: &Fake) -> Session {
+    world.with(|s| s.record.clone().unwrap())
+}
+
+fn outcomes(world: &Fake) -> Vec<Outcome> {
+    record(world).ended.into_iter().map(|turn| turn.outcome).collect()
+}
+
+fn chunks(world: &Fake) -> Vec<String> {
+    world.with(|s| s.posts.values().filter_map(|post| match post { Post::Chunk { text, .. } => Some(text.clone()), _ => None }).collect())
+}
+
+/// An active thread that has answered once.
+fn active() -> Fake {
+    let world = Fake::new();
+    deliver_until_done(&world, &prompt("m1"), 1);
+    world
+}
+
+fn later(world: &Fake, ms: u64) {
+    world.with(|s| s.now_ms += ms);
+}
+
+#[test]
+fn a_first_message_makes_a_sandbox_and_is_answered_once() {
+    let world = active();
+    assert_eq!(record(&world).phase, Phase::Active);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    assert_eq!(chunks(&world), ["the answer"]);
+    world.with(|s| {
+        assert_eq!(s.prompted.len(), 1);
+        assert!(s.posts.values().any(|p| matches!(p, Post::Card(card) if matches!(card.state, CardState::Ended { .. }))));
+        assert_eq!(s.posted.len(), 2, "one card and one answer");
+    });
+}
+
+#[test]
+fn a_second_delivery_of_an_ended_message_does_nothing() {
+    let world = active();
+    let calls = world.with(|s| s.calls);
+    assert_eq!(deliver(&world, &prompt("m1"), 2), Verdict::Done);
+    assert_eq!(world.with(|s| s.calls) - calls, 1, "only the record is read");
+}
+
+#[test]
+fn a_follow_up_uses_the_same_sandbox_and_session() {
+    let world = active();
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let session = record(&world);
+    assert_eq!((session.generation, session.agent_session.as_deref()), (1, Some("ses_1")));
+    world.with(|s| assert_eq!(s.prompted.iter().map(|(g, _)| *g).collect::<Vec<_>>(), [1, 1]));
+}
+
+#[test]
+fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
+    let world = active();
+    deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    assert_eq!(record(&world).phase, Phase::Active, "not idle for long enough");
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    deliver_until_done(&world, &work("s2", Work::Sweep), 1);
+    assert_eq!(record(&world).phase, Phase::Paused);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(record(&world).phase, Phase::Active);
+    assert_eq!(record(&world).generation, 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+}
+
+#[test]
+fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
+    let world = active();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    deliver_until_done(&world, &work("s2", Work::Sweep), 1);
+    assert_eq!(record(&world).phase, Phase::Destroyed);
+    world.with(|s| {
+        assert!(s.sandboxes.is_empty());
+        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::EXPIRED.to_owned())));
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(record(&world).generation, 2);
+}
+
+#[test]
+fn a_reset_deletes_the_sandbox_and_says_so() {
+    let world = active();
+    deliver_until_done(&world, &work("r1", Work::Reset { by: person("ann") }), 1);
+    world.with(|s| {
+        assert!(s.sandboxes.is_empty());
+        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::RESET.to_owned())));
+    });
+}
+
+#[test]
+fn a_sandbox_that_vanished_before_the_prompt_is_replaced() {
+    let world = active();
+    world.with(|s| s.sandboxes.clear());
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(record(&world).generation, 2);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+}
+
+#[test]
+fn a_sandbox_that_vanished_after_the_prompt_loses_the_turn_and_nothing_runs_again() {
+    let world = active();
+    world.with(|s| {
+        s.fail.insert("follow", vec![Failure::SandboxGone]);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Lost);
+    world.with(|s| assert_eq!(s.prompted.len(), 2));
+}
+
+#[test]
+fn a_server_that_went_away_gets_the_same_prompt_once_more() {
+    let world = active();
+    let down = || Failure::SandboxDown { seen: "connection refused".into() };
+    world.with(|s| {
+        s.fail.insert("follow", vec![down()]);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    world.with(|s| {
+        s.fail.insert("follow", vec![down(), down()]);
+    });
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert!(matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("connection refused")));
+}
+
+#[test]
+fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
+    let world = Fake::new();
+    let advice = "Daytona refused the API key: set DaytonaApiKey".to_owned();
+    world.with(|s| {
+        s.fail.insert("create", vec![Failure::NonRecoverable { advice: advice.clone() }]);
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Failed { reason: advice }]);
+    assert_eq!(record(&world).phase, Phase::Destroyed);
+}
+
+#[test]
+fn a_busy_provider_is_waited_for_with_a_bound() {
+    let world = Fake::new();
+    let wait = || Failure::Wait { after_ms: 0, seen: "429".into() };
+    world.with(|s| {
+        s.fail.insert("create", vec![wait(), wait()]);
+    });
+    let receives = deliver_until_done(&world, &prompt("m1"), 1);
+    assert_eq!((receives, outcomes(&world)), (3, vec![Outcome::Answered]));
+    let world = Fake::new();
+    world.with(|s| {
+        s.fail.insert("create", (0..100).map(|_| wait()).collect());
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert!(matches!(&outcomes(&world)[0], Outcome::Failed { reason } if reason.contains("429")));
+}
+
+#[test]
+fn a_sandbox_that_breaks_while_it_is_made_is_reported_and_deleted() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.sandboxes.insert(1, Coarse::Broken { reason: "no capacity".into(), recoverable: false });
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert!(matches!(&outcomes(&world)[0], Outcome::Failed { reason } if reason.contains("no capacity")));
+    world.with(|s| assert!(s.sandboxes.is_empty()));
+}
+
+#[test]
+fn a_stop_before_the_prompt_cancels_without_prompting() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.marks.cancelled.insert("m1".into(), person("bob"));
+        s.record = Some(Session { version: 1, ..Session::new(thread(), 0) });
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
+    world.with(|s| assert!(s.prompted.is_empty()));
+}
+
+#[test]
+fn a_stop_during_the_run_aborts_it_and_ends_as_cancelled() {
+    let world = active();
+    world.with(|s| {
+        s.silent_agent = true;
+        s.stop_in_follow = true;
+    });
+    assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
+    assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
+    world.with(|s| assert!(s.aborted && s.prompted.len() == 2));
+}
+
+#[test]
+fn a_long_run_is_followed_in_slices_and_prompted_once() {
+    let world = active();
+    world.with(|s| s.silent_agent = true);
+    let message = prompt("m2");
+    assert_eq!(deliver(&world, &message, 1), Verdict::Hold { delay_ms: 0, why: "slice 1 of the run is over".into() });
+    assert_eq!(deliver(&world, &message, 2), Verdict::Hold { delay_ms: 0, why: "slice 2 of the run is over".into() });
+    world.with(|s| s.silent_agent = false);
+    assert_eq!(deliver(&world, &message, 3), Verdict::Done);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    world.with(|s| assert_eq!(s.prompted.len(), 2));
+}
+
+#[test]
+fn an_agent_that_never_ends_is_aborted_at_its_bound() {
+    let world = active();
+    world.with(|s| s.silent_agent = true);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("90 min")));
+}
+
+#[test]
+fn an_ask_is_posted_once_and_nobody_answering_means_no() {
+    let world = active();
+    world.with(|s| s.asks.push("per_1".into()));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    let asks = world.with(|s| s.posts.values().filter_map(|p| match p { Post::Ask { settled, .. } => Some(settled.clone()), _ => None }).collect::<Vec<_>>());
+    assert_eq!(asks, [Some("Nobody answered in time, so it counts as no.".to_owned())]);
+}
+
+#[test]
+fn a_turn_whose_message_is_gone_is_told_before_the_next_begins() {
+    let world = active();
+    world.with(|s| s.crash_at = Some((s.calls + 4, true)));
+    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
+    world.with(|s| s.crash_at = None);
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert!(matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == super::words::LOST_ITS_PLACE));
+    assert_eq!(outcomes(&world)[2], Outcome::Answered);
+}
+
+#[test]
+fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
+    let world = active();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    // Crash right after the mark was saved: load, save, then the stop.
+    world.with(|s| s.crash_at = Some((s.calls + 3, false)));
+    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &work("s1", Work::Sweep), 1))).is_err());
+    world.with(|s| s.crash_at = None);
+    assert_eq!(record(&world).phase, Phase::Pausing);
+    assert!(matches!(deliver(&world, &prompt("m2"), 1), Verdict::Hold { delay_ms, .. } if delay_ms > 60_000));
+    assert!(matches!(deliver(&world, &work("s1", Work::Sweep), 2), Verdict::Hold { .. }));
+    deliver_until_done(&world, &prompt("m2"), 2);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    world.with(|s| assert!(!s.stopped_while_running));
+}
+
+/// A scenario: how the world stands, and the message that is delivered.
+type Scenario = (&'static str, fn() -> Fake, Message);
+
+#[test]
+fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
+    fn idle() -> Fake {
+        let world = active();
+        later(&world, Limits::DEFAULT.idle_pause_ms);
+        world
+    }
+    fn paused() -> Fake {
+        let world = idle();
+        deliver_until_done(&world, &work("s0", Work::Sweep), 1);
+        world
+    }
+    fn expired() -> Fake {
+        let world = paused();
+        later(&world, Limits::DEFAULT.paused_ttl_ms);
+        world
+    }
+    let scenarios: [Scenario; 6] = [
+        ("first message", Fake::new, prompt("m9")),
+        ("follow-up", active, prompt("m9")),
+        ("resume", paused, prompt("m9")),
+        ("sweep", idle, work("s9", Work::Sweep)),
+        ("destroy", expired, work("s9", Work::Sweep)),
+        ("reset", active, work("r9", Work::Reset { by: person("ann") })),
+    ];
+    let mut points = 0;
+    for (name, world, message) in &scenarios {
+        let world_calls = {
+            let world = world();
+            let before = world.with(|s| s.calls);
+            deliver_until_done(&world, message, 1);
+            world.with(|s| s.calls) - before
+        };
+        for call in 1..=world_calls {
+            for after in [false, true] {
+                let world = world();
+                world.with(|s| s.crash_at = Some((s.calls + call, after)));
+                let crashed = catch_unwind(AssertUnwindSafe(|| deliver(&world, message, 1))).is_err();
+                assert!(crashed && world.with(|s| s.crashed), "{name}: crash point {call} {after} was not reached");
+                world.with(|s| s.crash_at = None);
+                deliver_until_done(&world, message, 2);
+                points += 1;
+                let context = format!("{name}, call {call}, after={after}: {:?}", record(&world));
+                let is_prompt = matches!(message.work, Work::Prompt(_));
+                world.with(|s| {
+                    let unique: BTreeSet<_> = s.prompted.iter().map(|(_, id)| id).collect();
+                    assert_eq!(unique.len(), s.prompted.len(), "prompted twice: {context}");
+                    assert!(s.sandboxes.len() <= 1, "two sandboxes: {context}");
+                    assert!(!s.stopped_while_running, "{context}");
+                });
+                if is_prompt {
+                    let ends = record(&world).ended.iter().filter(|turn| turn.id == message.id).count();
+                    assert_eq!(ends, 1, "{context}");
+                    assert_eq!(record(&world).ended.last().unwrap().outcome, Outcome::Answered, "{context}");
+                    let prompts = world.with(|s| s.prompted.len());
+                    assert_eq!(chunks(&world).len(), prompts, "an answer for each prompt: {context}");
+                }
+            }
+        }
+    }
+    assert!(points > 100, "{points} crash points");
+}
