@@ -1,5 +1,6 @@
 //! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
 
+pub mod aws;
 pub mod config;
 pub mod daytona;
 pub mod discord;
@@ -11,4 +12,3 @@ pub mod secrets;
 pub mod slack;
 pub mod store;
 pub mod telemetry;
-pub mod world;

@@ -1,1 +1,87 @@
-//! queue.
+//! SQS: send accepted work, give a message back, keep it invisible while it is worked on.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::error::DisplayErrorContext;
+use bobbin_core::message::Body;
+
+use crate::config::Config;
+
+/// A send must be over within this time: ingress has three seconds in all.
+pub const SEND_MS_MAX: u64 = 2_000;
+
+/// A call to the queue failed; say it to the platform or try again, as fits the caller.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// The queue did not take the message.
+    #[error("the queue did not accept the message: {0}")]
+    Send(String),
+    /// The visibility could not be changed: another worker may get the message meanwhile.
+    #[error("the visibility could not be changed: {0}")]
+    Visibility(String),
+}
+
+/// The two queues.
+#[derive(Debug, Clone)]
+pub struct Queues {
+    client: aws_sdk_sqs::Client,
+    messages: String,
+    control: String,
+}
+
+impl Queues {
+    /// Clients for the queues that the configuration names.
+    #[must_use]
+    pub fn new(client: aws_sdk_sqs::Client, config: &Config) -> Self {
+        Self { client, messages: config.messages_queue_url.clone(), control: config.control_queue_url.clone() }
+    }
+
+    /// Sends a body into its group under its deduplication id.
+    ///
+    /// # Errors
+    /// [`QueueError::Send`]; the message may or may not be on the queue, and a repeat under the same id is harmless.
+    pub async fn send(&self, body: &Body) -> Result<(), QueueError> {
+        let url = match body {
+            Body::Control(_) => &self.control,
+            Body::Message(_) | Body::Open(_) => &self.messages,
+        };
+        let text = serde_json::to_string(body).map_err(|e| QueueError::Send(e.to_string()))?;
+        let send = self
+            .client
+            .send_message()
+            .queue_url(url)
+            .message_body(text)
+            .message_group_id(body.group())
+            .message_deduplication_id(body.id())
+            .send();
+        match tokio::time::timeout(Duration::from_millis(SEND_MS_MAX), send).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(e)) => Err(QueueError::Send(DisplayErrorContext(&e).to_string())),
+            Err(_) => Err(QueueError::Send(format!("no answer within {SEND_MS_MAX} ms"))),
+        }
+    }
+
+    /// The address of the queue with this ARN.
+    #[must_use]
+    pub fn url_of(&self, arn: &str) -> Option<&str> {
+        let name = arn.rsplit(':').next()?;
+        [&self.messages, &self.control].into_iter().find(|url| url.rsplit('/').next() == Some(name)).map(String::as_str)
+    }
+
+    /// Sets for how long the message stays invisible from now, in milliseconds (rounded up to seconds; at most 12 h).
+    ///
+    /// # Errors
+    /// [`QueueError::Visibility`], when the receipt is no longer valid or the queue does not answer.
+    pub async fn set_visibility(&self, url: &str, receipt: &str, ms: u64) -> Result<(), QueueError> {
+        let seconds = i32::try_from(ms.div_ceil(1000).min(43_200)).unwrap_or(43_200);
+        self.client
+            .change_message_visibility()
+            .queue_url(url)
+            .receipt_handle(receipt)
+            .visibility_timeout(seconds)
+            .send()
+            .await
+            .map_err(|e| QueueError::Visibility(DisplayErrorContext(&e).to_string()))?;
+        Ok(())
+    }
+}

@@ -1,1 +1,143 @@
-//! world.
+//! The world for real: table, provider, agent and chats behind the core's one door.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bobbin_core::card::{Card, Post, PostRef};
+use bobbin_core::effect::Effect;
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::message::Person;
+use bobbin_core::ports::{Saved, World};
+use bobbin_core::session::{Marks, Session};
+
+use crate::chat::Chat;
+use crate::sandbox::{Beside, Sandboxes};
+use crate::store::Store;
+
+/// The present time.
+#[must_use]
+pub fn now_ms() -> Ms {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Until when the message in hand stays invisible, as its heartbeat last heard.
+#[derive(Debug, Clone, Default)]
+pub struct Visibility(Arc<AtomicU64>);
+
+impl Visibility {
+    /// Notes a renewal.
+    pub fn set(&self, until_ms: Ms) {
+        self.0.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Until when.
+    #[must_use]
+    pub fn get(&self) -> Ms {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The world of one delivery.
+#[derive(Debug)]
+pub struct Live {
+    store: Store,
+    chat: Arc<Chat>,
+    sandboxes: Arc<Sandboxes>,
+    visibility: Visibility,
+    /// Marks that stand beside the record: removed with the write that ends the turn.
+    marks: Mutex<Marks>,
+}
+
+impl Live {
+    /// The world of one delivery.
+    #[must_use]
+    pub fn new(store: Store, chat: Arc<Chat>, sandboxes: Arc<Sandboxes>, visibility: Visibility) -> Self {
+        Self { store, chat, sandboxes, visibility, marks: Mutex::default() }
+    }
+
+    fn note(&self, marks: &Marks) {
+        marks.clone_into(&mut self.marks.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn stale(&self, session: &Session) -> Marks {
+        match session.turn {
+            Some(_) => Marks::default(),
+            None => self.marks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+impl World for Live {
+    fn now_ms(&self) -> Ms {
+        now_ms()
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.visibility.get()
+    }
+
+    async fn load(&self, thread: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
+        let found = self.store.load(thread).await.map_err(|e| e.failure())?;
+        if let Some((_, marks)) = &found {
+            self.note(marks);
+        }
+        Ok(found)
+    }
+
+    async fn save(&self, session: &Session, expected: u64) -> Result<Saved, Failure> {
+        let saved = self.store.save(session, expected, &self.stale(session)).await.map_err(|e| e.failure())?;
+        if let Saved::Written(marks) = &saved {
+            self.note(marks);
+        }
+        Ok(saved)
+    }
+
+    async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        let began_ms = now_ms();
+        let event = match effect {
+            Effect::Post { turn, kind, at, post } => match self.chat.post(thread, turn, kind, at.as_ref(), post).await {
+                Ok(at) => Event::Posted(at),
+                Err(failure) => Event::Failed(failure),
+            },
+            effect => self.sandboxes.perform(thread, effect, self).await,
+        };
+        let took_ms = now_ms().saturating_sub(began_ms);
+        match &event {
+            Event::Failed(failure) => tracing::warn!(%thread, effect = effect.name(), took_ms, ?failure, "an effect failed"),
+            _ => tracing::debug!(%thread, effect = effect.name(), took_ms, "an effect is done"),
+        }
+        event
+    }
+}
+
+impl Beside for Live {
+    async fn cancelled(&self, thread: &ThreadKey, turn: &str) -> Option<Person> {
+        match self.store.load(thread).await {
+            Ok(Some((_, marks))) => {
+                self.note(&marks);
+                marks.cancelled.get(turn).cloned()
+            }
+            Ok(None) => None,
+            // The next look comes soon, and stop also reaches the run by abort.
+            Err(error) => {
+                tracing::warn!(%thread, %error, "the marks could not be read");
+                None
+            }
+        }
+    }
+
+    async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {
+        let post = Post::Card(card);
+        if let Err(failure) = self.chat.post(thread, turn, &PostKind::Card, Some(at), &post).await {
+            tracing::info!(%thread, ?failure, "a progress card could not be edited; the next one will be");
+        }
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.visibility.get()
+    }
+}

@@ -16,5 +16,6 @@ pub mod limits;
 pub mod message;
 pub mod ports;
 pub mod session;
+pub mod status;
 pub mod text;
 pub mod wire;

@@ -1,0 +1,54 @@
+//! The clients of the AWS SDK: one HTTPS stack on ring, credentials from the function's environment.
+//!
+//! Without `aws-config` (see the workspace manifest), so the variables that it would read are read here: `AWS_REGION`,
+//! `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. Lambda sets them for the life
+//! of the process, so nothing needs a refresh.
+
+use std::env;
+
+use aws_credential_types::Credentials;
+use aws_sdk_dynamodb::config::{Region, SharedHttpClient};
+use aws_smithy_http_client::Builder;
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+/// One client for each service that the functions use.
+#[derive(Debug, Clone)]
+pub struct Clients {
+    /// The table.
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    /// The queues.
+    pub sqs: aws_sdk_sqs::Client,
+    /// The secret.
+    pub secrets: aws_sdk_secretsmanager::Client,
+}
+
+impl Clients {
+    /// Builds the clients from the environment of a Lambda function.
+    ///
+    /// # Errors
+    /// Names the variable that is missing.
+    pub fn from_environment() -> Result<Self, String> {
+        let var = |name: &str| env::var(name).map_err(|_| format!("{name} is not set: this program runs as a Lambda function"));
+        let credentials = Credentials::new(
+            var("AWS_ACCESS_KEY_ID")?,
+            var("AWS_SECRET_ACCESS_KEY")?,
+            env::var("AWS_SESSION_TOKEN").ok().filter(|token| !token.is_empty()),
+            None,
+            "lambda",
+        );
+        let region = Region::new(var("AWS_REGION")?);
+        let http: SharedHttpClient = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let endpoint = env::var("AWS_ENDPOINT_URL").ok().filter(|url| !url.is_empty());
+        macro_rules! client {
+            ($sdk:ident) => {{
+                let mut config = $sdk::Config::builder()
+                    .region(region.clone())
+                    .credentials_provider(credentials.clone())
+                    .http_client(http.clone());
+                config.set_endpoint_url(endpoint.clone());
+                $sdk::Client::from_conf(config.build())
+            }};
+        }
+        Ok(Self { dynamodb: client!(aws_sdk_dynamodb), sqs: client!(aws_sdk_sqs), secrets: client!(aws_sdk_secretsmanager) })
+    }
+}

@@ -1,0 +1,72 @@
+//! The chats behind one door: whichever platform a thread is on.
+
+use bobbin_core::card::{Post, PostRef};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{PostKind, ThreadKey};
+use bobbin_core::message::Reply;
+
+use crate::discord::Discord;
+use crate::slack::Slack;
+
+/// Longest part of an answer on Discord, in UTF-16 units: `content` of a bot's message (reference: 2000).
+pub const DISCORD_CHUNK_UNITS: usize = 1_990;
+/// Longest part of an answer on Slack, in UTF-16 units: a `markdown` block holds 12,000 characters.
+pub const SLACK_CHUNK_UNITS: usize = 11_500;
+
+/// The platforms that are switched on.
+#[derive(Debug)]
+pub struct Chat {
+    /// Discord, when an application is configured.
+    pub discord: Option<Discord>,
+    /// Slack, when an app is configured.
+    pub slack: Option<Slack>,
+}
+
+impl Chat {
+    /// Longest part of an answer in this thread, in UTF-16 units.
+    #[must_use]
+    pub fn chunk_units(thread: &ThreadKey) -> usize {
+        match thread {
+            ThreadKey::Discord { .. } => DISCORD_CHUNK_UNITS,
+            ThreadKey::Slack { .. } => SLACK_CHUNK_UNITS,
+        }
+    }
+
+    /// Posts into a thread, or edits what stands at `at`.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn post(&self, thread: &ThreadKey, turn: &str, kind: &PostKind, at: Option<&PostRef>, post: &Post) -> Result<PostRef, Failure> {
+        match thread {
+            ThreadKey::Discord { .. } => self.discord()?.post(thread, turn, kind, at, post).await.map_err(|e| e.failure()),
+            ThreadKey::Slack { .. } => self.slack()?.post(thread, turn, kind, at, post).await.map_err(|e| e.failure()),
+        }
+    }
+
+    /// Tells one person something that only they see, where the platform allows it.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
+        match reply {
+            Reply::Discord { .. } => self.discord()?.tell(reply, text).await.map_err(|e| e.failure()),
+            Reply::Slack { .. } => self.slack()?.tell(reply, text).await.map_err(|e| e.failure()),
+        }
+    }
+
+    /// Discord, or why it cannot be used.
+    ///
+    /// # Errors
+    /// A [`Failure`] with what to configure.
+    pub fn discord(&self) -> Result<&Discord, Failure> {
+        self.discord.as_ref().ok_or_else(|| off("Discord", "DiscordApplicationId, DiscordPublicKey and DiscordBotToken"))
+    }
+
+    fn slack(&self) -> Result<&Slack, Failure> {
+        self.slack.as_ref().ok_or_else(|| off("Slack", "SlackSigningSecret and SlackBotToken"))
+    }
+}
+
+fn off(platform: &str, parameters: &str) -> Failure {
+    Failure::NonRecoverable { advice: format!("{platform} is not configured: set {parameters} of the template.") }
+}

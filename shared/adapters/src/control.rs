@@ -1,0 +1,121 @@
+//! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but marks, by condition.
+
+use std::sync::Arc;
+
+use bobbin_core::card::Post;
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Choice, Control, Want};
+use bobbin_core::session::{Session, Settlement};
+use bobbin_core::status;
+
+use crate::chat::Chat;
+use crate::sandbox::Sandboxes;
+use crate::store::Store;
+
+/// What the control lane works with.
+#[derive(Debug)]
+pub struct Lane<'a> {
+    /// The records.
+    pub store: &'a Store,
+    /// The chats.
+    pub chat: &'a Chat,
+    /// The sandboxes.
+    pub sandboxes: &'a Arc<Sandboxes>,
+    /// The bounds.
+    pub limits: &'a Limits,
+}
+
+impl Lane<'_> {
+    /// Does what is wanted. `receive` counts the deliveries of this word, from 1.
+    pub async fn run(&self, control: &Control, receive: u32, now_ms: Ms) -> Verdict {
+        let done = match &control.want {
+            Want::Say { text } => self.chat.tell(&control.reply, text).await,
+            Want::Status => self.status(control, now_ms).await,
+            Want::Stop { turn } => self.stop(control, turn.as_deref()).await,
+            Want::Settle { ask, choice } => self.settle(control, ask, choice).await,
+        };
+        match done {
+            Ok(()) => Verdict::Done,
+            Err(Failure::Wait { after_ms, seen }) if receive <= self.limits.attempts => {
+                Verdict::Hold { delay_ms: self.limits.backoff(receive).max(after_ms), why: seen }
+            }
+            Err(failure) => {
+                tracing::warn!(thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
+                Verdict::Done
+            }
+        }
+    }
+
+    async fn session(&self, thread: &ThreadKey) -> Result<Option<Session>, Failure> {
+        let found = self.store.load(thread).await.map_err(|e| e.failure())?;
+        Ok(found.map(|(session, _)| session))
+    }
+
+    /// On Discord an ephemeral answer; in Slack, where it was asked in the thread, a message in the thread.
+    async fn status(&self, control: &Control, now_ms: Ms) -> Result<(), Failure> {
+        let session = self.session(&control.thread).await?;
+        let words = status::words(session.as_ref(), now_ms);
+        match &control.thread {
+            ThreadKey::Discord { .. } => self.chat.tell(&control.reply, &words).await,
+            ThreadKey::Slack { .. } => {
+                self.chat.post(&control.thread, &control.id, &PostKind::Notice, None, &Post::Notice(words)).await.map(|_| ())
+            }
+        }
+    }
+
+    /// The mark first: whoever follows the run sees it, even if the abort does not get through.
+    async fn stop(&self, control: &Control, wanted: Option<&str>) -> Result<(), Failure> {
+        let session = self.session(&control.thread).await?;
+        let running = session.as_ref().and_then(|session| session.turn.as_ref());
+        let turn = match (wanted, running) {
+            (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
+                // Its card tells already how it ended; one that still waits in the queue sees the mark when it begins.
+                let ended = session.as_ref().is_some_and(|session| session.ended.iter().any(|turn| turn.id == id));
+                return if ended { Ok(()) } else { self.mark(&control.thread, id, control).await };
+            }
+            (_, Some(turn)) => turn,
+            (_, None) => return self.chat.tell(&control.reply, "Nothing is running here.").await,
+        };
+        self.mark(&control.thread, &turn.id, control).await?;
+        if let (Some(session), Some(generation)) = (&session, turn.prompted_generation)
+            && let Some(agent_session) = &session.agent_session
+            && let Err(failure) = self.sandboxes.abort(&control.thread, generation, agent_session).await
+        {
+            tracing::info!(thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+        }
+        match wanted {
+            Some(_) => Ok(()),
+            None => self.chat.tell(&control.reply, "Stopping…").await,
+        }
+    }
+
+    async fn mark(&self, thread: &ThreadKey, turn: &str, control: &Control) -> Result<(), Failure> {
+        self.store.mark_cancelled(thread, turn, &control.by).await.map_err(|e| e.failure())
+    }
+
+    /// The first decision settles the ask; later ones change nothing.
+    async fn settle(&self, control: &Control, ask: &str, choice: &Choice) -> Result<(), Failure> {
+        let session = self.session(&control.thread).await?;
+        let known = session.as_ref().and_then(|session| {
+            let turn = session.turn.as_ref()?;
+            Some((turn.prompted_generation?, turn.asks.iter().find(|known| known.id == ask && !known.settled)?))
+        });
+        let Some((generation, ask)) = known else {
+            tracing::info!(thread = %control.thread, "a decision came for an ask that is no longer open");
+            return Ok(());
+        };
+        let settlement = Settlement { by: control.by.clone(), choice: choice.clone() };
+        // A redelivery of the same decision finds its own mark and tells OpenCode again, which is harmless.
+        let first = self.store.mark_settled(&control.thread, &ask.id, &settlement).await.map_err(|e| e.failure())?;
+        let ours = first || self.settled_by(control, &ask.id, &settlement).await?;
+        if ours { self.sandboxes.settle(&control.thread, generation, ask, choice).await } else { Ok(()) }
+    }
+
+    async fn settled_by(&self, control: &Control, ask: &str, settlement: &Settlement) -> Result<bool, Failure> {
+        let found = self.store.load(&control.thread).await.map_err(|e| e.failure())?;
+        Ok(found.is_some_and(|(_, marks)| marks.settled.get(ask) == Some(settlement)))
+    }
+}

@@ -1,0 +1,51 @@
+//! A Discord task that has no thread yet: make the thread, then pass the prompt on into its group.
+//!
+//! Repeatable as a whole: the anchor is the deferred answer itself (or bears a nonce), the thread's id is the
+//! anchor's, and the prompt keeps its id, so that a crash in between costs nothing.
+
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::Ms;
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Body, Message, Open, Work};
+
+use crate::chat::Chat;
+use crate::queue::Queues;
+
+/// Opens the thread and enqueues the prompt. `receive` counts the deliveries of this message, from 1.
+pub async fn open(chat: &Chat, queues: &Queues, limits: &Limits, open: &Open, receive: u32, now_ms: Ms) -> Verdict {
+    let opened = match chat.discord() {
+        Ok(discord) => discord.open(open, now_ms).await.map_err(|e| e.failure()),
+        Err(failure) => Err(failure),
+    };
+    match opened {
+        Ok(thread) => {
+            let message = Message {
+                id: open.id.clone(),
+                thread,
+                accepted_at_ms: open.accepted_at_ms,
+                work: Work::Prompt(open.prompt.clone()),
+            };
+            match queues.send(&Body::Message(message)).await {
+                Ok(()) => Verdict::Done,
+                Err(e) => Verdict::Hold { delay_ms: limits.backoff(receive), why: e.to_string() },
+            }
+        }
+        Err(Failure::Wait { after_ms, seen }) if receive <= limits.attempts => {
+            Verdict::Hold { delay_ms: limits.backoff(receive).max(after_ms), why: seen }
+        }
+        Err(failure) => {
+            let words = match failure {
+                Failure::Wait { seen, .. } => format!("No thread could be started: {seen}. Try again in a few minutes."),
+                Failure::ThreadGone { seen } => format!("No thread could be started here: {seen}"),
+                Failure::NonRecoverable { advice } => format!("No thread could be started: {advice}"),
+                other => format!("No thread could be started: {other:?}"),
+            };
+            tracing::warn!(interaction.id = %open.id, channel = %open.channel, "{words}");
+            if let Err(failure) = chat.tell(&open.reply, &words).await {
+                tracing::error!(interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
+            }
+            Verdict::Done
+        }
+    }
+}
