@@ -1,0 +1,151 @@
+//! From a queue record to a verdict: which lane it belongs to, its heartbeat, and what happens to it afterwards.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lambda_events::event::sqs::SqsMessage;
+use bobbin_adapters::aws::Clients;
+use bobbin_adapters::chat::Chat;
+use bobbin_adapters::config::Config;
+use bobbin_adapters::control::Lane;
+use bobbin_adapters::opening;
+use bobbin_adapters::queue::Queues;
+use bobbin_adapters::sandbox::Sandboxes;
+use bobbin_adapters::secrets::Secrets;
+use bobbin_adapters::store::Store;
+use bobbin_adapters::world::{Live, Visibility, now_ms};
+use bobbin_core::drive::{Delivery, Verdict, drive};
+use bobbin_core::ids::Ms;
+use bobbin_core::message::{Body, Message};
+
+/// The function's time that is left for saving and giving back after a slice.
+const WIND_UP_MS: u64 = 60_000;
+
+/// Everything that the worker needs, made once a process.
+#[derive(Debug)]
+pub struct Worker {
+    config: Config,
+    queues: Queues,
+    store: Store,
+    chat: Arc<Chat>,
+    sandboxes: Arc<Sandboxes>,
+}
+
+/// One receipt of one record.
+struct Receipt {
+    queue_url: String,
+    handle: String,
+    /// Counts the deliveries of this message, from 1.
+    receive: u32,
+}
+
+impl Worker {
+    /// From the function's environment and the stack's secret.
+    ///
+    /// # Errors
+    /// A sentence that names what is missing or wrong.
+    pub async fn from_environment() -> Result<Self, String> {
+        let config = Config::from_environment()?;
+        let clients = Clients::from_environment()?;
+        let secrets = Secrets::read(&clients.secrets, &config.secret_id).await?;
+        Ok(Self {
+            queues: Queues::new(clients.sqs, &config),
+            store: Store::new(clients.dynamodb, &config.table),
+            chat: Arc::new(Chat::new(&config, &secrets)?),
+            sandboxes: Arc::new(Sandboxes::from_config(&config, &secrets)?),
+            config,
+        })
+    }
+
+    /// Works on one record. True: it may be deleted.
+    pub async fn take(&self, record: SqsMessage, deadline_ms: Ms) -> bool {
+        let Some(receipt) = self.receipt(&record) else {
+            tracing::error!("a record came without a receipt or from a queue that is not ours; it stays on its queue");
+            return false;
+        };
+        let body = match serde_json::from_str::<Body>(record.body.as_deref().unwrap_or_default()) {
+            Ok(body) => body,
+            // A repeat cannot make it readable, and it would hold its group: it goes to the dead letters by its count.
+            Err(error) => {
+                tracing::error!(message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
+                return false;
+            }
+        };
+        let visibility = Visibility::default();
+        if !self.renew(&receipt, &visibility).await {
+            return false;
+        }
+        let verdict = tokio::select! {
+            verdict = self.work(&body, &receipt, &visibility, deadline_ms) => verdict,
+            never = self.heartbeat(&receipt, &visibility) => match never {},
+        };
+        match verdict {
+            Verdict::Done => true,
+            Verdict::Hold { delay_ms, why } => {
+                tracing::info!(message.id = body.id(), receive = receipt.receive, delay_ms, "the message is given back: {why}");
+                if let Err(error) = self.queues.set_visibility(&receipt.queue_url, &receipt.handle, delay_ms).await {
+                    tracing::warn!(message.id = body.id(), %error, "it comes back when its visibility ends");
+                }
+                false
+            }
+        }
+    }
+
+    fn receipt(&self, record: &SqsMessage) -> Option<Receipt> {
+        let queue_url = self.queues.url_of(record.event_source_arn.as_deref()?)?.to_owned();
+        let receive = record.attributes.get("ApproximateReceiveCount").and_then(|count| count.parse().ok()).unwrap_or(1);
+        Some(Receipt { queue_url, handle: record.receipt_handle.clone()?, receive })
+    }
+
+    async fn work(&self, body: &Body, receipt: &Receipt, visibility: &Visibility, deadline_ms: Ms) -> Verdict {
+        let limits = &self.config.limits;
+        match body {
+            Body::Message(message) => self.drive(message, receipt, visibility, deadline_ms).await,
+            Body::Open(open) => opening::open(&self.chat, &self.queues, limits, open, receipt.receive, now_ms()).await,
+            Body::Control(control) => {
+                let lane = Lane { store: &self.store, chat: &self.chat, sandboxes: &self.sandboxes, limits };
+                lane.run(control, receipt.receive, now_ms()).await
+            }
+        }
+    }
+
+    async fn drive(&self, message: &Message, receipt: &Receipt, visibility: &Visibility, deadline_ms: Ms) -> Verdict {
+        let limits = &self.config.limits;
+        let world = Live::new(self.store.clone(), Arc::clone(&self.chat), Arc::clone(&self.sandboxes), visibility.clone());
+        let delivery = Delivery {
+            message,
+            id: format!("{}#{}", message.id, receipt.receive),
+            slice_until_ms: (now_ms() + limits.slice_ms).min(deadline_ms.saturating_sub(WIND_UP_MS)),
+            model: &self.config.model,
+            limits,
+            chunk_units: Chat::chunk_units(&message.thread),
+        };
+        drive(&world, &delivery).await
+    }
+
+    /// Keeps the message invisible for as long as it is worked on. Ends never.
+    async fn heartbeat(&self, receipt: &Receipt, visibility: &Visibility) -> Infallible {
+        let mut every = tokio::time::interval(Duration::from_millis(self.config.limits.heartbeat_ms));
+        every.tick().await;
+        loop {
+            every.tick().await;
+            self.renew(receipt, visibility).await;
+        }
+    }
+
+    /// False: the receipt is no longer valid, somebody else has the message.
+    async fn renew(&self, receipt: &Receipt, visibility: &Visibility) -> bool {
+        let asked_ms = now_ms();
+        match self.queues.set_visibility(&receipt.queue_url, &receipt.handle, self.config.limits.visibility_ms).await {
+            Ok(()) => {
+                visibility.set(asked_ms + self.config.limits.visibility_ms);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the message could not be kept invisible");
+                false
+            }
+        }
+    }
+}
