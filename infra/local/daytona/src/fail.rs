@@ -1,0 +1,119 @@
+//! Refusals, and the two shapes in which Daytona words them: the control API's and the toolbox's.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::clock;
+
+/// A call that is refused. Its body is written by [`shape`], which knows the path.
+#[derive(Clone, Debug)]
+pub(crate) struct Fail {
+    pub(crate) status: StatusCode,
+    /// Code of the toolbox's shape.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    /// Seconds, for 429.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl Fail {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Fail {
+            status,
+            code: code_of(status).to_owned(),
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    pub(crate) fn bad(message: impl Into<String>) -> Self {
+        Self::new(400, message)
+    }
+
+    pub(crate) fn no_sandbox(id_or_name: &str) -> Self {
+        Self::new(
+            404,
+            format!("Sandbox with ID or name {id_or_name} not found"),
+        )
+    }
+
+    /// What the proxy says of a sandbox that runs no processes.
+    pub(crate) fn not_started(id: &str) -> Self {
+        Self::bad(format!(
+            "bad request: failed to reach sandbox {id}: no IP address found. Is the Sandbox started?"
+        ))
+    }
+
+    pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
+        Self::new(500, format!("local provider: {message}"))
+    }
+
+    pub(crate) fn code(mut self, code: &str) -> Self {
+        code.clone_into(&mut self.code);
+        self
+    }
+}
+
+fn code_of(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 => "BAD_REQUEST",
+        401 => "UNAUTHORIZED",
+        403 => "FORBIDDEN",
+        404 => "NOT_FOUND",
+        408 => "REQUEST_TIMEOUT",
+        409 => "CONFLICT",
+        410 => "GONE",
+        422 => "UNPROCESSABLE_ENTITY",
+        _ => "INTERNAL_SERVER_ERROR",
+    }
+}
+
+impl IntoResponse for Fail {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        if let Some(seconds) = self.retry_after {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the body of a refusal in the shape of the side that was asked.
+pub(crate) async fn shape(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let method = request.method().clone();
+    let mut response = next.run(request).await;
+    let Some(fail) = response.extensions_mut().remove::<Fail>() else {
+        return response;
+    };
+    let timestamp = clock::iso(clock::system_ms());
+    let status = fail.status.as_u16();
+    let body = match path.strip_prefix("/toolbox/") {
+        Some(rest) => json!({
+            "statusCode": status, "source": "DAYTONA_DAEMON", "code": fail.code, "message": fail.message,
+            "timestamp": timestamp, "path": rest.find('/').map_or("/", |at| &rest[at..]), "method": method.as_str(),
+        }),
+        None if status == 429 => json!({
+            "statusCode": 429, "message": fail.message, "error": "Too Many Requests",
+        }),
+        None => json!({
+            "path": path, "timestamp": timestamp, "statusCode": status,
+            "error": fail.status.canonical_reason().unwrap_or("Error"), "message": fail.message,
+        }),
+    };
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    );
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    *response.body_mut() = Body::from(body.to_string());
+    response
+}

@@ -1,0 +1,145 @@
+//! What the provider and a sandbox's first process say to each other: frames of JSON with a length in front, calls
+//! down its standard input, replies up its standard output.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::codec::LengthDelimitedCodec;
+
+use crate::limits::FRAME_BYTES_MAX;
+
+/// Variables for a process: set, or taken away.
+pub(crate) type Environment = BTreeMap<String, Option<String>>;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) id: u64,
+    pub(crate) op: Op,
+}
+
+/// The reply to the call with this id; id 0 is the greeting.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Reply {
+    pub(crate) id: u64,
+    pub(crate) outcome: Result<Value, Refusal>,
+}
+
+/// A call that was refused, in the words of the toolbox.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
+        Refusal {
+            status,
+            code: code.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Everything a sandbox is asked to do. Paths may be relative to its home.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Op {
+    Execute {
+        command: String,
+        env: Environment,
+        cwd: Option<String>,
+        timeout_ms: Option<u64>,
+    },
+    SessionCreate {
+        session: String,
+        env: Environment,
+    },
+    SessionRun {
+        session: String,
+        command: String,
+        wait: bool,
+    },
+    SessionList,
+    SessionGet {
+        session: String,
+    },
+    SessionCommand {
+        session: String,
+        command: String,
+    },
+    SessionLogs {
+        session: String,
+        command: String,
+    },
+    SessionInput {
+        session: String,
+        command: String,
+        data: String,
+    },
+    SessionDelete {
+        session: String,
+    },
+    Read {
+        path: String,
+    },
+    Write {
+        path: String,
+        data: Data,
+    },
+    List {
+        path: String,
+        depth: u32,
+    },
+    Info {
+        path: String,
+    },
+    Folder {
+        path: String,
+        mode: u32,
+    },
+    Move {
+        source: String,
+        destination: String,
+    },
+    Delete {
+        path: String,
+        recursive: bool,
+    },
+    Search {
+        path: String,
+        pattern: String,
+    },
+    Find {
+        path: String,
+        pattern: String,
+    },
+    /// End every process of the sandbox, then yourself.
+    Shutdown {
+        grace_ms: u64,
+    },
+}
+
+/// Bytes, as base64 in JSON.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Data(String);
+
+impl Data {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        Data(STANDARD.encode(bytes))
+    }
+
+    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
+        STANDARD.decode(&self.0).ok()
+    }
+}
+
+/// Frames of at most [`FRAME_BYTES_MAX`].
+pub(crate) fn codec() -> LengthDelimitedCodec {
+    LengthDelimitedCodec::builder()
+        .max_frame_length(FRAME_BYTES_MAX)
+        .new_codec()
+}

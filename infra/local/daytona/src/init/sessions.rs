@@ -1,0 +1,310 @@
+//! Shells that stay: commands are sourced into one, so that folder and variables persist between them.
+//!
+//! Each command has a folder with its text, its two output files, a FIFO for its input and, at the end, its exit
+//! code. Sessions are gone when the sandbox stops.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
+use tokio::sync::{Mutex, watch};
+
+use super::process::{shell_command, signal_group};
+use super::protocol::{Environment, Refusal};
+use crate::limits::{
+    OUTPUT_BYTES_MAX, POLL_MS, SESSION_COMMANDS_MAX, SESSION_GRACE_MS, SESSION_WAIT_MS_MAX,
+    SESSIONS_MAX,
+};
+use crate::record::uuid;
+
+pub(super) struct Sessions {
+    root: PathBuf,
+    all: Mutex<BTreeMap<String, Arc<Session>>>,
+}
+
+struct Session {
+    root: PathBuf,
+    pid: Option<u32>,
+    stdin: Mutex<ChildStdin>,
+    commands: Mutex<Vec<(String, String)>>,
+    /// The shell's exit code, once it has ended.
+    ended: watch::Receiver<Option<i32>>,
+}
+
+impl Sessions {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Sessions {
+            root,
+            all: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn create(
+        &self,
+        id: &str,
+        env: &Environment,
+        home: &Path,
+    ) -> Result<Value, Refusal> {
+        let mut all = self.all.lock().await;
+        if all.contains_key(id) {
+            return Err(Refusal::new(
+                409,
+                "CONFLICT",
+                "conflict: session already exists",
+            ));
+        }
+        if all.len() >= SESSIONS_MAX {
+            return Err(Refusal::new(
+                400,
+                "BAD_REQUEST",
+                format!("bad request: more than {SESSIONS_MAX} sessions"),
+            ));
+        }
+        let session = Session::start(self.root.join(uuid()), env, home).map_err(internal)?;
+        all.insert(id.to_owned(), Arc::new(session));
+        Ok(Value::Null)
+    }
+
+    pub(super) async fn run(&self, id: &str, text: &str, wait: bool) -> Result<Value, Refusal> {
+        let session = self.find(id).await?;
+        let command = session.begin(text).await?;
+        if !wait {
+            return Ok(json!({ "cmdId": command }));
+        }
+        let bound = Instant::now() + Duration::from_millis(SESSION_WAIT_MS_MAX);
+        loop {
+            if let Some(code) = session.exit_code(&command).await {
+                let mut answer = session.logs(&command);
+                answer["cmdId"] = json!(command);
+                answer["exitCode"] = json!(code);
+                return Ok(answer);
+            }
+            if Instant::now() >= bound {
+                return Err(Refusal::new(
+                    408,
+                    "REQUEST_TIMEOUT",
+                    "request timeout: the session's command is still running",
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+        }
+    }
+
+    pub(super) async fn list(&self) -> Value {
+        let all = self.all.lock().await;
+        let mut list = Vec::new();
+        for (id, session) in all.iter().filter(|(id, _)| id.as_str() != "entrypoint") {
+            list.push(session.view(id).await);
+        }
+        Value::Array(list)
+    }
+
+    pub(super) async fn get(&self, id: &str) -> Result<Value, Refusal> {
+        Ok(self.find(id).await?.view(id).await)
+    }
+
+    pub(super) async fn command(&self, id: &str, command: &str) -> Result<Value, Refusal> {
+        let session = self.find(id).await?;
+        let text = session.text(command).await?;
+        Ok(session.command_view(command, &text).await)
+    }
+
+    /// Logs of a command; of the session's first one when no command is named (the entrypoint's).
+    pub(super) async fn logs(&self, id: &str, command: &str) -> Result<Value, Refusal> {
+        let session = self.find(id).await?;
+        let command = match command {
+            "" => session
+                .commands
+                .lock()
+                .await
+                .first()
+                .map(|(command, _)| command.clone())
+                .unwrap_or_default(),
+            named => named.to_owned(),
+        };
+        session.text(&command).await?;
+        let mut logs = session.logs(&command);
+        logs["exitCode"] = json!(session.exit_code(&command).await);
+        Ok(logs)
+    }
+
+    pub(super) async fn input(
+        &self,
+        id: &str,
+        command: &str,
+        data: &str,
+    ) -> Result<Value, Refusal> {
+        let session = self.find(id).await?;
+        session.text(command).await?;
+        if session.exit_code(command).await.is_some() {
+            return Err(Refusal::new(
+                410,
+                "COMMAND_ALREADY_COMPLETED",
+                "gone: command has already completed",
+            ));
+        }
+        let path = session.root.join(command).join("input");
+        let mut input = tokio::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .await
+            .map_err(internal)?;
+        input.write_all(data.as_bytes()).await.map_err(internal)?;
+        input.flush().await.map_err(internal)?;
+        Ok(Value::Null)
+    }
+
+    pub(super) async fn delete(&self, id: &str) -> Result<Value, Refusal> {
+        let session = self.find(id).await?;
+        self.all.lock().await.remove(id);
+        signal_group(session.pid, Signal::TERM);
+        let mut ended = session.ended.clone();
+        let gone = ended.wait_for(Option::is_some);
+        if tokio::time::timeout(Duration::from_millis(SESSION_GRACE_MS), gone)
+            .await
+            .is_err()
+        {
+            signal_group(session.pid, Signal::KILL);
+        }
+        // A folder that stays behind is removed with the sandbox.
+        let _ = tokio::fs::remove_dir_all(&session.root).await;
+        Ok(Value::Null)
+    }
+
+    async fn find(&self, id: &str) -> Result<Arc<Session>, Refusal> {
+        let found = self.all.lock().await.get(id).cloned();
+        found.ok_or_else(|| Refusal::new(404, "NOT_FOUND", "not found: session not found"))
+    }
+}
+
+impl Session {
+    fn start(root: PathBuf, env: &Environment, home: &Path) -> std::io::Result<Self> {
+        std::fs::create_dir_all(&root)?;
+        let mut command = shell_command(env, home);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let pid = child.id();
+        let stdin = child
+            .stdin
+            .take()
+            .ok_or_else(|| std::io::Error::other("the shell has no standard input"))?;
+        let (sender, ended) = watch::channel(None);
+        tokio::spawn(async move {
+            let code = child
+                .wait()
+                .await
+                .ok()
+                .and_then(|status| status.code())
+                .unwrap_or(-1);
+            sender.send_replace(Some(code));
+        });
+        Ok(Session {
+            root,
+            pid,
+            stdin: Mutex::new(stdin),
+            commands: Mutex::default(),
+            ended,
+        })
+    }
+
+    /// Hands the text to the shell, which reads one command after the other.
+    async fn begin(&self, text: &str) -> Result<String, Refusal> {
+        let ended = || Refusal::new(410, "SESSION_ENDED", "gone: the session's shell has ended");
+        if self.ended.borrow().is_some() {
+            return Err(ended());
+        }
+        let mut commands = self.commands.lock().await;
+        if commands.len() >= SESSION_COMMANDS_MAX {
+            return Err(Refusal::new(
+                400,
+                "BAD_REQUEST",
+                "bad request: too many commands in one session; open a new one",
+            ));
+        }
+        let id = uuid();
+        let folder = self.root.join(&id);
+        std::fs::create_dir_all(&folder).map_err(internal)?;
+        std::fs::write(folder.join("text"), format!("{text}\n")).map_err(internal)?;
+        for stream in ["stdout", "stderr"] {
+            std::fs::write(folder.join(stream), "").map_err(internal)?;
+        }
+        // Opening the FIFO for reading and writing blocks nobody and leaves it open for later input.
+        let quoted = format!("'{}'", folder.to_string_lossy().replace('\'', r"'\''"));
+        let line = format!(
+            "mkfifo {quoted}/input; {{ . {quoted}/text; }} <>{quoted}/input >{quoted}/stdout 2>{quoted}/stderr; \
+             printf %s $? >{quoted}/exit.new; mv {quoted}/exit.new {quoted}/exit\n"
+        );
+        self.stdin
+            .lock()
+            .await
+            .write_all(line.as_bytes())
+            .await
+            .map_err(|_| ended())?;
+        commands.push((id.clone(), text.to_owned()));
+        Ok(id)
+    }
+
+    async fn text(&self, command: &str) -> Result<String, Refusal> {
+        let commands = self.commands.lock().await;
+        let found = commands
+            .iter()
+            .find(|(id, _)| id == command)
+            .map(|(_, text)| text.clone());
+        found.ok_or_else(|| Refusal::new(404, "NOT_FOUND", "not found: command not found"))
+    }
+
+    /// `None` while it runs. A command that ends the shell has the shell's code.
+    async fn exit_code(&self, command: &str) -> Option<i32> {
+        // Looked at before the file: a shell that ended in between has written it.
+        let shell = *self.ended.borrow();
+        let written = tokio::fs::read_to_string(self.root.join(command).join("exit"))
+            .await
+            .ok();
+        written.and_then(|code| code.trim().parse().ok()).or(shell)
+    }
+
+    fn logs(&self, command: &str) -> Value {
+        let read = |stream: &str| {
+            let bytes = std::fs::read(self.root.join(command).join(stream)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes[..bytes.len().min(OUTPUT_BYTES_MAX / 8)]).into_owned()
+        };
+        let (stdout, stderr) = (read("stdout"), read("stderr"));
+        let mut output = String::new();
+        // The marks that tell the two streams apart in the merged text.
+        for (mark, text) in [("\u{1}\u{1}\u{1}", &stdout), ("\u{2}\u{2}\u{2}", &stderr)] {
+            if !text.is_empty() {
+                output.push_str(mark);
+                output.push_str(text);
+            }
+        }
+        json!({ "output": output, "stdout": stdout, "stderr": stderr })
+    }
+
+    async fn command_view(&self, id: &str, text: &str) -> Value {
+        let mut view = json!({ "id": id, "command": text });
+        if let Some(code) = self.exit_code(id).await {
+            view["exitCode"] = json!(code);
+        }
+        view
+    }
+
+    async fn view(&self, id: &str) -> Value {
+        let commands = self.commands.lock().await.clone();
+        let mut views = Vec::new();
+        for (command, text) in commands {
+            views.push(self.command_view(&command, &text).await);
+        }
+        json!({ "sessionId": id, "commands": views })
+    }
+}
+
+fn internal(error: impl std::fmt::Display) -> Refusal {
+    Refusal::new(500, "INTERNAL_SERVER_ERROR", error.to_string())
+}

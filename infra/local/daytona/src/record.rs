@@ -1,0 +1,151 @@
+//! What is kept of a sandbox, and how it looks on the wire.
+
+use std::collections::BTreeMap;
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::clock::iso;
+use crate::state::State;
+
+/// The only organisation.
+pub(crate) const ORGANIZATION: &str = "00000000-0000-4000-8000-000000000001";
+
+/// One sandbox, as it is written to its file. Times are milliseconds since 1970, intervals minutes.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Name of its folder below `sandboxes/`.
+    pub(crate) folder: String,
+    pub(crate) user: String,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Variable in the sandbox to name of the secret.
+    pub(crate) secrets: BTreeMap<String, String>,
+    pub(crate) snapshot: Option<String>,
+    pub(crate) dockerfile: Option<String>,
+    pub(crate) entrypoint: Vec<String>,
+    pub(crate) public: bool,
+    pub(crate) network_block_all: bool,
+    pub(crate) network_allow_list: Option<String>,
+    pub(crate) domain_allow_list: Option<String>,
+    pub(crate) target: String,
+    pub(crate) cpu: i64,
+    pub(crate) gpu: i64,
+    pub(crate) memory: i64,
+    pub(crate) disk: i64,
+    pub(crate) state: State,
+    pub(crate) error_reason: Option<String>,
+    pub(crate) recoverable: bool,
+    pub(crate) auto_stop: i64,
+    pub(crate) auto_archive: i64,
+    pub(crate) auto_delete: i64,
+    pub(crate) destroy_at: Option<i64>,
+    pub(crate) created_at: i64,
+    pub(crate) updated_at: i64,
+    pub(crate) last_activity: i64,
+    /// Preview token of the present run.
+    pub(crate) token: String,
+    /// Port of this machine that stands for the sandbox's 4096.
+    pub(crate) port: u16,
+}
+
+impl Record {
+    /// An item of the list: without `env` and `buildInfo`.
+    pub(crate) fn item(&self, toolbox_url: &str) -> Value {
+        let mut item = json!({
+            "id": self.id, "organizationId": ORGANIZATION, "name": self.name, "user": self.user,
+            "labels": self.labels, "public": self.public, "networkBlockAll": self.network_block_all,
+            "target": self.target, "cpu": self.cpu, "gpu": self.gpu, "memory": self.memory, "disk": self.disk,
+            "state": self.state, "desiredState": self.state.desired(), "recoverable": self.recoverable,
+            "spot": false, "kvm": false, "sandboxClass": "container", "runnerId": ORGANIZATION,
+            "autoStopInterval": self.auto_stop, "autoArchiveInterval": self.auto_archive,
+            "autoDeleteInterval": self.auto_delete, "createdAt": iso(self.created_at),
+            "updatedAt": iso(self.updated_at), "lastActivityAt": iso(self.last_activity),
+            "daemonVersion": env!("CARGO_PKG_VERSION"), "backupState": "None", "toolboxProxyUrl": toolbox_url,
+        });
+        let optional = [
+            ("snapshot", self.snapshot.clone()),
+            ("errorReason", self.error_reason.clone()),
+            ("networkAllowList", self.network_allow_list.clone()),
+            ("domainAllowList", self.domain_allow_list.clone()),
+            ("autoDestroyAt", self.destroy_at.map(iso)),
+        ];
+        for (field, value) in optional {
+            if let Some(value) = value {
+                item[field] = Value::String(value);
+            }
+        }
+        item
+    }
+
+    /// The whole sandbox.
+    pub(crate) fn full(&self, toolbox_url: &str) -> Value {
+        let mut full = self.item(toolbox_url);
+        full["env"] = json!(self.env);
+        full["volumes"] = json!([]);
+        if let Some(dockerfile) = &self.dockerfile {
+            full["buildInfo"] = build_info(dockerfile, self.created_at);
+        }
+        full
+    }
+}
+
+/// What is told of a build. The text is kept and hashed, never run.
+pub(crate) fn build_info(dockerfile: &str, at: i64) -> Value {
+    let hash = hex::encode(Sha256::digest(dockerfile.as_bytes()));
+    json!({
+        "dockerfileContent": dockerfile, "contextHashes": [], "createdAt": iso(at), "updatedAt": iso(at),
+        "snapshotRef": format!("daytona-{hash}:daytona"),
+    })
+}
+
+/// The exec-form `ENTRYPOINT` of a Dockerfile, the last one; nothing else of the text has a meaning here.
+pub(crate) fn entrypoint_of(dockerfile: &str) -> Vec<String> {
+    dockerfile
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("ENTRYPOINT "))
+        .next_back()
+        .and_then(|list| serde_json::from_str(list.trim()).ok())
+        .unwrap_or_default()
+}
+
+/// A random version 4 UUID.
+pub(crate) fn uuid() -> String {
+    let mut bytes: [u8; 16] = rand::rng().random();
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex = hex::encode(bytes);
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+/// `length` random lower-case letters and digits: a preview token has 32 of them.
+pub(crate) fn token(length: usize) -> String {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut random = rand::rng();
+    (0..length)
+        .map(|_| char::from(LETTERS[random.random_range(0..LETTERS.len())]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_exec_form_entrypoint_counts() {
+        let text = "FROM a\nENTRYPOINT [\"one\"]\nENTRYPOINT [\"two\", \"-x\"]\nCMD [\"three\"]\n";
+        assert_eq!(entrypoint_of(text), ["two", "-x"]);
+        assert!(entrypoint_of("FROM a\nCMD [\"b\"]\n").is_empty());
+    }
+}

@@ -1,0 +1,59 @@
+//! What every part of the provider shares.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::faults::Faults;
+use crate::guest::Starter;
+use crate::store::Store;
+
+pub(crate) struct Shared {
+    pub(crate) api_key: String,
+    /// Port of the API.
+    pub(crate) port: u16,
+    /// Announced as `toolboxProxyUrl`.
+    pub(crate) toolbox_url: String,
+    pub(crate) default_snapshot: String,
+    /// As the processes' mark has it.
+    pub(crate) state_dir: String,
+    pub(crate) tools: Vec<PathBuf>,
+    pub(crate) init: PathBuf,
+    pub(crate) bwrap: Option<PathBuf>,
+    pub(crate) transition_ms: u64,
+    pub(crate) stop_grace_ms: u64,
+    pub(crate) clock: Clock,
+    pub(crate) store: Store,
+    pub(crate) faults: Faults,
+    pub(crate) starter: Starter,
+    /// Ends servers, timers and transitions.
+    pub(crate) stopping: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}
+
+pub(crate) type Context = Arc<Shared>;
+
+impl Shared {
+    /// Notes a sign of life of a sandbox, for the idle timers.
+    pub(crate) fn touch(&self, id: &str) {
+        let now = self.clock.now_ms();
+        self.store
+            .change(id, |entry| entry.record.last_activity = now);
+    }
+
+    /// Id and name, for faults.
+    pub(crate) fn names(&self, id_or_name: &str) -> Vec<String> {
+        let found = self
+            .store
+            .id_of(id_or_name)
+            .ok()
+            .and_then(|id| self.store.record(&id));
+        found.map_or_else(
+            || vec![id_or_name.to_owned()],
+            |record| vec![record.id, record.name],
+        )
+    }
+}
