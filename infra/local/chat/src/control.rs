@@ -1,0 +1,213 @@
+//! `/_control`: what a test or the page does in a person's place, what it injects, and what it reads back.
+
+use crate::fault::{Fault, Faults};
+use crate::gate::{self, Reply};
+use crate::hub::{Hub, broken, held};
+use crate::json::Read;
+use crate::limits::RETRY_DELAY_MS_MAX;
+use crate::store::{FIRST, LAST, StoreError};
+use crate::{discord, slack};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+/// Serves one control call.
+pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+    let call = match gate::read(request).await {
+        Ok(call) => call,
+        Err(status) => return status.into_response(),
+    };
+    let segments = call.segments();
+    let body = &call.body;
+    match (call.method.as_str(), &segments[1..]) {
+        ("POST", ["discord", "interact"]) => match discord::interaction::act(&hub, body).await {
+            Ok(done) => Reply::json(done).into_response(),
+            Err(discord::payload::Impossible::Refused(why)) => refused(&why),
+            Err(discord::payload::Impossible::Store(error)) => broken(&error).into_response(),
+        },
+        ("POST", ["slack", "act"]) => match slack::act::act(&hub, body).await {
+            Ok(done) => Reply::json(done).into_response(),
+            Err(slack::act::Impossible::Refused(why)) => refused(&why),
+            Err(slack::act::Impossible::Store(error)) => broken(&error).into_response(),
+        },
+        ("POST", ["discord", "adopt"]) => {
+            let status = u16::try_from(body.int("status")).unwrap_or_default();
+            let answer = body["answer"].to_string();
+            shown(discord::interaction::adopt(
+                &hub,
+                &body["interaction"],
+                status,
+                answer.as_bytes(),
+            ))
+        }
+        (method, ["discord", "faults"]) => faults(method, &hub.discord_faults, body),
+        (method, ["slack", "faults"]) => faults(method, &hub.slack_faults, body),
+        ("POST", ["discord", "expire"]) => shown(expire(&hub, body.str("token"))),
+        ("POST", ["discord", "delete_channel"]) => {
+            shown(delete_channel(&hub, body.str("channel_id")))
+        }
+        ("POST", ["discord", "thread"]) => shown(set_thread(&hub, body)),
+        ("POST", ["discord", "permissions"]) => shown(
+            hub.store()
+                .put("d.app", "", "permissions", &body["permissions"])
+                .map(|()| json!({"ok": true})),
+        ),
+        ("POST", ["discord", "limits"]) => {
+            hub.enforce_rates
+                .store(body.flag("enforce"), Ordering::Relaxed);
+            Reply::json(json!({"ok": true})).into_response()
+        }
+        ("POST", ["slack", "retries"]) => {
+            let delays = body.list("delays_ms").iter().filter_map(Value::as_u64);
+            *held(&hub.retry_delays_ms) = delays
+                .map(|ms| ms.min(RETRY_DELAY_MS_MAX))
+                .take(3)
+                .collect();
+            Reply::json(json!({"ok": true})).into_response()
+        }
+        ("GET", [platform @ ("discord" | "slack"), "requests"]) => {
+            let after = call.asked("after").parse().unwrap_or_default();
+            shown(
+                hub.store()
+                    .requests(platform, after)
+                    .map(|list| json!({"requests": list})),
+            )
+        }
+        ("GET", ["discord", "ephemeral"]) => shown(ephemerals(&hub, call.asked("user_id"))),
+        ("GET", ["slack", "ephemeral"]) => shown(slack_ephemerals(&hub, call.asked("user_id"))),
+        ("GET", ["slack", "views"]) => {
+            let user = if call.asked("user_id").is_empty() {
+                &hub.seeds.slack_user_id
+            } else {
+                call.asked("user_id")
+            };
+            shown(slack::views::stack(&hub.store(), user).map(|views| json!({"views": views})))
+        }
+        ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
+        ("GET", ["seeds"]) => Reply::json(json!(hub.seeds)).into_response(),
+        _ => (
+            StatusCode::NOT_FOUND,
+            axum::Json(json!({"error": "there is no such control call"})),
+        )
+            .into_response(),
+    }
+}
+
+fn refused(why: &str) -> Response {
+    (
+        StatusCode::UNPROCESSABLE_ENTITY,
+        axum::Json(json!({"error": why})),
+    )
+        .into_response()
+}
+
+fn shown(read: Result<Value, StoreError>) -> Response {
+    match read {
+        Ok(value) => Reply::json(value).into_response(),
+        Err(error) => broken(&error).into_response(),
+    }
+}
+
+fn faults(method: &str, faults: &Mutex<Faults>, body: &Value) -> Response {
+    let mut faults = held(faults);
+    match method {
+        "GET" => Reply::json(json!({"faults": faults.waiting()})).into_response(),
+        "DELETE" => {
+            faults.clear();
+            Reply::json(json!({"ok": true})).into_response()
+        }
+        _ => match serde_json::from_value::<Fault>(body.clone()) {
+            Ok(fault) => match faults.add(fault) {
+                true => Reply::json(json!({"ok": true})).into_response(),
+                false => refused("too many faults wait already; DELETE them first"),
+            },
+            Err(error) => refused(&error.to_string()),
+        },
+    }
+}
+
+fn expire(hub: &Hub, token: &str) -> Result<Value, StoreError> {
+    let store = hub.store();
+    let found = store.get("d.interaction", "", token)?;
+    if let Some(mut record) = found.clone() {
+        record["expired"] = true.into();
+        store.put("d.interaction", "", token, &record)?;
+    }
+    Ok(json!({"ok": found.is_some()}))
+}
+
+fn delete_channel(hub: &Hub, id: &str) -> Result<Value, StoreError> {
+    let store = hub.store();
+    store.atomically(|store| {
+        let found = store.get("d.channel", &hub.seeds.guild_id, id)?;
+        if let Some(channel) = &found {
+            discord::channel::remove(hub, store, channel)?;
+        }
+        Ok(json!({"ok": found.is_some()}))
+    })
+}
+
+/// A moderator archives or locks a thread.
+fn set_thread(hub: &Hub, body: &Value) -> Result<Value, StoreError> {
+    let store = hub.store();
+    let Some(mut thread) = store.get("d.channel", &hub.seeds.guild_id, body.str("channel_id"))?
+    else {
+        return Ok(json!({"ok": false}));
+    };
+    if body.has("archived") {
+        discord::channel::set_archived(&mut thread, body.flag("archived"));
+    }
+    if body.has("locked") {
+        thread["thread_metadata"]["locked"] = body["locked"].clone();
+    }
+    discord::channel::keep(hub, &store, &thread)?;
+    Ok(json!({"ok": true}))
+}
+
+fn ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
+    let store = hub.store();
+    let mut list = Vec::new();
+    for channel in store.all("d.channel", &hub.seeds.guild_id)? {
+        let kept = store.ascending(
+            "d.ephemeral",
+            channel.str("id"),
+            FIRST,
+            LAST,
+            u64::from(u32::MAX),
+        )?;
+        list.extend(
+            kept.into_iter()
+                .filter(|one| user.is_empty() || one.str("to") == user),
+        );
+    }
+    Ok(json!({"messages": list}))
+}
+
+fn slack_ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
+    let store = hub.store();
+    let mut list = Vec::new();
+    for channel in store.all("s.channel", "")? {
+        let kept = store.all("s.ephemeral", channel.str("id"))?;
+        list.extend(
+            kept.into_iter()
+                .filter(|one| user.is_empty() || one.str("to") == user)
+                .map(|mut one| {
+                    one["channel"] = channel["id"].clone();
+                    one
+                }),
+        );
+    }
+    Ok(json!({"messages": list}))
+}
+
+fn sessions(hub: &Hub) -> Result<Value, StoreError> {
+    let store = hub.store();
+    let mut list = Vec::new();
+    for channel in store.all("s.channel", "")? {
+        list.extend(store.all("s.session", channel.str("id"))?);
+    }
+    Ok(json!({"sessions": list}))
+}

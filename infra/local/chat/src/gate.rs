@@ -1,0 +1,302 @@
+//! Where every request of the bot comes in: the body is read once (bounded), parsed, met by a waiting fault, answered, and logged.
+
+use crate::fault::{Fault, Faults};
+use crate::hub::{Hub, held};
+use crate::ids::now_ms;
+use crate::json::Read;
+use crate::limits::REQUEST_BYTES_MAX;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Multipart, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// A file of a multipart request, or of a raw upload.
+pub struct Upload {
+    pub field: String,
+    pub filename: String,
+    pub content_type: String,
+    pub bytes: Bytes,
+}
+
+/// A request, read.
+pub struct Call {
+    pub method: String,
+    /// Path below the API's base, without a leading slash, percent-decoded by segment.
+    pub path: Vec<String>,
+    pub query: Map<String, Value>,
+    pub headers: HeaderMap,
+    pub body: Value,
+    /// Why the body could not be read, in a few words.
+    pub unreadable: Option<&'static str>,
+    pub files: Vec<Upload>,
+    pub raw: Bytes,
+}
+
+impl Call {
+    /// A query parameter as text.
+    pub fn asked(&self, name: &str) -> &str {
+        self.query
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    pub fn segments(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+
+    /// The token of `Authorization: <scheme> <token>`.
+    pub fn token(&self, scheme: &str) -> Option<&str> {
+        let value = self.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+        value.strip_prefix(scheme)?.strip_prefix(' ').map(str::trim)
+    }
+}
+
+/// An answer.
+pub struct Reply {
+    pub status: u16,
+    pub body: Value,
+    pub headers: Vec<(&'static str, String)>,
+}
+
+impl Reply {
+    pub fn json(body: Value) -> Reply {
+        Reply {
+            status: 200,
+            body,
+            headers: Vec::new(),
+        }
+    }
+
+    pub fn empty() -> Reply {
+        Reply {
+            status: 204,
+            body: Value::Null,
+            headers: Vec::new(),
+        }
+    }
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = match self.body {
+            Value::Null => status.into_response(),
+            Value::String(text) => (status, text).into_response(),
+            body => (status, axum::Json(body)).into_response(),
+        };
+        for (name, value) in self.headers {
+            if let Ok(value) = value.parse() {
+                response.headers_mut().insert(name, value);
+            }
+        }
+        response
+    }
+}
+
+/// How a platform answers a fault.
+pub type FaultReply = fn(&Fault) -> Reply;
+
+/// Reads, meets faults, answers by `serve`, logs.
+pub async fn pass(
+    hub: &Hub,
+    platform: &str,
+    faults: &Mutex<Faults>,
+    fault_reply: FaultReply,
+    request: Request,
+    serve: impl FnOnce(&Hub, &Call) -> Reply,
+) -> Response {
+    let call = match read(request).await {
+        Ok(call) => call,
+        Err(status) => return status.into_response(),
+    };
+    let route = format!("{} /{}", call.method, call.path.join("/"));
+    let fault = held(faults).take(&route);
+    if let Some(fault) = fault.as_ref().filter(|fault| fault.delay_ms > 0) {
+        tokio::time::sleep(Duration::from_millis(fault.delay_ms)).await;
+    }
+    let reply = match fault.as_ref().filter(|fault| fault.status > 0) {
+        Some(fault) if !fault.after => fault_reply(fault),
+        Some(fault) => {
+            serve(hub, &call);
+            fault_reply(fault)
+        }
+        None => serve(hub, &call),
+    };
+    let entry = json!({"at_ms": now_ms(), "method": call.method, "route": format!("/{}", call.path.join("/")), "query": call.query,
+        "body": call.body, "files": call.files.iter().map(|file| json!({"field": file.field, "filename": file.filename,
+        "content_type": file.content_type, "size": file.bytes.len()})).collect::<Vec<_>>(),
+        "status": reply.status, "error": reply.body["code"].as_u64().map_or_else(|| reply.body["error"].clone(), Value::from),
+        "fault": fault.is_some()});
+    if let Err(error) = hub.store().log_request(platform, &entry) {
+        tracing::error!(%error, "a request of the bot could not be logged");
+    }
+    reply.into_response()
+}
+
+/// Reads a request whole. The error is the status to answer with.
+pub async fn read(request: Request) -> Result<Call, StatusCode> {
+    let (parts, body) = request.into_parts();
+    let raw = axum::body::to_bytes(body, REQUEST_BYTES_MAX)
+        .await
+        .map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
+    let content_type = text(&parts.headers, header::CONTENT_TYPE).to_ascii_lowercase();
+    let mut call = Call {
+        method: parts.method.to_string(),
+        path: parts
+            .uri
+            .path()
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .map(percent_decoded)
+            .collect(),
+        query: form(parts.uri.query().unwrap_or_default().as_bytes()),
+        headers: parts.headers.clone(),
+        body: Value::Null,
+        unreadable: None,
+        files: Vec::new(),
+        raw: raw.clone(),
+    };
+    if raw.is_empty() {
+        return Ok(call);
+    }
+    if content_type.starts_with("application/json") {
+        match serde_json::from_slice(&raw) {
+            Ok(body) => call.body = body,
+            Err(_) => call.unreadable = Some("invalid_json"),
+        }
+    } else if content_type.starts_with("application/x-www-form-urlencoded") {
+        call.body = Value::Object(form(&raw));
+    } else if content_type.starts_with("multipart/form-data") {
+        match parts_of(Request::from_parts(parts, Body::from(raw))).await {
+            Some((body, files)) => (call.body, call.files) = (body, files),
+            None => call.unreadable = Some("invalid_multipart"),
+        }
+    } else {
+        call.unreadable = Some("content_type");
+    }
+    Ok(call)
+}
+
+/// The fields of a multipart request; `payload_json` is the body where it stands.
+async fn parts_of(request: Request) -> Option<(Value, Vec<Upload>)> {
+    let mut multipart = Multipart::from_request(request, &()).await.ok()?;
+    let (mut fields, mut files) = (Map::new(), Vec::new());
+    while let Some(field) = multipart.next_field().await.ok()? {
+        let name = field.name().unwrap_or_default().to_owned();
+        let filename = field.file_name().map(str::to_owned);
+        let content_type = field
+            .content_type()
+            .unwrap_or("application/octet-stream")
+            .to_owned();
+        let bytes = field.bytes().await.ok()?;
+        match filename {
+            Some(filename) => files.push(Upload {
+                field: name,
+                filename,
+                content_type,
+                bytes,
+            }),
+            None => {
+                fields.insert(name, String::from_utf8_lossy(&bytes).into_owned().into());
+            }
+        }
+    }
+    let body = match fields.get("payload_json") {
+        Some(payload) => serde_json::from_str(payload.as_str()?).ok()?,
+        None => Value::Object(fields),
+    };
+    Some((body, files))
+}
+
+/// A form's fields; a repeated one keeps its last value.
+pub fn form(raw: &[u8]) -> Map<String, Value> {
+    let pairs = raw
+        .split(|byte| *byte == b'&')
+        .filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let at = pair
+                .iter()
+                .position(|byte| *byte == b'=')
+                .unwrap_or(pair.len());
+            let decoded =
+                |part: &[u8]| percent_decoded(&String::from_utf8_lossy(part).replace('+', " "));
+            (
+                decoded(&pair[..at]),
+                decoded(pair.get(at + 1..).unwrap_or_default()).into(),
+            )
+        })
+        .collect()
+}
+
+/// Percent-decoding; what is no escape stays.
+fn percent_decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%')
+            .then(|| bytes.get(at + 1..at + 3))
+            .flatten()
+            .and_then(|pair| hex::decode(pair).ok());
+        match escaped {
+            Some(byte) => {
+                out.extend(byte);
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Percent-encodes everything but unreserved characters, as a form value.
+pub fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+        out
+    })
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// Refuses what a web page of somebody else could make a browser send: a foreign `Host` (rebinding) or `Origin`.
+pub async fn own_pages_only(request: Request, next: axum::middleware::Next) -> Response {
+    let headers = request.headers();
+    let host = text(headers, header::HOST);
+    let own = ["127.0.0.1", "localhost", "[::1]"]
+        .contains(&host.rsplit_once(':').map_or(host, |(name, _)| name));
+    let origin = text(headers, header::ORIGIN);
+    let origin_ok = origin.is_empty() || origin.strip_prefix("http://") == Some(host);
+    // `Host` may stand in the URI with HTTP/2 only, which is not served.
+    if !own || !origin_ok {
+        let body = json!({"message": "This local server answers only its own page and programs on this machine."});
+        return (StatusCode::FORBIDDEN, axum::Json(body)).into_response();
+    }
+    next.run(request).await
+}
+
+/// The text of a field that may be a number or a string (query and form values are strings, JSON may have either).
+pub fn loose_text(value: &Value, field: &str) -> String {
+    match &value[field] {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        _ => value.str(field).to_owned(),
+    }
+}

@@ -1,0 +1,53 @@
+//! Short readings of JSON documents, for code that passes the platforms' own objects along.
+
+use serde_json::{Map, Value};
+
+/// Readings that treat a missing field, `null` and a wrong type alike.
+pub trait Read {
+    fn str(&self, field: &str) -> &str;
+    fn int(&self, field: &str) -> u64;
+    fn flag(&self, field: &str) -> bool;
+    fn list(&self, field: &str) -> &[Value];
+    /// Present and not `null`.
+    fn has(&self, field: &str) -> bool;
+}
+
+impl Read for Value {
+    fn str(&self, field: &str) -> &str {
+        self[field].as_str().unwrap_or_default()
+    }
+
+    fn int(&self, field: &str) -> u64 {
+        self[field].as_u64().unwrap_or_default()
+    }
+
+    fn flag(&self, field: &str) -> bool {
+        self[field].as_bool().unwrap_or_default()
+    }
+
+    fn list(&self, field: &str) -> &[Value] {
+        self[field].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    fn has(&self, field: &str) -> bool {
+        !self[field].is_null()
+    }
+}
+
+/// The object's fields, or none.
+pub fn fields(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// UTF-16 units: the strictest reading of "characters".
+pub fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// Adds to an array field, making it where it is missing.
+pub fn push(object: &mut Value, field: &str, entry: Value) {
+    match object[field].as_array_mut() {
+        Some(list) => list.push(entry),
+        None => object[field] = Value::Array(vec![entry]),
+    }
+}

@@ -1,0 +1,195 @@
+//! What exists at the first start: one guild, one team, a few channels and people. The ids are made once and kept.
+
+use crate::ids::{Ids, slack_id};
+use crate::store::{Store, StoreError};
+use crate::{DiscordKeys, SlackKeys};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Ids of the seeded world. The first user of each platform is an administrator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Seeds {
+    /// The Discord guild.
+    pub guild_id: String,
+    /// Its channel `general`.
+    pub channel_id: String,
+    /// Its channel `builds`.
+    pub builds_channel_id: String,
+    /// A Discord user with administrator permission.
+    pub user_id: String,
+    /// A Discord user without.
+    pub member_user_id: String,
+    /// The Slack team.
+    pub team_id: String,
+    /// Its channel `general`.
+    pub slack_channel_id: String,
+    /// Its channel `builds`.
+    pub slack_builds_channel_id: String,
+    /// The direct message between the first user and the bot.
+    pub slack_dm_id: String,
+    /// A Slack user, administrator.
+    pub slack_user_id: String,
+    /// A Slack user, member.
+    pub slack_member_user_id: String,
+    /// The bot's `B…` id.
+    pub slack_bot_id: String,
+}
+
+/// Reads the seeds, making them and what they name at the first start.
+pub fn plant(
+    store: &Store,
+    ids: &Ids,
+    discord: &DiscordKeys,
+    slack: &SlackKeys,
+) -> Result<Seeds, StoreError> {
+    store.atomically(|store| {
+        let seeds = match store.get("seeds", "", "")? {
+            Some(kept) => serde_json::from_value(kept).expect("seeds were written by this program"),
+            None => {
+                let seeds = invent(ids);
+                store.put(
+                    "seeds",
+                    "",
+                    "",
+                    &serde_json::to_value(&seeds).expect("seeds are plain strings"),
+                )?;
+                plant_discord(store, &seeds)?;
+                plant_slack(store, &seeds)?;
+                seeds
+            }
+        };
+        plant_bots(store, &seeds, discord, slack)?;
+        Ok(seeds)
+    })
+}
+
+fn invent(ids: &Ids) -> Seeds {
+    Seeds {
+        guild_id: ids.snowflake(),
+        channel_id: ids.snowflake(),
+        builds_channel_id: ids.snowflake(),
+        user_id: ids.snowflake(),
+        member_user_id: ids.snowflake(),
+        team_id: slack_id('T'),
+        slack_channel_id: slack_id('C'),
+        slack_builds_channel_id: slack_id('C'),
+        slack_dm_id: slack_id('D'),
+        slack_user_id: slack_id('U'),
+        slack_member_user_id: slack_id('U'),
+        slack_bot_id: slack_id('B'),
+    }
+}
+
+fn plant_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
+    let guild = json!({"id": seeds.guild_id, "name": "Bobbin Workshop", "icon": null, "owner_id": seeds.user_id,
+        "preferred_locale": "en-US", "features": [], "description": null, "emojis": [], "stickers": [],
+        "roles": [{"id": seeds.guild_id, "name": "@everyone", "color": 0, "hoist": false, "position": 0,
+            "permissions": crate::discord::MEMBER_PERMISSIONS, "managed": false, "mentionable": false, "flags": 0}]});
+    store.put("d.guild", "", &seeds.guild_id, &guild)?;
+    for (position, (id, name, topic)) in [
+        (
+            &seeds.channel_id,
+            "general",
+            "Ask for anything: every thread gets its own sandbox",
+        ),
+        (
+            &seeds.builds_channel_id,
+            "builds",
+            "Failing builds and their repairs",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let channel = json!({"id": id, "type": 0, "guild_id": seeds.guild_id, "name": name, "topic": topic, "position": position,
+            "parent_id": null, "nsfw": false, "rate_limit_per_user": 0, "permission_overwrites": [], "last_message_id": null, "flags": 0});
+        store.put("d.channel", &seeds.guild_id, id, &channel)?;
+    }
+    for (id, username, name, admin) in [
+        (&seeds.user_id, "ada", "Ada", true),
+        (&seeds.member_user_id, "sam", "Sam", false),
+    ] {
+        let user = json!({"id": id, "username": username, "global_name": name, "discriminator": "0", "avatar": null,
+            "public_flags": 0, "bot": false});
+        store.put("d.user", "", id, &json!({"user": user, "admin": admin}))?;
+    }
+    Ok(())
+}
+
+fn plant_slack(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
+    let team = json!({"id": seeds.team_id, "name": "Bobbin Workshop", "domain": "bobbin-workshop", "email_domain": ""});
+    store.put("s.team", "", &seeds.team_id, &team)?;
+    for (id, name, topic) in [
+        (
+            &seeds.slack_channel_id,
+            "general",
+            "Mention the bot: every thread gets its own sandbox",
+        ),
+        (
+            &seeds.slack_builds_channel_id,
+            "builds",
+            "Failing builds and their repairs",
+        ),
+    ] {
+        let channel = json!({"id": id, "name": name, "is_channel": true, "is_group": false, "is_im": false, "is_mpim": false, "is_private": false,
+            "is_archived": false, "is_general": name == "general", "is_shared": false, "is_ext_shared": false, "is_pending_ext_shared": false,
+            "is_org_shared": false, "is_member": true, "creator": seeds.slack_user_id, "context_team_id": seeds.team_id,
+            "topic": {"value": topic, "creator": "", "last_set": 0}, "purpose": {"value": "", "creator": "", "last_set": 0}, "num_members": 3});
+        store.put("s.channel", "", id, &channel)?;
+    }
+    for (id, name, real_name, admin) in [
+        (&seeds.slack_user_id, "ada", "Ada", true),
+        (&seeds.slack_member_user_id, "sam", "Sam", false),
+    ] {
+        store.put(
+            "s.user",
+            "",
+            id,
+            &slack_user(&seeds.team_id, id, name, real_name, admin, false),
+        )?;
+    }
+    let dm = direct_message(&seeds.slack_dm_id, &seeds.slack_user_id, &seeds.team_id);
+    store.put("s.channel", "", &seeds.slack_dm_id, &dm)
+}
+
+/// A direct-message channel between a person and the bot.
+pub fn direct_message(id: &str, user: &str, team: &str) -> Value {
+    json!({"id": id, "is_im": true, "is_channel": false, "is_group": false, "is_mpim": false, "is_archived": false, "is_org_shared": false,
+        "is_ext_shared": false, "user": user, "context_team_id": team, "is_open": true})
+}
+
+/// The bot's users follow the keys, which may change between starts.
+fn plant_bots(
+    store: &Store,
+    seeds: &Seeds,
+    discord: &DiscordKeys,
+    slack: &SlackKeys,
+) -> Result<(), StoreError> {
+    let bot = json!({"id": discord.application_id, "username": "bobbin", "global_name": null, "discriminator": "0001",
+        "avatar": null, "public_flags": 524_288, "bot": true});
+    store.put(
+        "d.user",
+        "",
+        &discord.application_id,
+        &json!({"user": bot, "admin": false}),
+    )?;
+    let mut user = slack_user(
+        &seeds.team_id,
+        &slack.bot_user_id,
+        "bobbin",
+        "Bobbin",
+        false,
+        true,
+    );
+    user["profile"]["bot_id"] = seeds.slack_bot_id.as_str().into();
+    user["profile"]["api_app_id"] = slack.app_id.as_str().into();
+    store.put("s.user", "", &slack.bot_user_id, &user)
+}
+
+fn slack_user(team: &str, id: &str, name: &str, real_name: &str, admin: bool, bot: bool) -> Value {
+    json!({"id": id, "team_id": team, "name": name, "real_name": real_name, "deleted": false, "color": "9f69e7", "tz": "Europe/London",
+        "tz_label": "Greenwich Mean Time", "tz_offset": 0, "is_admin": admin, "is_owner": admin, "is_primary_owner": admin,
+        "is_restricted": false, "is_ultra_restricted": false, "is_bot": bot, "is_app_user": false, "updated": 1_700_000_000,
+        "profile": {"real_name": real_name, "display_name": real_name, "real_name_normalized": real_name,
+            "display_name_normalized": real_name, "email": format!("{name}@bobbin-workshop.invalid"), "team": team}})
+}

@@ -1,0 +1,353 @@
+//! Block Kit's limits. Every fault gets a line with a JSON pointer, as in Slack's `response_metadata.messages`.
+
+use super::Fail;
+use crate::json::Read;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Blocks that a message may have.
+const IN_MESSAGES: [&str; 19] = [
+    "section",
+    "header",
+    "context",
+    "divider",
+    "actions",
+    "markdown",
+    "rich_text",
+    "plan",
+    "task_card",
+    "image",
+    "file",
+    "video",
+    "table",
+    "data_table",
+    "card",
+    "carousel",
+    "container",
+    "context_actions",
+    "data_visualization",
+];
+/// Blocks that only a modal or a Home may have.
+const IN_VIEWS: [&str; 2] = ["input", "alert"];
+
+/// Checks the blocks of a message (at most 50) or of a view (at most 100).
+pub fn check(blocks: &Value, in_view: bool) -> Result<(), Fail> {
+    let Some(list) = blocks.as_array() else {
+        return Err(Fail {
+            error: "invalid_blocks_format",
+            messages: Vec::new(),
+        });
+    };
+    let mut check = Check {
+        in_view,
+        ..Check::default()
+    };
+    let most = if in_view { 100 } else { 50 };
+    if list.len() > most {
+        check.wrong(format!("no more than {most} items allowed"), "/blocks");
+    }
+    for (at, block) in list.iter().enumerate() {
+        check.block(block, &format!("/blocks/{at}"));
+    }
+    if check.markdown_chars > 12_000 {
+        check.wrong(
+            "markdown blocks have more than 12000 characters together".to_owned(),
+            "/blocks",
+        );
+    }
+    if check.messages.is_empty() {
+        return Ok(());
+    }
+    Err(Fail {
+        error: "invalid_blocks",
+        messages: check.messages,
+    })
+}
+
+#[derive(Default)]
+struct Check {
+    in_view: bool,
+    messages: Vec<String>,
+    block_ids: BTreeSet<String>,
+    action_ids: BTreeSet<String>,
+    markdown_chars: usize,
+}
+
+impl Check {
+    fn wrong(&mut self, what: String, at: &str) {
+        self.messages
+            .push(format!("[ERROR] {what} [json-pointer:{at}]"));
+    }
+
+    fn length(&mut self, text: &str, min: usize, max: usize, at: &str) {
+        let count = text.chars().count();
+        if count < min {
+            self.wrong(format!("must be more than {} characters", min - 1), at);
+        } else if count > max {
+            self.wrong(format!("must be less than {} characters", max + 1), at);
+        }
+    }
+
+    fn items(&mut self, list: &[Value], min: usize, max: usize, at: &str) {
+        if !(min..=max).contains(&list.len()) {
+            self.wrong(format!("between {min} and {max} items required"), at);
+        }
+    }
+
+    /// A text object: its kind, its length.
+    fn text(&mut self, text: &Value, plain_only: bool, max: usize, at: &str) {
+        match text.str("type") {
+            "plain_text" => {}
+            "mrkdwn" if !plain_only => {}
+            _ => self.wrong(
+                "must be a valid text object".to_owned(),
+                &format!("{at}/type"),
+            ),
+        }
+        self.length(text.str("text"), 1, max, &format!("{at}/text"));
+    }
+
+    fn id(&mut self, one: &Value, field: &str, at: &str) {
+        let id = one.str(field);
+        if !id.is_empty() {
+            self.length(id, 1, 255, &format!("{at}/{field}"));
+            let seen = if field == "block_id" {
+                &mut self.block_ids
+            } else {
+                &mut self.action_ids
+            };
+            if !seen.insert(id.to_owned()) {
+                self.wrong(
+                    format!("`{field}`s must be unique"),
+                    &format!("{at}/{field}"),
+                );
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Value, at: &str) {
+        let kind = block.str("type");
+        let known = IN_MESSAGES.contains(&kind) || (self.in_view && IN_VIEWS.contains(&kind));
+        if !known {
+            self.wrong(format!("unsupported type: {kind}"), &format!("{at}/type"));
+            return;
+        }
+        self.id(block, "block_id", at);
+        self.action_ids.clear();
+        match kind {
+            "section" => self.section(block, at),
+            "header" => self.text(&block["text"], true, 150, &format!("{at}/text")),
+            "context" => self.context(block, at),
+            "actions" => {
+                self.items(block.list("elements"), 1, 25, &format!("{at}/elements"));
+                self.elements(block.list("elements"), at);
+            }
+            "context_actions" => {
+                self.items(block.list("elements"), 1, 5, &format!("{at}/elements"));
+                for (nth, one) in block.list("elements").iter().enumerate() {
+                    if !["feedback_buttons", "icon_button"].contains(&one.str("type")) {
+                        self.wrong(
+                            "unsupported element".to_owned(),
+                            &format!("{at}/elements/{nth}/type"),
+                        );
+                    }
+                }
+            }
+            "markdown" => {
+                self.markdown_chars += block.str("text").chars().count();
+                self.length(block.str("text"), 1, 12_000, &format!("{at}/text"));
+            }
+            "image" => self.image(block, at),
+            "plan" => {
+                self.length(block.str("title"), 1, 3000, &format!("{at}/title"));
+                self.items(block.list("tasks"), 0, 50, &format!("{at}/tasks"));
+                for (nth, task) in block.list("tasks").iter().enumerate() {
+                    self.task(task, &format!("{at}/tasks/{nth}"));
+                }
+            }
+            "task_card" => self.task(block, at),
+            "rich_text" if block["elements"].is_array() => {}
+            "rich_text" => self.wrong("missing required field: elements".to_owned(), at),
+            "table" => self.table(block, at),
+            "container" => {
+                self.length(
+                    block["title"].str("text"),
+                    0,
+                    150,
+                    &format!("{at}/title/text"),
+                );
+                self.items(
+                    block.list("child_blocks"),
+                    0,
+                    10,
+                    &format!("{at}/child_blocks"),
+                );
+            }
+            "input" => self.input(block, at),
+            _ => {}
+        }
+    }
+
+    fn section(&mut self, block: &Value, at: &str) {
+        let fields = block.list("fields");
+        if !block.has("text") && fields.is_empty() {
+            self.wrong("one of text or fields is required".to_owned(), at);
+        }
+        if block.has("text") {
+            self.text(&block["text"], false, 3000, &format!("{at}/text"));
+        }
+        self.items(fields, 0, 10, &format!("{at}/fields"));
+        for (nth, field) in fields.iter().enumerate() {
+            self.text(field, false, 2000, &format!("{at}/fields/{nth}"));
+        }
+        if block.has("accessory") {
+            self.element(&block["accessory"], &format!("{at}/accessory"));
+        }
+    }
+
+    fn context(&mut self, block: &Value, at: &str) {
+        let elements = block.list("elements");
+        self.items(elements, 1, 10, &format!("{at}/elements"));
+        for (nth, one) in elements.iter().enumerate() {
+            let here = format!("{at}/elements/{nth}");
+            match one.str("type") {
+                "image" => self.image(one, &here),
+                _ => self.text(one, false, 3000, &here),
+            }
+        }
+    }
+
+    fn image(&mut self, image: &Value, at: &str) {
+        self.length(image.str("alt_text"), 1, 2000, &format!("{at}/alt_text"));
+        self.length(
+            image.str("image_url"),
+            if image.has("slack_file") { 0 } else { 1 },
+            3000,
+            &format!("{at}/image_url"),
+        );
+    }
+
+    fn task(&mut self, task: &Value, at: &str) {
+        self.length(task.str("task_id"), 1, 255, &format!("{at}/task_id"));
+        self.length(task.str("title"), 1, 3000, &format!("{at}/title"));
+        // The word is `complete`; `completed` is refused.
+        if task.has("status")
+            && !["pending", "in_progress", "complete", "error"].contains(&task.str("status"))
+        {
+            self.wrong(
+                "must be one of pending, in_progress, complete, error".to_owned(),
+                &format!("{at}/status"),
+            );
+        }
+        for field in ["details", "output"] {
+            if task.has(field) && task[field].str("type") != "rich_text" {
+                self.wrong(
+                    "must be a rich_text block".to_owned(),
+                    &format!("{at}/{field}"),
+                );
+            }
+        }
+    }
+
+    fn table(&mut self, table: &Value, at: &str) {
+        let rows = table.list("rows");
+        self.items(rows, 1, 100, &format!("{at}/rows"));
+        for (nth, row) in rows.iter().enumerate() {
+            self.items(
+                row.as_array().map_or(&[], Vec::as_slice),
+                1,
+                20,
+                &format!("{at}/rows/{nth}"),
+            );
+        }
+    }
+
+    fn input(&mut self, block: &Value, at: &str) {
+        self.text(&block["label"], true, 2000, &format!("{at}/label"));
+        if block.has("hint") {
+            self.text(&block["hint"], true, 2000, &format!("{at}/hint"));
+        }
+        self.element(&block["element"], &format!("{at}/element"));
+    }
+
+    fn elements(&mut self, list: &[Value], at: &str) {
+        for (nth, one) in list.iter().enumerate() {
+            self.element(one, &format!("{at}/elements/{nth}"));
+        }
+    }
+
+    fn element(&mut self, one: &Value, at: &str) {
+        self.id(one, "action_id", at);
+        if one.has("placeholder") {
+            self.text(&one["placeholder"], true, 150, &format!("{at}/placeholder"));
+        }
+        match one.str("type") {
+            "button" => {
+                self.text(&one["text"], true, 75, &format!("{at}/text"));
+                self.length(one.str("value"), 0, 2000, &format!("{at}/value"));
+                self.length(one.str("url"), 0, 3000, &format!("{at}/url"));
+                if one.has("style") && !["primary", "danger"].contains(&one.str("style")) {
+                    self.wrong(
+                        "must be one of primary, danger".to_owned(),
+                        &format!("{at}/style"),
+                    );
+                }
+            }
+            "image" => self.image(one, at),
+            "static_select" | "multi_static_select" => {
+                if !one.has("option_groups") {
+                    self.options(one, 100, at);
+                }
+            }
+            "radio_buttons" | "checkboxes" => self.options(one, 10, at),
+            "overflow" => self.options(one, 5, at),
+            "plain_text_input" => {
+                if one.int("max_length") > 3000 {
+                    self.wrong(
+                        "must be less than 3001".to_owned(),
+                        &format!("{at}/max_length"),
+                    );
+                }
+            }
+            "users_select"
+            | "conversations_select"
+            | "channels_select"
+            | "external_select"
+            | "multi_users_select"
+            | "multi_channels_select"
+            | "multi_conversations_select"
+            | "multi_external_select"
+            | "datepicker"
+            | "timepicker"
+            | "datetimepicker"
+            | "file_input"
+            | "email_text_input"
+            | "url_text_input"
+            | "number_input"
+            | "rich_text_input"
+            | "workflow_button" => {}
+            other => self.wrong(format!("unsupported type: {other}"), &format!("{at}/type")),
+        }
+    }
+
+    fn options(&mut self, element: &Value, max: usize, at: &str) {
+        let options = element.list("options");
+        self.items(options, 1, max, &format!("{at}/options"));
+        for (nth, option) in options.iter().enumerate() {
+            let here = format!("{at}/options/{nth}");
+            self.length(
+                option["text"].str("text"),
+                1,
+                75,
+                &format!("{here}/text/text"),
+            );
+            self.length(option.str("value"), 1, 150, &format!("{here}/value"));
+            self.length(
+                option["description"].str("text"),
+                0,
+                75,
+                &format!("{here}/description/text"),
+            );
+        }
+    }
+}

@@ -1,0 +1,571 @@
+use crate::fake::{APP, world};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_stranger_is_refused_and_a_foreign_page_too() {
+    let world = world().await;
+    let me = world
+        .http
+        .get(format!("{}/users/@me", world.chat.discord_api()));
+    let refused = me
+        .try_clone()
+        .unwrap()
+        .header("authorization", "Bot wrong")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(refused.status(), 401);
+    assert_eq!(
+        refused.json::<Value>().await.unwrap(),
+        json!({"message": "401: Unauthorized", "code": 0})
+    );
+    let foreign = me
+        .header("authorization", crate::fake::BOT)
+        .header("origin", "http://evil.example");
+    assert_eq!(foreign.send().await.unwrap().status(), 403);
+    assert_eq!(
+        world.discord("GET", "/users/@me", Value::Null).await.1["id"],
+        APP
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn messages_are_created_listed_edited_and_deleted() {
+    let world = world().await;
+    let channel = world.chat.seeds().channel_id;
+    let path = format!("/channels/{channel}/messages");
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        let (status, message) = world
+            .discord(
+                "POST",
+                &path,
+                json!({"content": format!("m{n}"), "allowed_mentions": {"parse": []}}),
+            )
+            .await;
+        assert_eq!(status, 200, "{message}");
+        ids.push(message["id"].as_str().unwrap().to_owned());
+    }
+    let (_, list) = world
+        .discord("GET", &format!("{path}?limit=2"), Value::Null)
+        .await;
+    assert_eq!(
+        (&list[0]["content"], &list[1]["content"]),
+        (&json!("m4"), &json!("m3"))
+    );
+    let (_, list) = world
+        .discord(
+            "GET",
+            &format!("{path}?after={}&limit=2", ids[0]),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(
+        (&list[0]["content"], &list[1]["content"]),
+        (&json!("m2"), &json!("m1"))
+    );
+    let (_, list) = world
+        .discord("GET", &format!("{path}?before={}", ids[2]), Value::Null)
+        .await;
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    let (_, edited) = world
+        .discord(
+            "PATCH",
+            &format!("{path}/{}", ids[0]),
+            json!({"content": "new"}),
+        )
+        .await;
+    assert_eq!(edited["content"], "new");
+    assert!(edited["edited_timestamp"].is_string());
+    assert_eq!(
+        world
+            .discord("DELETE", &format!("{path}/{}", ids[0]), Value::Null)
+            .await
+            .0,
+        204
+    );
+    let (status, gone) = world
+        .discord("GET", &format!("{path}/{}", ids[0]), Value::Null)
+        .await;
+    assert_eq!((status, &gone["code"]), (404, &json!(10_008)));
+    let reaction = format!("{path}/{}/reactions/%F0%9F%91%80/@me", ids[1]);
+    assert_eq!(world.discord("PUT", &reaction, Value::Null).await.0, 204);
+    let (_, message) = world
+        .discord("GET", &format!("{path}/{}", ids[1]), Value::Null)
+        .await;
+    assert_eq!(message["reactions"][0]["emoji"]["name"], "👀");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_enforced_nonce_returns_the_earlier_message() {
+    let world = world().await;
+    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
+    let body = json!({"content": "once", "nonce": "turn-1", "enforce_nonce": true});
+    let (_, first) = world.discord("POST", &path, body.clone()).await;
+    let (status, second) = world.discord("POST", &path, body).await;
+    assert_eq!((status, &second["id"]), (200, &first["id"]));
+    let (_, list) = world.discord("GET", &path, Value::Null).await;
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_discord_refuses_is_refused_with_its_code_and_path() {
+    let world = world().await;
+    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
+    let text = |content: String| json!({"type": 10, "content": content});
+    let row = |ids: &[&str]| json!({"type": 1, "components": ids.iter().map(|id| json!({"type": 2, "style": 1, "label": "x", "custom_id": id})).collect::<Vec<_>>()});
+    let v2 = |components: Value| json!({"flags": 32_768, "components": components});
+    let refusals = [
+        (
+            json!({"content": "x".repeat(2001)}),
+            400,
+            "/errors/content/_errors/0/code",
+            "BASE_TYPE_MAX_LENGTH",
+        ),
+        (json!({}), 400, "/message", "Cannot send an empty message"),
+        (
+            json!({"content": "x", "flags": 64}),
+            400,
+            "/errors/flags/_errors/0/code",
+            "MESSAGE_FLAGS_INVALID",
+        ),
+        (
+            json!({"content": "x", "flags": 32_768, "components": [text("y".into())]}),
+            400,
+            "/errors/content/_errors/0/code",
+            "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2",
+        ),
+        (
+            json!({"components": [text("y".into())]}),
+            400,
+            "/errors/components/0/type/_errors/0/code",
+            "UNION_TYPE_CHOICES",
+        ),
+        (
+            v2(json!([text("a".repeat(2500)), text("b".repeat(2500))])),
+            400,
+            "/errors/components/_errors/0/code",
+            "COMPONENT_DISPLAYABLE_TEXT_SIZE_EXCEEDED",
+        ),
+        (
+            v2(json!([text("語".repeat(3999))])),
+            500,
+            "/message",
+            "500: Internal Server Error",
+        ),
+        (
+            v2(json!([row(&["same", "same"])])),
+            400,
+            "/errors/components/0/components/1/custom_id/_errors/0/code",
+            "COMPONENT_CUSTOM_ID_DUPLICATED",
+        ),
+        (
+            v2(json!([row(&["a", "b", "c", "d", "e", "f"])])),
+            400,
+            "/errors/components/0/components/_errors/0/code",
+            "BASE_TYPE_BAD_LENGTH",
+        ),
+        (
+            v2((0..41).map(|_| json!({"type": 14})).collect()),
+            400,
+            "/errors/components/_errors/0/code",
+            "COMPONENT_MAX_TOTAL_COMPONENTS_EXCEEDED",
+        ),
+        (
+            v2(json!([{"type": 13, "file": {"url": "attachment://no.txt"}}])),
+            400,
+            "/errors/components/0/file/url/_errors/0/code",
+            "UNFURLED_MEDIA_ITEM_REFERENCED_ATTACHMENT_NOT_FOUND",
+        ),
+        (
+            json!({"content": "x", "nonce": "x".repeat(26)}),
+            400,
+            "/errors/nonce/_errors/0/code",
+            "BASE_TYPE_MAX_LENGTH",
+        ),
+        (
+            json!({"content": "x", "allowed_mentions": {"parse": ["users"], "users": ["1"]}}),
+            400,
+            "/errors/allowed_mentions/_errors/0/code",
+            "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE",
+        ),
+    ];
+    for (body, status, pointer, word) in refusals {
+        let (seen, answer) = world.discord("POST", &path, body).await;
+        assert_eq!(
+            (seen, answer.pointer(pointer)),
+            (status, Some(&json!(word))),
+            "{answer}"
+        );
+    }
+    let (status, answer) = world
+        .discord("POST", "/channels/1/messages", json!({"content": "x"}))
+        .await;
+    assert_eq!((status, &answer["code"]), (404, &json!(10_003)));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn mentions_ping_only_whom_the_rule_admits() {
+    let world = world().await;
+    let seeds = world.chat.seeds();
+    let path = format!("/channels/{}/messages", seeds.channel_id);
+    let content = format!("<@{}> @everyone", seeds.user_id);
+    let (_, loud) = world
+        .discord("POST", &path, json!({"content": content}))
+        .await;
+    assert_eq!(
+        (
+            &loud["mention_everyone"],
+            loud["mentions"].as_array().unwrap().len()
+        ),
+        (&json!(true), 1)
+    );
+    let (_, quiet) = world
+        .discord(
+            "POST",
+            &path,
+            json!({"content": content, "allowed_mentions": {"parse": []}}),
+        )
+        .await;
+    assert_eq!(
+        (&quiet["mention_everyone"], &quiet["mentions"]),
+        (&json!(false), &json!([]))
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn files_come_with_payload_json_and_are_served() {
+    let world = world().await;
+    let url = format!(
+        "{}/channels/{}/messages",
+        world.chat.discord_api(),
+        world.chat.seeds().channel_id
+    );
+    let payload = json!({"flags": 32_768, "attachments": [{"id": "0", "filename": "a.diff"}],
+        "components": [{"type": 13, "file": {"url": "attachment://a.diff"}}]});
+    let form = reqwest::multipart::Form::new()
+        .text("payload_json", payload.to_string())
+        .part(
+            "files[0]",
+            reqwest::multipart::Part::bytes(b"+line".to_vec()).file_name("a.diff"),
+        );
+    let sent = world
+        .http
+        .post(url)
+        .header("authorization", crate::fake::BOT)
+        .multipart(form)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(sent.status(), 200);
+    let message: Value = sent.json().await.unwrap();
+    let served = world
+        .http
+        .get(message["attachments"][0]["url"].as_str().unwrap())
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(served.text().await.unwrap(), "+line");
+    assert!(
+        message["components"][0]["file"]["url"]
+            .as_str()
+            .unwrap()
+            .starts_with("http://127.0.0.1:")
+    );
+    let (_, log) = world.control("discord/requests", Value::Null).await;
+    let entry = log["requests"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(
+        (&entry["body"], &entry["files"][0]["filename"]),
+        (&payload, &json!("a.diff"))
+    );
+    world.end().await;
+}
+
+async fn registered(world: &crate::fake::World) {
+    let commands = json!([
+        {"name": "sandbox", "description": "Start", "options": [{"type": 3, "name": "prompt", "description": "Task", "required": true},
+            {"type": 3, "name": "model", "description": "Model", "autocomplete": true}]},
+        {"name": "Send to sandbox", "type": 3}]);
+    let (status, list) = world
+        .discord(
+            "PUT",
+            &format!("/applications/{APP}/commands"),
+            commands.clone(),
+        )
+        .await;
+    assert_eq!(status, 200, "{list}");
+    let (_, again) = world
+        .discord("PUT", &format!("/applications/{APP}/commands"), commands)
+        .await;
+    assert_eq!(again[0]["id"], list[0]["id"], "a command keeps its id");
+}
+
+#[tokio::test]
+async fn a_deferred_command_becomes_a_message_by_its_token() {
+    let world = world().await;
+    registered(&world).await;
+    let seeds = world.chat.seeds();
+    world.ingress.will_answer(200, json!({"type": 5}));
+    let done = world
+        .interact(json!({"type": "command", "name": "sandbox", "options": {"prompt": "hello"}}))
+        .await;
+    assert_eq!(done["outcome"]["kind"], "deferred", "{done}");
+    let got = world
+        .ingress
+        .deliveries("/discord/interactions")
+        .remove(0)
+        .body;
+    assert_eq!(
+        (&got["type"], &got["guild_id"], &got["context"]),
+        (&json!(2), &json!(seeds.guild_id), &json!(0))
+    );
+    assert_eq!(
+        got["data"]["options"],
+        json!([{"name": "prompt", "type": 3, "value": "hello"}])
+    );
+    assert_eq!(got["member"]["user"]["id"], seeds.user_id);
+    let token = done["token"].as_str().unwrap();
+    let url = |rest: &str| format!("{}/webhooks/{APP}/{token}{rest}", world.chat.discord_api());
+    let edited: Value = world
+        .http
+        .patch(url("/messages/@original"))
+        .json(&json!({"content": "anchor"}))
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(
+        (&edited["content"], &edited["flags"], &edited["type"]),
+        (&json!("anchor"), &json!(0), &json!(20))
+    );
+    let follow: Value = world
+        .http
+        .post(url(""))
+        .json(&json!({"content": "only you", "flags": 64}))
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    let id = follow["id"].as_str().unwrap();
+    let path = format!("/channels/{}/messages/{id}", seeds.channel_id);
+    assert_eq!(
+        world.discord("GET", &path, Value::Null).await.0,
+        404,
+        "an ephemeral message is not the bot's to read"
+    );
+    let (_, mine) = world
+        .control(
+            &format!("discord/ephemeral?user_id={}", seeds.user_id),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(mine["messages"][0]["message"]["content"], "only you");
+    let (_, theirs) = world
+        .control(
+            &format!("discord/ephemeral?user_id={}", seeds.member_user_id),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(theirs["messages"], json!([]));
+    world
+        .control("discord/expire", json!({"token": token}))
+        .await;
+    let dead = world
+        .http
+        .patch(url("/messages/@original"))
+        .json(&json!({"content": "late"}))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            dead.status().as_u16(),
+            dead.json::<Value>().await.unwrap()["code"].clone()
+        ),
+        (401, json!(50_027))
+    );
+    let unknown = world.http.patch(format!(
+        "{}/webhooks/{APP}/never/messages/@original",
+        world.chat.discord_api()
+    ));
+    let unknown = unknown.json(&json!({"content": "x"})).send().await.unwrap();
+    assert_eq!(
+        (
+            unknown.status().as_u16(),
+            unknown.json::<Value>().await.unwrap()["code"].clone()
+        ),
+        (404, json!(10_015))
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_button_opens_a_modal_and_its_submission_carries_the_fields() {
+    let world = world().await;
+    let seeds = world.chat.seeds();
+    let path = format!("/channels/{}/messages", seeds.channel_id);
+    let card = json!({"flags": 32_768, "components": [{"type": 17, "components": [{"type": 10, "content": "card"},
+        {"type": 1, "components": [{"type": 2, "style": 1, "label": "Reply", "custom_id": "v1:reply:1"}, {"type": 2, "style": 4, "label": "Stop", "custom_id": "v1:stop:1"}]}]}]});
+    let (_, message) = world.discord("POST", &path, card).await;
+    let modal = json!({"custom_id": "v1:say:1", "title": "Reply", "components": [
+        {"type": 18, "label": "Text", "component": {"type": 4, "style": 2, "custom_id": "text"}},
+        {"type": 18, "label": "When", "component": {"type": 21, "custom_id": "when", "required": false, "options": [{"label": "a", "value": "a"}, {"label": "b", "value": "b"}]}}]});
+    world
+        .ingress
+        .will_answer(200, json!({"type": 9, "data": modal}));
+    let press =
+        |id: &str| json!({"type": "component", "message_id": message["id"], "custom_id": id});
+    let done = world.interact(press("v1:reply:1")).await;
+    assert_eq!(done["outcome"]["modal"]["title"], "Reply");
+    world.ingress.will_answer(200, json!({"type": 6}));
+    let submit =
+        json!({"type": "modal", "custom_id": "v1:say:1", "fields": {"text": "go on", "when": "b"}});
+    assert_eq!(
+        world.interact(submit).await["outcome"]["kind"],
+        "acknowledged"
+    );
+    let got = world
+        .ingress
+        .deliveries("/discord/interactions")
+        .pop()
+        .unwrap()
+        .body;
+    assert_eq!(got["data"]["components"][0]["component"]["value"], "go on");
+    assert_eq!(got["data"]["components"][1]["component"]["value"], "b");
+    assert_eq!(got["message"]["id"], message["id"]);
+    world.ingress.will_answer(200, json!({"type": 7, "data": {"flags": 32_768, "components": [{"type": 10, "content": "Stopping…"}]}}));
+    assert_eq!(
+        world.interact(press("v1:stop:1")).await["outcome"]["kind"],
+        "updated"
+    );
+    let (_, after) = world
+        .discord(
+            "GET",
+            &format!("{path}/{}", message["id"].as_str().unwrap()),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(after["components"][0]["content"], "Stopping…");
+    let (status, refused) = world.control("discord/interact", press("v1:stop:1")).await;
+    assert_eq!(status, 422, "the button is gone: {refused}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn without_an_acceptable_answer_the_person_is_told() {
+    let world = world().await;
+    registered(&world).await;
+    let command = json!({"type": "command", "name": "sandbox", "options": {"prompt": "x"}});
+    world.ingress.will_answer(500, Value::Null);
+    assert_eq!(
+        world.interact(command.clone()).await["outcome"],
+        json!({"kind": "failed", "reason": "HTTP 500 from the ingress"})
+    );
+    world.ingress.will_answer(
+        200,
+        json!({"type": 7, "data": {"content": "not for commands"}}),
+    );
+    assert_eq!(world.interact(command).await["outcome"]["kind"], "failed");
+    let user = world.chat.seeds().user_id;
+    let (_, mine) = world
+        .control(&format!("discord/ephemeral?user_id={user}"), Value::Null)
+        .await;
+    assert_eq!(
+        mine["messages"][0]["message"]["content"],
+        "The application did not respond"
+    );
+    let (status, why) = world
+        .control(
+            "discord/interact",
+            json!({"type": "command", "name": "sandbox", "options": {}}),
+        )
+        .await;
+    assert_eq!(
+        (status, &why["error"]),
+        (422, &json!("the option \"prompt\" is required"))
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn choices_and_message_commands_reach_the_ingress() {
+    let world = world().await;
+    registered(&world).await;
+    let seeds = world.chat.seeds();
+    world.ingress.will_answer(
+        200,
+        json!({"type": 8, "data": {"choices": [{"name": "Big", "value": "big"}]}}),
+    );
+    let typed = json!({"type": "autocomplete", "name": "sandbox", "options": {"model": "b"}, "focused": "model"});
+    assert_eq!(
+        world.interact(typed).await["outcome"]["choices"][0]["value"],
+        "big"
+    );
+    let said = world
+        .interact(
+            json!({"type": "message", "text": "a plain line", "user_id": seeds.member_user_id}),
+        )
+        .await;
+    world.ingress.will_answer(
+        200,
+        json!({"type": 4, "data": {"content": "taken", "flags": 64}}),
+    );
+    let sent =
+        json!({"type": "message_command", "name": "Send to sandbox", "message_id": said["id"]});
+    assert_eq!(world.interact(sent).await["outcome"]["ephemeral"], true);
+    let got = world
+        .ingress
+        .deliveries("/discord/interactions")
+        .pop()
+        .unwrap()
+        .body;
+    let target = got["data"]["target_id"].as_str().unwrap();
+    assert_eq!(
+        got["data"]["resolved"]["messages"][target]["content"],
+        "a plain line"
+    );
+    let ping = world.interact(json!({"type": "ping"})).await;
+    assert_eq!(
+        (&ping["good"]["status"], &ping["bad"]["status"]),
+        (&json!(200), &json!(401))
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_interaction_of_another_client_works_once_adopted() {
+    let world = world().await;
+    let seeds = world.chat.seeds();
+    let interaction = json!({"id": "1400000000000000001", "type": 2, "token": "from-elsewhere", "channel_id": seeds.channel_id,
+        "member": {"user": {"id": seeds.user_id}}, "data": {"name": "sandbox"}});
+    let done = world
+        .chat
+        .adopt_interaction(&interaction, 200, br#"{"type":5}"#)
+        .unwrap();
+    assert_eq!(done["kind"], "deferred");
+    let url = format!(
+        "{}/webhooks/{APP}/from-elsewhere/messages/@original",
+        world.chat.discord_api()
+    );
+    assert_eq!(
+        world
+            .http
+            .patch(url)
+            .json(&json!({"content": "anchor"}))
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
+    world.end().await;
+}

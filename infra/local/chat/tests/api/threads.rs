@@ -1,0 +1,207 @@
+use crate::fake::world;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_thread_has_its_starters_id_and_is_made_once() {
+    let world = world().await;
+    let seeds = world.chat.seeds();
+    let (_, anchor) = world
+        .discord(
+            "POST",
+            &format!("/channels/{}/messages", seeds.channel_id),
+            json!({"content": "anchor"}),
+        )
+        .await;
+    let id = anchor["id"].as_str().unwrap();
+    let path = format!("/channels/{}/messages/{id}/threads", seeds.channel_id);
+    let (status, thread) = world
+        .discord(
+            "POST",
+            &path,
+            json!({"name": "task", "auto_archive_duration": 1440}),
+        )
+        .await;
+    assert_eq!(
+        (status, &thread["id"], &thread["type"]),
+        (201, &anchor["id"], &json!(11))
+    );
+    let (status, again) = world.discord("POST", &path, json!({"name": "task"})).await;
+    assert_eq!((status, &again["code"]), (400, &json!(160_004)));
+    let (_, active) = world
+        .discord(
+            "GET",
+            &format!("/guilds/{}/threads/active", seeds.guild_id),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(active["threads"][0]["id"], anchor["id"]);
+    let (status, nested) = world
+        .discord(
+            "POST",
+            &format!("/channels/{id}/threads"),
+            json!({"name": "x", "type": 11}),
+        )
+        .await;
+    assert_eq!((status, &nested["code"]), (400, &json!(50_024)));
+    let (status, private) = world
+        .discord(
+            "POST",
+            &format!("/channels/{}/threads", seeds.channel_id),
+            json!({"name": "x"}),
+        )
+        .await;
+    assert_eq!(
+        (status, &private["code"]),
+        (403, &json!(50_013)),
+        "without a type it would be private"
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_archived_thread_wakes_by_sending_and_a_locked_one_does_not() {
+    let world = world().await;
+    let seeds = world.chat.seeds();
+    let (_, thread) = world
+        .discord(
+            "POST",
+            &format!("/channels/{}/threads", seeds.channel_id),
+            json!({"name": "t", "type": 11}),
+        )
+        .await;
+    let id = thread["id"].as_str().unwrap();
+    let path = format!("/channels/{id}/messages");
+    let (_, message) = world
+        .discord("POST", &path, json!({"content": "one"}))
+        .await;
+    let edit = format!("{path}/{}", message["id"].as_str().unwrap());
+    world
+        .discord(
+            "PATCH",
+            &format!("/channels/{id}"),
+            json!({"archived": true}),
+        )
+        .await;
+    let (_, archived) = world
+        .discord(
+            "GET",
+            &format!("/channels/{}/threads/archived/public", seeds.channel_id),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(archived["threads"][0]["id"], thread["id"]);
+    let (status, refused) = world
+        .discord("PATCH", &edit, json!({"content": "two"}))
+        .await;
+    assert_eq!((status, &refused["code"]), (400, &json!(50_083)));
+    assert_eq!(
+        world
+            .discord("POST", &path, json!({"content": "wake"}))
+            .await
+            .0,
+        200
+    );
+    assert_eq!(
+        world
+            .discord("PATCH", &edit, json!({"content": "two"}))
+            .await
+            .0,
+        200
+    );
+    world
+        .control(
+            "discord/thread",
+            json!({"channel_id": id, "locked": true, "archived": true}),
+        )
+        .await;
+    let (status, locked) = world.discord("POST", &path, json!({"content": "x"})).await;
+    assert_eq!((status, &locked["code"]), (403, &json!(160_005)));
+    world
+        .control("discord/delete_channel", json!({"channel_id": id}))
+        .await;
+    assert_eq!(
+        world
+            .discord("POST", &path, json!({"content": "x"}))
+            .await
+            .1["code"],
+        10_003
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn faults_meet_the_named_route_as_often_as_asked() {
+    let world = world().await;
+    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
+    world.control("discord/faults", json!({"route": "POST /api/v10/channels", "count": 2, "status": 429, "retry_after": 0.2})).await;
+    for _ in 0..2 {
+        let (status, body) = world.discord("POST", &path, json!({"content": "x"})).await;
+        assert_eq!((status, &body["retry_after"]), (429, &json!(0.2)));
+    }
+    world
+        .control(
+            "discord/faults",
+            json!({"route": "POST", "status": 500, "after": true}),
+        )
+        .await;
+    assert_eq!(
+        world
+            .discord("POST", &path, json!({"content": "done though"}))
+            .await
+            .0,
+        500
+    );
+    let (_, list) = world.discord("GET", &path, Value::Null).await;
+    assert_eq!(
+        list[0]["content"], "done though",
+        "the request was carried out, only its answer was lost"
+    );
+    world
+        .control(
+            "slack/faults",
+            json!({"route": "chat.postMessage", "status": 200, "error": "not_in_channel"}),
+        )
+        .await;
+    assert_eq!(
+        world
+            .slack(
+                "chat.postMessage",
+                json!({"channel": "general", "text": "x"})
+            )
+            .await["error"],
+        "not_in_channel"
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn limits_are_enforced_once_switched_on() {
+    let world = world().await;
+    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
+    world
+        .control("discord/limits", json!({"enforce": true}))
+        .await;
+    let mut statuses = Vec::new();
+    for _ in 0..12 {
+        statuses.push(world.discord("GET", &path, Value::Null).await.0);
+    }
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 2);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_was_said_survives_a_restart() {
+    let world = world().await;
+    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
+    let (_, before) = world
+        .discord("POST", &path, json!({"content": "kept"}))
+        .await;
+    let world = world.restart().await;
+    let (_, list) = world.discord("GET", &path, Value::Null).await;
+    assert_eq!(list[0]["id"], before["id"]);
+    let (_, after) = world
+        .discord("POST", &path, json!({"content": "new"}))
+        .await;
+    assert!(after["id"].as_str() > before["id"].as_str());
+    world.end().await;
+}
