@@ -1,3 +1,73 @@
-//! The laptop stack.
+//! The laptop stack: everything that the cloud would give, in one program, without an account.
+//!
+//! Embedded AWS configured from `template.yaml`, the three functions as real `bootstrap` processes, a
+//! Daytona-compatible provider with real OpenCode servers, Discord- and Slack-compatible APIs with a chat page, and a
+//! scripted model. Binds loopback only; ends everything that it started.
 
-fn main() {}
+mod backstage;
+mod front;
+mod functions;
+mod keys;
+mod options;
+mod outside;
+mod ready;
+mod stack;
+
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::options::{Options, Parsed};
+use crate::stack::Stack;
+
+fn main() -> ExitCode {
+    // The first process of each sandbox is this same program in another role.
+    if let Some(code) = bobbin_local_daytona::sandbox_init_main() {
+        return code;
+    }
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(Parsed::Run(options)) => options,
+        Ok(Parsed::Help) => {
+            println!("{}", options::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => {
+            eprintln!("{message}\n\n{}", options::HELP);
+            return ExitCode::from(2);
+        }
+    };
+    let filter = EnvFilter::try_from_env("BOBBIN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("The async runtime could not be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    runtime.block_on(run(options))
+}
+
+async fn run(options: Options) -> ExitCode {
+    let ended = match stack::Ended::listen() {
+        Ok(ended) => ended,
+        Err(error) => {
+            eprintln!("Ctrl-C and SIGTERM cannot be listened to: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match Stack::start(&options, ended.clone()).await {
+        Ok(stack) => {
+            stack.announce(&options);
+            ended.wait().await;
+            println!("\nStopping…");
+            stack.stop().await;
+            println!("Everything is stopped. The state is kept; `--fresh` starts empty.");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("\n{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Development identities: made once, kept in the state folder, worth nothing outside this machine.
+
+use std::fs;
+use std::path::Path;
+
+use ed25519_dalek::SigningKey;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+/// Keys and ids of the local platforms and provider.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Keys {
+    /// Seed of the key that signs Discord interactions, 64 hex digits.
+    pub discord_seed: String,
+    /// Snowflake of the Discord application.
+    pub discord_application_id: String,
+    /// Discord bot token.
+    pub discord_bot_token: String,
+    /// Slack signing secret.
+    pub slack_signing_secret: String,
+    /// Slack bot token.
+    pub slack_bot_token: String,
+    /// Slack user id of the bot.
+    pub slack_bot_user_id: String,
+    /// Slack app id.
+    pub slack_app_id: String,
+    /// API key of the local provider.
+    pub daytona_api_key: String,
+}
+
+impl Keys {
+    /// Reads the keys of this state folder, or makes them.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn keep(state_dir: &Path) -> Result<Self, String> {
+        let file = state_dir.join("keys.json");
+        if let Ok(text) = fs::read_to_string(&file) {
+            return serde_json::from_str(&text).map_err(|e| format!("{} cannot be read ({e}); `--fresh` makes new ones.", file.display()));
+        }
+        let keys = Self::make();
+        let text = serde_json::to_string_pretty(&keys).map_err(|e| e.to_string())?;
+        fs::write(&file, text).map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
+        Ok(keys)
+    }
+
+    fn make() -> Self {
+        let hex = |bytes: usize| hex::encode((0..bytes).map(|_| rand::rng().random::<u8>()).collect::<Vec<_>>());
+        let id = |prefix: char| format!("{prefix}{}", hex(5).to_uppercase());
+        Self {
+            discord_seed: hex(32),
+            discord_application_id: (rand::rng().random_range(1_u64 << 60..1 << 61)).to_string(),
+            discord_bot_token: format!("dev.{}", hex(24)),
+            slack_signing_secret: hex(16),
+            slack_bot_token: format!("xoxb-dev-{}", hex(16)),
+            slack_bot_user_id: id('U'),
+            slack_app_id: id('A'),
+            daytona_api_key: format!("dtn_dev_{}", hex(24)),
+        }
+    }
+
+    /// The public half of the Discord key, 64 hex digits.
+    ///
+    /// # Errors
+    /// When the kept seed is no seed.
+    pub fn discord_public_key(&self) -> Result<String, String> {
+        let mut seed = [0_u8; 32];
+        hex::decode_to_slice(&self.discord_seed, &mut seed).map_err(|_| "discord_seed in keys.json is not 64 hex digits; `--fresh` makes a new one.".to_owned())?;
+        Ok(hex::encode(SigningKey::from_bytes(&seed).verifying_key().to_bytes()))
+    }
+}

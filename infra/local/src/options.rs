@@ -1,0 +1,118 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Bobbin's laptop stack: chat page, functions, queues, table, sandboxes and a scripted model, on loopback only.
+
+Usage: cargo run -- [OPTIONS]
+
+  --port N            port of the chat page (default: a free one)
+  --state-dir DIR     where it keeps its things (default: .bobbin/state in the project)
+  --fresh             start empty: what the state folder holds is deleted first
+  --no-build          use the function binaries that are there
+  --ready-file FILE   write one JSON object with every address and key when everything is up
+  --limits JSON       bounds that differ from the defaults, e.g. '{\"idle_pause_ms\": 60000}'
+  --without-aws       leave the embedded AWS out: chats, provider and model only
+  --help              this text
+
+From the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY for a real model (BOBBIN_MODEL picks
+it, as provider/model), DAYTONA_API_KEY for real sandboxes, DISCORD_APPLICATION_ID, DISCORD_PUBLIC_KEY,
+DISCORD_BOT_TOKEN and DISCORD_GUILD_ID or SLACK_SIGNING_SECRET, SLACK_BOT_TOKEN and SLACK_TEAM_ID for the real
+platforms, BOBBIN_LOG for more words.";
+
+/// How the stack is to be started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Port of the page; 0: a free one.
+    pub port: u16,
+    /// Where state is kept.
+    pub state_dir: Option<PathBuf>,
+    /// Delete the state first.
+    pub fresh: bool,
+    /// Do not build the functions.
+    pub no_build: bool,
+    /// Where to write the addresses.
+    pub ready_file: Option<PathBuf>,
+    /// Overrides of the bounds, JSON.
+    pub limits: Option<String>,
+    /// Leave the embedded AWS out.
+    pub without_aws: bool,
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// Start.
+    Run(Options),
+    /// Print the help.
+    Help,
+}
+
+impl Options {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// A sentence that names the argument.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Parsed, String> {
+        let mut options = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let (flag, inline) = match argument.split_once('=') {
+                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+                None => (argument, None),
+            };
+            let mut value = || inline.clone().or_else(|| arguments.next()).ok_or_else(|| format!("{flag} needs a value."));
+            match flag.as_str() {
+                "--help" | "-h" => return Ok(Parsed::Help),
+                "--port" => options.port = value()?.parse().map_err(|_| "--port needs a number from 0 to 65535.".to_owned())?,
+                "--state-dir" => options.state_dir = Some(value()?.into()),
+                "--ready-file" => options.ready_file = Some(value()?.into()),
+                "--limits" => {
+                    let text = value()?;
+                    let limits: bobbin_core::limits::Limits =
+                        serde_json::from_str(&text).map_err(|e| format!("--limits is not a JSON object of known bounds: {e}"))?;
+                    limits.check()?;
+                    options.limits = Some(text);
+                }
+                "--fresh" => options.fresh = true,
+                "--no-build" => options.no_build = true,
+                "--without-aws" => options.without_aws = true,
+                other => return Err(format!("{other} is not an option.")),
+            }
+        }
+        Ok(Parsed::Run(options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Parsed, String> {
+        Options::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn every_option_is_read_in_both_spellings() {
+        let options = Options {
+            port: 8080,
+            state_dir: Some("s".into()),
+            fresh: true,
+            no_build: true,
+            ready_file: Some("r".into()),
+            limits: None,
+            without_aws: false,
+        };
+        assert_eq!(parse("--port 8080 --state-dir=s --fresh --no-build --ready-file r"), Ok(Parsed::Run(options)));
+        assert_eq!(parse("--help"), Ok(Parsed::Help));
+    }
+
+    #[test]
+    fn a_wrong_argument_is_named() {
+        assert_eq!(parse("--prot 1"), Err("--prot is not an option.".to_owned()));
+        assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
+        assert!(parse(r#"--limits {"idle":1}"#).is_err_and(|e| e.starts_with("--limits is not a JSON object of known bounds")));
+    }
+}

@@ -1,0 +1,74 @@
+//! The ready file: one JSON object with every address and key, written when everything is up.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// Addresses, keys and ids for whoever drives the stack from outside.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Ready {
+    /// The chat page.
+    pub console: String,
+    /// Base of the ingress paths.
+    pub ingress: String,
+    /// The embedded AWS.
+    pub aws_endpoint: String,
+    /// The provider's control API.
+    pub daytona_api: String,
+    /// Its key.
+    pub daytona_api_key: String,
+    /// Base of the Discord-compatible API.
+    pub discord_api: String,
+    /// Base of the Slack-compatible API.
+    pub slack_api: String,
+    /// The model's OpenAI-compatible base.
+    pub model_api: String,
+    /// Verifies interactions.
+    pub discord_public_key: String,
+    /// Signs interactions (seed, hex).
+    pub discord_private_key: String,
+    /// Signs Slack requests.
+    pub slack_signing_secret: String,
+    /// Slack bot token.
+    pub slack_bot_token: String,
+    /// Discord bot token.
+    pub discord_bot_token: String,
+    /// Discord application id.
+    pub discord_application_id: String,
+    /// A guild that the policy admits.
+    pub discord_guild_id: String,
+    /// A channel of it.
+    pub discord_channel_id: String,
+    /// A person there.
+    pub discord_user_id: String,
+    /// A team that the policy admits.
+    pub slack_team_id: String,
+    /// A channel of it.
+    pub slack_channel_id: String,
+    /// A person there.
+    pub slack_user_id: String,
+    /// The bot's user id.
+    pub slack_bot_user_id: String,
+    /// Table of sessions.
+    pub table: String,
+    /// Queue of messages.
+    pub messages_queue_url: String,
+    /// Queue of control words.
+    pub control_queue_url: String,
+    /// Name to process id.
+    pub pids: BTreeMap<String, u32>,
+}
+
+impl Ready {
+    /// Writes the file at once, so that a reader never sees half of it.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn write(&self, file: &Path) -> Result<(), String> {
+        let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
+        let half = file.with_extension("part");
+        fs::write(&half, text).and_then(|()| fs::rename(&half, file)).map_err(|e| format!("{} cannot be written: {e}", file.display()))
+    }
+}

@@ -1,0 +1,389 @@
+//! Starting everything in order, saying so, and ending it again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use bobbin_core::wire::discord;
+use bobbin_local_aws::{Clock, Engine, LogLine};
+use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
+use bobbin_local_daytona::{Confinement, Provider, opencode};
+use bobbin_local_model::Model;
+use tokio::sync::watch;
+
+use crate::backstage::Behind;
+use crate::front::Front;
+use crate::functions;
+use crate::keys::Keys;
+use crate::options::Options;
+use crate::outside::Outside;
+use crate::ready::Ready;
+
+/// Name of the stack: part of every sandbox's name.
+const STACK: &str = "bobbin-local";
+const REGION: &str = "us-east-1";
+/// Time for one call on loopback.
+const CALL_MS_MAX: u64 = 15_000;
+
+/// Ctrl-C or SIGTERM came.
+#[derive(Debug, Clone)]
+pub struct Ended(watch::Receiver<bool>);
+
+impl Ended {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let (tell, told) = watch::channel(false);
+        tokio::spawn(async move {
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            tell.send_replace(true);
+            tell.closed().await;
+        });
+        Ok(Self(told))
+    }
+
+    /// Waits for it.
+    pub async fn wait(&self) {
+        // An error means that nobody can tell any more, which is an end too.
+        let _ = self.0.clone().wait_for(|ended| *ended).await;
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if *self.0.borrow() { Err("Stopped before everything was up.".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// A client for what runs on loopback.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn loopback_client() -> Result<reqwest::Client, String> {
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(Duration::from_millis(CALL_MS_MAX))
+        .build()
+        .map_err(|e| format!("no HTTP client could be made: {e}"))
+}
+
+/// Everything that runs.
+pub struct Stack {
+    parts: Parts,
+    ready: Ready,
+    notes: Vec<String>,
+    /// Held for as long as the stack runs: one stack a state folder.
+    _lock: File,
+}
+
+#[derive(Default)]
+struct Parts {
+    model: Option<Model>,
+    provider: Option<Arc<Provider>>,
+    chat: Option<Arc<Chat>>,
+    engine: Option<Engine>,
+    front: Option<Front>,
+}
+
+impl Parts {
+    /// Ends what runs, the newest first.
+    async fn stop(self) {
+        if let Some(front) = self.front {
+            front.stop();
+        }
+        if let Some(engine) = self.engine {
+            engine.stop().await;
+        }
+        if let Some(chat) = self.chat
+            && let Some(chat) = Arc::into_inner(chat)
+        {
+            chat.stop().await;
+        }
+        if let Some(provider) = self.provider
+            && let Some(provider) = Arc::into_inner(provider)
+        {
+            provider.stop().await;
+        }
+        if let Some(model) = self.model {
+            model.stop().await;
+        }
+    }
+}
+
+impl Stack {
+    /// Starts everything; on an error nothing is left running.
+    ///
+    /// # Errors
+    /// A sentence that says what to do.
+    pub async fn start(options: &Options, ended: Ended) -> Result<Self, String> {
+        let root = project_root()?;
+        let state_dir = options.state_dir.clone().unwrap_or_else(|| root.join(".bobbin/state"));
+        let lock = lock(&state_dir, options.fresh)?;
+        let state_dir = state_dir.canonicalize().map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
+        let mut parts = Parts::default();
+        match start_parts(&mut parts, options, &ended, &root, &state_dir).await {
+            Ok((ready, notes)) => Ok(Self { parts, ready, notes, _lock: lock }),
+            Err(message) => {
+                parts.stop().await;
+                Err(message)
+            }
+        }
+    }
+
+    /// Says where everything is.
+    pub fn announce(&self, options: &Options) {
+        for note in &self.notes {
+            println!("  note: {note}");
+        }
+        println!("\n  Chat page   {}", self.ready.console);
+        if !options.without_aws {
+            println!("  Ingress     {}", self.ready.ingress);
+            println!("  AWS         {}", self.ready.aws_endpoint);
+        }
+        println!("\nOpen the chat page and type /sandbox in #general, or mention @bobbin on the Slack side. Ctrl-C stops everything.");
+    }
+
+    /// Ends everything.
+    pub async fn stop(self) {
+        self.parts.stop().await;
+    }
+}
+
+async fn start_parts(parts: &mut Parts, options: &Options, ended: &Ended, root: &Path, state_dir: &Path) -> Result<(Ready, Vec<String>), String> {
+    let outside = Outside::look()?;
+    let keys = Keys::keep(state_dir)?;
+    let mut notes = outside.notes.clone();
+    let began = Instant::now();
+    println!("Starting Bobbin's laptop stack");
+
+    let cache = root.join(".bobbin/cache");
+    let opencode = opencode::install(&cache, |line| say(began, line)).await.map_err(|e| e.to_string())?;
+    notes.extend(opencode.warnings.iter().cloned());
+    ended.check()?;
+
+    let binaries = if options.without_aws {
+        BTreeMap::new()
+    } else {
+        say(began, if options.no_build { "functions: using the binaries that are there" } else { "functions: building (the first time takes minutes)" });
+        functions::binaries(root, options.no_build).await?
+    };
+    ended.check()?;
+
+    let model = Model::start(0).await.map_err(|e| e.to_string())?;
+    let model_api = model.base_url();
+    parts.model = Some(model);
+
+    let mut settings = bobbin_local_daytona::Settings::new(state_dir.join("daytona"), keys.daytona_api_key.clone());
+    settings.tools = vec![opencode.bin_dir.clone()];
+    let provider = Arc::new(Provider::start(settings).await.map_err(|e| e.to_string())?);
+    if let Confinement::None { why } = provider.confinement() {
+        notes.push(format!("sandboxes are NOT confined ({why}): what the agent runs, runs as you"));
+    }
+    say(began, &format!("sandboxes: {}", provider.api_url()));
+    parts.provider = Some(Arc::clone(&provider));
+
+    let table = Arc::new(OnceLock::new());
+    let client = loopback_client()?;
+    let backstage = Arc::new(Behind { table: Arc::clone(&table), provider: Arc::clone(&provider), client: client.clone() });
+    let chat = Chat::start(bobbin_local_chat::Settings {
+        state_dir: state_dir.join("chat"),
+        port: options.port,
+        ingress: None,
+        discord: DiscordKeys {
+            application_id: keys.discord_application_id.clone(),
+            seed: keys.discord_seed.clone(),
+            bot_token: keys.discord_bot_token.clone(),
+        },
+        slack: slack_keys(root, &keys)?,
+        backstage,
+    })
+    .await
+    .map_err(|e| e.to_string())?;
+    let chat = Arc::new(chat);
+    say(began, &format!("chat page: {}", chat.page()));
+    parts.chat = Some(Arc::clone(&chat));
+    register_commands(&client, &chat, &keys).await?;
+    ended.check()?;
+
+    let seeds = chat.seeds();
+    let mut ready = Ready {
+        console: chat.page(),
+        daytona_api: provider.api_url(),
+        daytona_api_key: keys.daytona_api_key.clone(),
+        discord_api: chat.discord_api(),
+        slack_api: chat.slack_api(),
+        model_api: model_api.clone(),
+        discord_public_key: keys.discord_public_key()?,
+        discord_private_key: keys.discord_seed.clone(),
+        slack_signing_secret: keys.slack_signing_secret.clone(),
+        slack_bot_token: keys.slack_bot_token.clone(),
+        discord_bot_token: keys.discord_bot_token.clone(),
+        discord_application_id: keys.discord_application_id.clone(),
+        discord_guild_id: seeds.guild_id.clone(),
+        discord_channel_id: seeds.channel_id.clone(),
+        discord_user_id: seeds.user_id.clone(),
+        slack_team_id: seeds.team_id.clone(),
+        slack_channel_id: seeds.slack_channel_id.clone(),
+        slack_user_id: seeds.slack_user_id.clone(),
+        slack_bot_user_id: keys.slack_bot_user_id.clone(),
+        pids: BTreeMap::from([("bobbin-local".to_owned(), std::process::id())]),
+        ..Ready::default()
+    };
+    if !options.without_aws {
+        let parameters = parameters(&ready, options, &outside, &model_api);
+        let engine = start_engine(root, state_dir, binaries, parameters).await?;
+        say(began, &format!("AWS: {}", engine.endpoint()));
+        notes.extend(engine.unhonoured().into_iter().map(|property| format!("template.yaml: {property} is not honoured by the embedded AWS")));
+        let function_url = engine.function_url("Ingress").ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;
+        let resource = |id: &str| engine.resource(id).ok_or_else(|| format!("template.yaml has no resource {id}"));
+        ready.table = resource("Table")?;
+        ready.messages_queue_url = resource("Messages")?;
+        ready.control_queue_url = resource("Control")?;
+        ready.aws_endpoint = engine.endpoint().to_owned();
+        let _ = table.set((ready.aws_endpoint.clone(), ready.table.clone()));
+        ready.pids.extend(engine.processes());
+        parts.engine = Some(engine);
+        let front = Front::start(&function_url, Arc::clone(&chat)).await?;
+        ready.ingress = front.address.clone();
+        chat.set_ingress(front.address.clone());
+        parts.front = Some(front);
+    }
+    ended.check()?;
+    if let Some(file) = &options.ready_file {
+        ready.write(file)?;
+    }
+    say(began, "ready");
+    Ok((ready, notes))
+}
+
+async fn start_engine(root: &Path, state_dir: &Path, functions: BTreeMap<String, PathBuf>, parameters: BTreeMap<String, String>) -> Result<Engine, String> {
+    let settings = bobbin_local_aws::Settings {
+        template: root.join("template.yaml"),
+        parameters,
+        stack_name: STACK.to_owned(),
+        region: REGION.to_owned(),
+        state_dir: state_dir.join("aws"),
+        functions,
+        extra_environment: BTreeMap::from([("RUST_BACKTRACE".to_owned(), "1".to_owned())]),
+        ingress_port: 0,
+        clock: Clock::system(),
+        log: Arc::new(|line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text)),
+    };
+    Engine::start(settings).await.map_err(|e| e.to_string())
+}
+
+/// What the template is given: everything local, then what the environment names.
+fn parameters(ready: &Ready, options: &Options, outside: &Outside, model_api: &str) -> BTreeMap<String, String> {
+    let mut parameters: BTreeMap<String, String> = [
+        ("DiscordApplicationId", &ready.discord_application_id),
+        ("DiscordPublicKey", &ready.discord_public_key),
+        ("DiscordBotToken", &ready.discord_bot_token),
+        ("SlackSigningSecret", &ready.slack_signing_secret),
+        ("SlackBotToken", &ready.slack_bot_token),
+        ("DaytonaApiKey", &ready.daytona_api_key),
+        ("DaytonaApi", &ready.daytona_api),
+        ("DiscordApi", &ready.discord_api),
+        ("SlackApi", &ready.slack_api),
+        ("AllowedGuilds", &ready.discord_guild_id),
+        ("AllowedTeams", &ready.slack_team_id),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.clone()))
+    .into();
+    if !outside.parameters.contains_key("Model") {
+        parameters.insert("Model".to_owned(), format!("scripted/{}", bobbin_local_model::MODEL_ID));
+        parameters.insert("ModelBaseUrl".to_owned(), model_api.to_owned());
+    }
+    if let Some(limits) = &options.limits {
+        parameters.insert("Limits".to_owned(), limits.clone());
+    }
+    if let Ok(level) = std::env::var("BOBBIN_LOG_LEVEL") {
+        parameters.insert("LogLevel".to_owned(), level);
+    }
+    parameters.extend(outside.parameters.clone());
+    parameters
+}
+
+/// The Slack app as its manifest declares it.
+fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
+    let file = root.join("infra/slack-manifest.json");
+    let text = fs::read_to_string(&file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
+    let manifest: serde_json::Value = serde_json::from_str(&text).map_err(|e| format!("{} is not JSON: {e}", file.display()))?;
+    let list = |name: &str| manifest["features"][name].as_array().cloned().unwrap_or_default();
+    let word = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    Ok(SlackKeys {
+        signing_secret: keys.slack_signing_secret.clone(),
+        bot_token: keys.slack_bot_token.clone(),
+        bot_user_id: keys.slack_bot_user_id.clone(),
+        app_id: keys.slack_app_id.clone(),
+        shortcuts: list("shortcuts")
+            .iter()
+            .filter(|shortcut| shortcut["type"] == "message")
+            .map(|shortcut| SlackShortcut { callback_id: word(shortcut, "callback_id"), name: word(shortcut, "name") })
+            .collect(),
+        commands: list("slash_commands")
+            .iter()
+            .map(|command| SlackCommand { command: word(command, "command"), description: word(command, "description"), usage_hint: word(command, "usage_hint") })
+            .collect(),
+    })
+}
+
+/// The same set of commands that a deployment registers, at the local Discord.
+async fn register_commands(client: &reqwest::Client, chat: &Chat, keys: &Keys) -> Result<(), String> {
+    let address = format!("{}/applications/{}/guilds/{}/commands", chat.discord_api(), keys.discord_application_id, chat.seeds().guild_id);
+    let sent = client.put(address).header("authorization", format!("Bot {}", keys.discord_bot_token)).json(&discord::guild_commands()).send().await;
+    let answer = sent.map_err(|e| format!("the local Discord did not take the commands: {e}"))?;
+    if answer.status().is_success() {
+        return Ok(());
+    }
+    Err(format!("the local Discord refused the commands: {}", answer.text().await.unwrap_or_default()))
+}
+
+fn say(began: Instant, line: &str) {
+    println!("  [{:>5.1} s] {line}", began.elapsed().as_secs_f64());
+}
+
+/// The checkout: the folder upwards from here that holds the template, else the one that this program was built in.
+fn project_root() -> Result<PathBuf, String> {
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let here = std::env::current_dir().map_err(|e| format!("the current folder cannot be read: {e}"))?;
+    let upwards = here.ancestors().map(Path::to_path_buf).chain([built_in]);
+    upwards
+        .into_iter()
+        .find(|folder| folder.join("template.yaml").is_file() && folder.join("infra/local").is_dir())
+        .and_then(|folder| folder.canonicalize().ok())
+        .ok_or_else(|| "template.yaml was not found: run this inside a checkout of Bobbin.".to_owned())
+}
+
+/// Makes the state folder (empty if that is wanted) and takes its lock.
+fn lock(state_dir: &Path, fresh: bool) -> Result<File, String> {
+    let trouble = |e: std::io::Error| format!("the state folder {} cannot be used: {e}", state_dir.display());
+    fs::create_dir_all(state_dir).map_err(trouble)?;
+    let file = state_dir.join("lock");
+    let lock = File::create(&file).map_err(trouble)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(format!("Another stack runs with the state folder {}. Stop it, or use --state-dir for a second one.", state_dir.display()));
+        }
+        Err(TryLockError::Error(e)) => return Err(trouble(e)),
+    }
+    if fresh {
+        for entry in fs::read_dir(state_dir).map_err(trouble)?.flatten().filter(|entry| entry.path() != file) {
+            let path = entry.path();
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.map_err(trouble)?;
+        }
+    }
+    Ok(lock)
+}
