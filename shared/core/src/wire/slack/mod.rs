@@ -1,1 +1,27 @@
-//! slack.
+//! Slack: requests at the door, and the JSON of what is posted.
+//!
+//! Promised: nothing of a body is read before its signature holds; every signed request gets an answer within the
+//! protocol; one message leads to one turn, whichever of its two events comes first and however often; no text of a
+//! model or a person can ping anybody. Types are tolerant: a field of another kind than expected counts as absent.
+//! Absent: HTTP (see `bobbin-adapters`), modals (nothing of ours opens one), replies without a mention outside of
+//! direct messages (they need the session's record, which the door does not read).
+
+mod commands;
+mod door;
+mod events;
+mod interactivity;
+pub mod limits;
+pub mod render;
+#[cfg(test)]
+mod tests;
+mod types;
+mod verify;
+mod who;
+mod words;
+
+pub use commands::commands;
+pub use door::{App, message_id, message_ts};
+pub use events::events;
+pub use interactivity::{ASK_ACTION, STOP_ACTION, interactivity};
+pub use verify::{Unverified, verify};
+pub use words::HELP;

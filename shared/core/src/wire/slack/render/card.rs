@@ -1,0 +1,106 @@
+//! The living card of a turn.
+
+use serde_json::{Value, json};
+
+use super::escape::{line, mrkdwn, units};
+use super::words::{duration, facts, title};
+use super::{Rendered, context, label, section};
+use crate::card::{Card, CardState, CardStep, StepState};
+use crate::session::Outcome;
+use crate::wire::slack::interactivity::STOP_ACTION;
+use crate::wire::slack::limits::{
+    BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX, SECTION_UNITS_MAX,
+};
+
+/// One step on its line.
+const STEP_UNITS_MAX: usize = 280;
+/// Room for the line that counts the steps which are not shown.
+const EARLIER_UNITS: usize = 40;
+
+pub(super) fn card(card: &Card) -> Rendered {
+    let title = title(&card.state);
+    let told = told(&card.state);
+    let mut blocks = vec![section(&match &told {
+        Some(told) => format!("*{title}.* {told}"),
+        None => format!("*{title}*"),
+    })];
+    if let Some(steps) = steps(&card.steps) {
+        blocks.push(section(&steps));
+    }
+    let facts = line(&facts(card).join(" · "), CONTEXT_UNITS_MAX);
+    if !facts.is_empty() {
+        blocks.push(context(&facts));
+    }
+    if let Some(stop) = stop(card) {
+        blocks.push(stop);
+    }
+    let fallback = match (&card.state, told) {
+        (_, Some(told)) => format!("{title}. {told}"),
+        (CardState::Ended { .. }, None) => format!("{title}, after {}", duration(card.now_ms.saturating_sub(card.since_ms))),
+        (_, None) => title.to_owned(),
+    };
+    debug_assert!(units(&fallback) <= FALLBACK_UNITS_MAX, "the reason is cut below the limit of a section");
+    Rendered { text: fallback, blocks }
+}
+
+/// What a person should know beyond the title, escaped, below the limit of a section.
+fn told(state: &CardState) -> Option<String> {
+    let CardState::Ended { outcome, .. } = state else { return None };
+    let room = SECTION_UNITS_MAX - 200;
+    match outcome {
+        Outcome::Answered => None,
+        Outcome::Failed { reason } => {
+            Some(format!("{}\nNothing else is lost: send another message in this thread to go on.", mrkdwn(reason.trim(), room)))
+        }
+        Outcome::Cancelled { by } => Some(format!("By {}. What was done until then stays.", person(by))),
+        Outcome::Lost => Some(
+            "The sandbox disappeared while the agent was working, and with it what was not pushed. Send your message again to \
+start in a fresh one."
+                .to_owned(),
+        ),
+    }
+}
+
+/// A typed command names only the id of its author; Slack shows the name, and an edit pings nobody.
+fn person(by: &str) -> String {
+    let is_id = by.len() >= 6 && by.starts_with(['U', 'W']) && by.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    match by {
+        _ if is_id => format!("<@{by}>"),
+        "" => "a person in this thread".to_owned(),
+        name => line(name, 200),
+    }
+}
+
+/// The newest steps that fit, and how many came before.
+fn steps(steps: &[CardStep]) -> Option<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut room = SECTION_UNITS_MAX - EARLIER_UNITS;
+    for step in steps.iter().rev() {
+        let text = match step.state {
+            StepState::Running => format!("… {}", line(&step.text, STEP_UNITS_MAX)),
+            StepState::Done => format!("✓ {}", line(&step.text, STEP_UNITS_MAX)),
+            StepState::Failed => format!("✗ Failed: {}", line(&step.text, STEP_UNITS_MAX)),
+        };
+        let Some(left) = room.checked_sub(units(&text) + 1) else { break };
+        room = left;
+        lines.push(text);
+    }
+    match steps.len() - lines.len() {
+        0 => {}
+        earlier => lines.push(format!("{earlier} earlier steps")),
+    }
+    lines.reverse();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The Stop button, while there is something to stop.
+fn stop(card: &Card) -> Option<Value> {
+    let over = matches!(card.state, CardState::Stopping | CardState::Ended { .. });
+    let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;
+    (!over && usable).then(|| {
+        json!({ "type": "actions", "block_id": "v1:card", "elements": [{
+            "type": "button", "action_id": STOP_ACTION, "style": "danger", "value": card.turn,
+            "text": label("Stop", BUTTON_UNITS_MAX), "accessibility_label": "Stop this run",
+        }] })
+    })
+}

@@ -1,0 +1,170 @@
+//! Text that cannot ping, break out of its place, or exceed its limit.
+//!
+//! Two dialects: Slack's mrkdwn, where `&`, `<` and `>` are entities, and the standard Markdown of a `markdown` block,
+//! where nothing is escaped and only what could become a mention is changed, visibly and without growing.
+
+/// Length as Slack may count it at worst.
+pub(super) fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// The text within a limit, with an ellipsis where something is missing.
+pub(super) fn cut(text: &str, units_max: usize) -> String {
+    mapped(text, units_max, |c| Piece::Char(c))
+}
+
+/// For mrkdwn: escaped and within a limit; no entity is cut in half.
+pub(super) fn mrkdwn(text: &str, units_max: usize) -> String {
+    mapped(&without_broadcasts(text), units_max, entity)
+}
+
+/// For mrkdwn on one line.
+pub(super) fn line(text: &str, units_max: usize) -> String {
+    mrkdwn(&text.split_whitespace().collect::<Vec<_>>().join(" "), units_max)
+}
+
+/// For mrkdwn between backticks on one line.
+pub(in super::super) fn quoted(text: &str, units_max: usize) -> String {
+    line(&text.replace('`', "\u{2cb}"), units_max)
+}
+
+/// For mrkdwn between triple backticks: pieces that each fit into a section, and how many characters are left over.
+pub(super) fn code_pieces(text: &str, units_max: usize, pieces_max: usize) -> (Vec<String>, usize) {
+    let text = without_broadcasts(&text.replace("```", "\u{2cb}\u{2cb}\u{2cb}"));
+    let mut pieces = vec![String::new()];
+    let mut room = units_max;
+    for (at, c) in text.char_indices() {
+        let piece = entity(c);
+        if piece.units() > room {
+            if pieces.len() == pieces_max {
+                return (pieces, text[at..].chars().count());
+            }
+            pieces.push(String::new());
+            room = units_max;
+        }
+        room -= piece.units();
+        piece.push_to(pieces.last_mut().expect("there is always a piece"));
+    }
+    (pieces, 0)
+}
+
+/// For a `markdown` block: mentions and broadcasts made harmless, within a limit. One character stands for one, so
+/// that what fitted before still fits.
+pub(super) fn markdown(text: &str, units_max: usize) -> String {
+    let text = without_broadcasts(text);
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        out.push(if c == '<' && opens_mention(&text[at + 1..]) { '\u{2039}' } else { c });
+    }
+    cut(&out, units_max)
+}
+
+/// `!`, `@` or `#` and a letter or digit behind a `<` is what Slack reads as a token. HTML's `<!doctype` and comments
+/// are none.
+fn opens_mention(rest: &str) -> bool {
+    let mut chars = rest.chars();
+    let sign = chars.next().is_some_and(|c| matches!(c, '!' | '@' | '#'));
+    let doctype = rest.get(1..8).is_some_and(|word| word.eq_ignore_ascii_case("doctype"));
+    sign && chars.next().is_some_and(char::is_alphanumeric) && !doctype
+}
+
+const BROADCASTS: [&str; 4] = ["channel", "here", "everyone", "group"];
+
+/// A bare `@channel` and its like with another at-sign. Addresses (`me@here.example`) stay.
+fn without_broadcasts(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        let alone = !before.is_some_and(char::is_alphanumeric);
+        out.push(if c == '@' && alone && names_broadcast(&text[at + 1..]) { '\u{ff20}' } else { c });
+        before = Some(c);
+    }
+    out
+}
+
+fn names_broadcast(rest: &str) -> bool {
+    BROADCASTS.iter().any(|word| {
+        rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+            && !rest[word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+    })
+}
+
+enum Piece {
+    Char(char),
+    Entity(&'static str),
+}
+
+impl Piece {
+    fn units(&self) -> usize {
+        match self {
+            Self::Char(c) => c.len_utf16(),
+            Self::Entity(text) => text.len(),
+        }
+    }
+
+    fn push_to(&self, out: &mut String) {
+        match self {
+            Self::Char(c) => out.push(*c),
+            Self::Entity(text) => out.push_str(text),
+        }
+    }
+}
+
+fn entity(c: char) -> Piece {
+    match c {
+        '&' => Piece::Entity("&amp;"),
+        '<' => Piece::Entity("&lt;"),
+        '>' => Piece::Entity("&gt;"),
+        other => Piece::Char(other),
+    }
+}
+
+fn mapped(text: &str, units_max: usize, map: impl Fn(char) -> Piece) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut used = 0;
+    // Where to go back to if the whole does not fit: one unit is kept for the ellipsis.
+    let mut safe = 0;
+    for c in text.chars() {
+        let piece = map(c);
+        used += piece.units();
+        if used > units_max {
+            out.truncate(safe);
+            out.push('…');
+            return out;
+        }
+        piece.push_to(&mut out);
+        if used < units_max {
+            safe = out.len();
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mrkdwn_is_escaped_and_never_cut_inside_an_entity() {
+        assert_eq!(mrkdwn("<!channel> & <@U1>", 100), "&lt;!channel&gt; &amp; &lt;@U1&gt;");
+        assert_eq!(mrkdwn("ab<<<", 8), "ab&lt;…");
+        assert_eq!(mrkdwn("abc", 3), "abc");
+        assert_eq!(mrkdwn("abcd", 3), "ab…");
+    }
+
+    #[test]
+    fn markdown_loses_its_pings_and_keeps_its_length_and_its_code() {
+        let text = "<!channel> <@U123> <#C1|x> @here me@here.example @hereby <!DOCTYPE html> <!-- c --> a<b";
+        let harmless = markdown(text, 1_000);
+        assert_eq!(harmless, "‹!channel> ‹@U123> ‹#C1|x> ＠here me@here.example @hereby <!DOCTYPE html> <!-- c --> a<b");
+        assert_eq!(units(&harmless), units(text));
+    }
+
+    #[test]
+    fn a_long_command_is_shown_in_pieces_and_the_rest_is_counted() {
+        let (pieces, left) = code_pieces(&"&".repeat(10), 10, 2);
+        assert_eq!(pieces, ["&amp;&amp;", "&amp;&amp;"]);
+        assert_eq!(left, 6);
+        assert_eq!(code_pieces("a```b", 10, 2).0, ["aˋˋˋb"]);
+    }
+}
