@@ -1,0 +1,48 @@
+//! Discord's bounds (documentation of 2026-08, and what production showed beyond it), and a few of ours.
+
+/// Largest interaction that is parsed (ours; real ones have some tens of kilobytes).
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// How far a signature's timestamp may be from our clock, both ways (ours; Discord names no rule).
+pub const WINDOW_S: u64 = 300;
+/// `content` of a message.
+pub const CONTENT_UNITS_MAX: usize = 2_000;
+/// Length at which answers are cut: leaves room for a table that becomes a code block.
+pub const CHUNK_UNITS: usize = 1_900;
+/// All text displays of a message together.
+pub const TEXT_DISPLAY_UNITS_MAX: usize = 4_000;
+/// Processed bytes of all text displays, each counted with 12 more; above about 10,170 Discord answers 500.
+pub const TEXT_DISPLAY_BYTES_MAX: usize = 9_500;
+/// Bytes that Discord adds for each text display.
+pub const TEXT_DISPLAY_OVERHEAD_BYTES: usize = 12;
+/// Components of a message, nested ones counted.
+pub const COMPONENTS_MAX: usize = 40;
+/// Buttons of a row.
+pub const ROW_BUTTONS_MAX: usize = 5;
+/// Options of a select.
+pub const SELECT_OPTIONS_MAX: usize = 25;
+/// Label of a button.
+pub const BUTTON_LABEL_UNITS_MAX: usize = 80;
+/// Label of a select's option.
+pub const OPTION_LABEL_UNITS_MAX: usize = 100;
+/// `custom_id`.
+pub const CUSTOM_ID_UNITS_MAX: usize = 100;
+/// Name of a thread.
+pub const THREAD_NAME_UNITS_MAX: usize = 100;
+/// Text of a form's input.
+pub const FORM_TEXT_UNITS_MAX: usize = 4_000;
+/// Text of a command's option.
+pub const OPTION_TEXT_UNITS_MAX: usize = 6_000;
+/// Files of one message or form.
+pub const FILES_MAX: usize = 10;
+/// A prompt as it is quoted in the thread (ours).
+pub const QUOTE_UNITS_MAX: usize = 1_500;
+/// A task as its anchor line shows it (ours).
+pub const ANCHOR_UNITS_MAX: usize = 300;
+/// A person's name as we show it (Discord allows 32).
+pub const NAME_UNITS_MAX: usize = 64;
+/// One step of a card (ours).
+pub const STEP_UNITS_MAX: usize = 160;
+/// Reason of a failure on a card (ours).
+pub const REASON_UNITS_MAX: usize = 1_200;
+/// Command or question of an ask (ours).
+pub const SUBJECT_UNITS_MAX: usize = 2_400;

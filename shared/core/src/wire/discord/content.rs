@@ -1,0 +1,93 @@
+//! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
+
+use serde_json::{Value, json};
+
+use super::bounds::{CONTENT_UNITS_MAX, NAME_UNITS_MAX};
+use crate::message::Person;
+use crate::text::{one_line, shorten};
+
+/// The body with nobody to be pinged: without this field a message of a bot pings whatever it names, edits included.
+pub(super) fn mute(mut body: Value) -> Value {
+    body["allowed_mentions"] = json!({"parse": []});
+    body
+}
+
+/// Text as the `content` of a message: never empty, never too long.
+pub(super) fn bounded(text: &str) -> String {
+    if is_blank(text) {
+        "(nothing to show)".to_owned()
+    } else {
+        shorten(text, CONTENT_UNITS_MAX)
+    }
+}
+
+/// Nothing of it could be seen; Discord refuses such text as empty.
+pub(super) fn is_blank(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+}
+
+/// One line of foreign text that shows as it is: Markdown and mentions in it have no effect.
+pub(super) fn inline(text: &str, units_max: usize) -> String {
+    // Every character may be escaped, hence half.
+    let plain = shorten(&one_line(&visible(text)), units_max);
+    let mut out = String::with_capacity(plain.len() + 8);
+    for c in plain.chars() {
+        if matches!(
+            c,
+            '\\' | '*' | '_' | '~' | '`' | '|' | '[' | ']' | '<' | '>' | '#' | '@' | '(' | ')'
+        ) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    if is_blank(&out) {
+        "(blank)".to_owned()
+    } else {
+        out
+    }
+}
+
+/// Foreign text as a code block; a fence in it cannot end the block. Says how much was left out.
+pub(super) fn code(text: &str, units_max: usize) -> String {
+    let shown = visible(text).replace("```", "`\u{2060}`\u{2060}`");
+    let cut = shorten(&shown, units_max);
+    let missing = crate::text::units(shown.trim()).saturating_sub(crate::text::units(&cut));
+    let note = if missing == 0 {
+        String::new()
+    } else {
+        format!("\n**{missing} more characters are not shown here.**")
+    };
+    format!(
+        "```\n{}\n```{note}",
+        if is_blank(&cut) { "(blank)" } else { &cut }
+    )
+}
+
+/// A person's name in bold.
+pub(super) fn emphasised_name(person: &Person) -> String {
+    let name = if is_blank(&person.name) {
+        &person.id
+    } else {
+        &person.name
+    };
+    format!("**{}**", inline(name, NAME_UNITS_MAX))
+}
+
+/// Characters that hide or reorder others are written out: what somebody approves must be what they read.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t')) {
+            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}

@@ -1,0 +1,610 @@
+use std::path::PathBuf;
+
+use ed25519_dalek::{Signer, SigningKey};
+use serde_json::{Value, json};
+
+use super::super::check::{CALLBACK, assert_fits, outside};
+use super::*;
+use crate::access::Policy;
+use crate::limits::Limits;
+
+const NOW_MS: Ms = 1_795_300_000_000;
+const GUILD: &str = "1240000000000000100";
+const CHANNEL: &str = "1240000000000000200";
+const THREAD: &str = "discord:1240000000000000100:1240000000000000300";
+
+fn signing() -> SigningKey {
+    SigningKey::from_bytes(&[9; 32])
+}
+
+fn app(guilds: &str, channels: &str, people: &str) -> App {
+    let key = hex::encode(signing().verifying_key().as_bytes());
+    App::new(
+        &key,
+        "1240000000000000001",
+        Policy::from_lists(guilds, "", channels, people),
+        Limits::DEFAULT,
+    )
+    .expect("a key")
+}
+
+fn open_app() -> App {
+    app(GUILD, "", "")
+}
+
+/// Passes the request through the door, correctly signed, and checks what every answer must satisfy.
+fn given(raw: &[u8], app: &App) -> Intake {
+    let timestamp = (NOW_MS / 1000).to_string();
+    let signature = hex::encode(
+        signing()
+            .sign(&[timestamp.as_bytes(), raw].concat())
+            .to_bytes(),
+    );
+    let intake = intake(raw, Some(&signature), Some(&timestamp), app, NOW_MS);
+    let kind = serde_json::from_slice::<Value>(raw)
+        .ok()
+        .and_then(|value| value["type"].as_u64());
+    for answer in [&intake.answer, &intake.on_queue_failure]
+        .into_iter()
+        .filter(|answer| answer.status == 200)
+    {
+        let body: Value = serde_json::from_str(&answer.body).expect("JSON");
+        assert_eq!(answer.content_type, "application/json");
+        assert_fits(CALLBACK, "post", &body);
+        let may: &[u64] = match kind {
+            Some(1) => &[1],
+            Some(2) => &[4, 5, 9],
+            Some(3) => &[4, 5, 6, 7, 9],
+            Some(4) => &[8],
+            _ => &[4, 5, 6, 7],
+        };
+        assert!(
+            may.contains(&body["type"].as_u64().expect("type")),
+            "callback type for interaction type {kind:?}: {body}"
+        );
+    }
+    if intake.enqueue.is_some() {
+        let failure = body(&intake.on_queue_failure);
+        assert_eq!(
+            (failure["type"].as_u64(), failure["data"]["flags"].as_u64()),
+            (Some(4), Some(64))
+        );
+        assert!(
+            failure["data"]["content"]
+                .as_str()
+                .expect("words")
+                .contains("reference")
+        );
+    }
+    intake
+}
+
+fn body(answer: &HttpAnswer) -> Value {
+    serde_json::from_str(&answer.body).expect("JSON")
+}
+
+fn event(name: &str) -> Value {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../events/discord")
+        .join(format!("{name}.json"));
+    serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}")))
+        .expect("JSON")
+}
+
+fn send(event: &Value) -> Intake {
+    given(event.to_string().as_bytes(), &open_app())
+}
+
+/// The words of an answer that only the person sees, with nothing enqueued.
+fn refusal(intake: &Intake) -> String {
+    let body = body(&intake.answer);
+    assert_eq!(intake.enqueue, None, "{}", intake.note);
+    assert_eq!(
+        (body["type"].as_u64(), body["data"]["flags"].as_u64()),
+        (Some(4), Some(64)),
+        "{body}"
+    );
+    body["data"]["content"].as_str().expect("words").to_owned()
+}
+
+fn prompt_of(intake: &Intake) -> (&str, &Prompt) {
+    match intake.enqueue.as_ref().expect("work") {
+        Body::Message(Message {
+            work: Work::Prompt(prompt),
+            thread,
+            ..
+        }) => {
+            assert_eq!(thread.to_string(), THREAD);
+            ("thread", prompt)
+        }
+        Body::Open(open) => {
+            assert_eq!(
+                (
+                    open.guild.as_str(),
+                    open.channel.as_str(),
+                    open.accepted_at_ms
+                ),
+                (GUILD, CHANNEL, NOW_MS)
+            );
+            assert!(matches!(&open.reply, Reply::Discord { token, .. } if !token.is_empty()));
+            ("open", &open.prompt)
+        }
+        other => panic!("not a prompt: {other:?}"),
+    }
+}
+
+fn want_of(intake: &Intake) -> Want {
+    match intake.enqueue.as_ref().expect("work") {
+        Body::Control(control) => {
+            assert_eq!(control.thread.to_string(), THREAD);
+            assert_eq!(control.by.name, "Robin");
+            control.want.clone()
+        }
+        other => panic!("not a control: {other:?}"),
+    }
+}
+
+fn kind_of(intake: &Intake) -> (u64, u64) {
+    let body = body(&intake.answer);
+    (
+        body["type"].as_u64().expect("type"),
+        body["data"]["flags"].as_u64().unwrap_or(0),
+    )
+}
+
+#[test]
+fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
+    for raw in [
+        event("ping").to_string().as_str(),
+        r#"{"type":1}"#,
+        r#"{"type":1,"id":{"odd":[]},"member":7}"#,
+    ] {
+        let intake = given(
+            raw.as_bytes(),
+            &App {
+                policy: Policy::default(),
+                ..open_app()
+            },
+        );
+        assert_eq!(
+            intake.answer,
+            HttpAnswer {
+                status: 200,
+                content_type: "application/json",
+                body: r#"{"type":1}"#.to_owned()
+            }
+        );
+        assert_eq!(intake.enqueue, None);
+    }
+}
+
+#[test]
+fn an_unsigned_or_badly_signed_request_gets_401_and_nothing_is_enqueued() {
+    let raw = event("sandbox-in-channel").to_string();
+    let timestamp = (NOW_MS / 1000).to_string();
+    let good = hex::encode(
+        signing()
+            .sign(&[timestamp.as_bytes(), raw.as_bytes()].concat())
+            .to_bytes(),
+    );
+    let bad = "00".repeat(64);
+    for (signature, timestamp) in [
+        (None, None),
+        (Some(good.as_str()), None),
+        (None, Some(timestamp.as_str())),
+        (Some(bad.as_str()), Some(timestamp.as_str())),
+        (Some(good.as_str()), Some("1795200000")),
+    ] {
+        let intake = intake(raw.as_bytes(), signature, timestamp, &open_app(), NOW_MS);
+        assert_eq!((intake.answer.status, intake.enqueue), (401, None));
+    }
+}
+
+#[test]
+fn what_is_no_interaction_gets_400_with_a_clear_word() {
+    let large = format!(r#"{{"type":2,"x":"{}"}}"#, "x".repeat(BODY_BYTES_MAX));
+    for (raw, word) in [
+        ("", "not an interaction"),
+        ("{", "not an interaction"),
+        ("[]", "not an interaction"),
+        (r#"{"type":"2"}"#, "not an interaction"),
+        (r#"{"type":-1}"#, "not an interaction"),
+        ("\u{feff}{}", "not an interaction"),
+        (r#"{"type":2}"#, "cannot be read"),
+        (r#"{"type":2,"id":7}"#, "cannot be read"),
+        (r#"{"type":0,"id":"1"}"#, "unknown interaction type"),
+        (
+            &event("unknown-type").to_string(),
+            "unknown interaction type",
+        ),
+        (&large, "larger than"),
+    ] {
+        let intake = given(raw.as_bytes(), &open_app());
+        assert_eq!(
+            (intake.answer.status, &intake.enqueue),
+            (400, &None),
+            "{}",
+            &raw[..raw.len().min(80)]
+        );
+        assert!(intake.answer.body.contains(word), "{}", intake.answer.body);
+    }
+}
+
+#[test]
+fn a_task_in_a_channel_is_deferred_for_all_to_see_and_opens_a_thread() {
+    let intake = send(&event("sandbox-in-channel"));
+    assert_eq!(body(&intake.answer), json!({"type": 5}));
+    let (how, prompt) = prompt_of(&intake);
+    assert_eq!(
+        (how, prompt.text.as_str(), prompt.by.name.as_str()),
+        ("open", "Add a health check to the service", "Robin")
+    );
+    assert_eq!(
+        intake.enqueue.as_ref().expect("work").id(),
+        event("sandbox-in-channel")["id"]
+    );
+}
+
+#[test]
+fn a_file_comes_along_with_its_prompt() {
+    for name in ["sandbox-with-file", "reply-form"] {
+        let intake = send(&event(name));
+        let file = &prompt_of(&intake).1.attachments[0];
+        assert_eq!((file.name.as_str(), file.size), ("notes.txt", 1234));
+        assert!(file.url.starts_with("https://cdn.discordapp.com/") && file.media_type.is_some());
+    }
+}
+
+#[test]
+fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
+    for (name, text) in [
+        ("sandbox-in-thread", "Now add a test for it"),
+        ("say-in-thread", "Rename it to readiness check"),
+        ("reply-form", "Also log the build number"),
+    ] {
+        let intake = send(&event(name));
+        let (how, prompt) = prompt_of(&intake);
+        assert_eq!((how, prompt.text.as_str()), ("thread", text));
+        let answer = body(&intake.answer);
+        assert_eq!(answer["type"], 4);
+        assert_eq!(
+            answer["data"]["flags"].as_u64().expect("flags") & answer::EPHEMERAL,
+            0
+        );
+        assert!(
+            answer["data"]["content"]
+                .as_str()
+                .expect("text")
+                .starts_with(&format!("**Robin**: {text}"))
+        );
+    }
+}
+
+#[test]
+fn a_message_is_sent_with_its_words_by_whoever_sends_it() {
+    for (name, expected) in [
+        ("send-to-sandbox", "open"),
+        ("send-to-sandbox-in-thread", "thread"),
+    ] {
+        let intake = send(&event(name));
+        let (how, prompt) = prompt_of(&intake);
+        assert_eq!(
+            (how, prompt.text.as_str()),
+            (
+                expected,
+                "The nightly job fails since Tuesday, see the log."
+            )
+        );
+        assert_eq!(prompt.by.name, "Robin", "not the author of the message");
+    }
+    let mut empty = event("send-to-sandbox");
+    empty["data"]["resolved"]["messages"]["1240000000000000280"]["content"] = json!("");
+    assert!(refusal(&send(&empty)).contains("neither text nor files"));
+}
+
+#[test]
+fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
+    let status = send(&event("status"));
+    assert_eq!(
+        (want_of(&status), kind_of(&status)),
+        (Want::Status, (5, 64))
+    );
+    let stop = send(&event("stop"));
+    assert_eq!(
+        (want_of(&stop), kind_of(&stop)),
+        (Want::Stop { turn: None }, (5, 64))
+    );
+    let ask = send(&event("ask-button"));
+    assert_eq!(
+        (want_of(&ask), kind_of(&ask)),
+        (
+            Want::Settle {
+                ask: "per_01jd2m4q8x".to_owned(),
+                choice: Choice::Once
+            },
+            (6, 0)
+        )
+    );
+    let pick = send(&event("question-select"));
+    assert_eq!(
+        (want_of(&pick), kind_of(&pick)),
+        (
+            Want::Settle {
+                ask: "que_01jd2m4q8y".to_owned(),
+                choice: Choice::Option(7)
+            },
+            (6, 0)
+        )
+    );
+}
+
+#[test]
+fn a_pressed_stop_button_says_so_in_the_answer_itself() {
+    let intake = send(&event("stop-button"));
+    assert_eq!(
+        want_of(&intake),
+        Want::Stop {
+            turn: Some("1240000000000000501".to_owned())
+        }
+    );
+    let answer = body(&intake.answer);
+    assert_eq!(answer["type"], 7);
+    let text = answer.to_string();
+    assert!(
+        text.contains("Stopping…")
+            && text.contains("Running cargo test")
+            && !text.contains(r#""label":"Stop""#),
+        "{text}"
+    );
+    for odd in [json!([]), json!([{"type": 99}]), json!("x")] {
+        let mut event = event("stop-button");
+        event["message"]["components"] = odd;
+        let raw = event.to_string();
+        let intake = given(raw.as_bytes(), &open_app());
+        assert!(intake.answer.status == 400 || body(&intake.answer)["type"] == 6);
+    }
+    let mut trimmed = event("stop-button");
+    trimmed["message"] = json!({"id": "1240000000000000351"});
+    assert_eq!(kind_of(&send(&trimmed)), (6, 0));
+}
+
+#[test]
+fn a_reset_is_work_for_the_thread_and_seen_by_all() {
+    let intake = send(&event("reset"));
+    assert!(
+        matches!(&intake.enqueue, Some(Body::Message(Message { work: Work::Reset { by }, .. })) if by.name == "Robin")
+    );
+    assert_eq!(kind_of(&intake), (4, answer::SUPPRESS_EMBEDS));
+}
+
+#[test]
+fn the_reply_button_opens_a_form_at_once() {
+    let intake = send(&event("reply-button"));
+    assert_eq!((kind_of(&intake).0, &intake.enqueue), (9, &None));
+    assert!(
+        intake.answer.body.contains(r#""max_length":4000"#)
+            && intake.answer.body.contains(r#""type":19"#)
+    );
+}
+
+#[test]
+fn words_that_need_a_thread_say_so_elsewhere() {
+    for name in ["say-in-channel", "status", "stop", "reset"] {
+        let mut event = event(name);
+        event["channel"]["type"] = json!(0);
+        assert!(refusal(&send(&event)).contains("`/sandbox` in a channel starts one"));
+    }
+    let mut voice = event("sandbox-in-channel");
+    voice["channel"]["type"] = json!(2);
+    assert!(refusal(&send(&voice)).contains("text channel"));
+}
+
+#[test]
+fn what_is_not_known_or_missing_gets_a_word_what_to_do() {
+    for (name, word) in [
+        ("unknown-command", "/help"),
+        ("unknown-button", "/help"),
+        ("sandbox-without-prompt", "fill in the prompt"),
+        ("help", "/sandbox"),
+        ("direct-message", "servers only"),
+        ("user-install", "not a member"),
+        ("bot", "Only people"),
+    ] {
+        assert!(refusal(&send(&event(name))).contains(word), "{name}");
+    }
+    let mut blank = event("say-in-thread");
+    blank["data"]["options"][0]["value"] = json!(" \n ");
+    assert!(refusal(&send(&blank)).contains("fill in the prompt"));
+    let mut gone = event("sandbox-with-file");
+    gone["data"]["resolved"] = Value::Null;
+    assert!(refusal(&send(&gone)).contains("attach it again"));
+    for data in [Value::Null, json!([]), json!({"name": 7}), json!({})] {
+        for name in ["sandbox-in-channel", "stop-button", "reply-form"] {
+            let mut odd = event(name);
+            odd["data"] = data.clone();
+            assert!(refusal(&send(&odd)).contains("not known"), "{name} {data}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
+    let app = App {
+        limits: Limits {
+            prompt_chars: 10,
+            attachments: 0,
+            attachment_bytes: 1024 * 1024,
+            ..Limits::DEFAULT
+        },
+        ..open_app()
+    };
+    let words = |app: &App, event: &Value| refusal(&given(event.to_string().as_bytes(), app));
+    assert!(words(&app, &event("sandbox-in-channel")).contains("33 characters, and 10 are taken"));
+    let app = App {
+        limits: Limits {
+            prompt_chars: 100,
+            ..app.limits.clone()
+        },
+        ..app
+    };
+    assert!(words(&app, &event("sandbox-with-file")).contains("At most 0 files"));
+    let app = App {
+        limits: Limits {
+            attachments: 1,
+            attachment_bytes: 1000,
+            ..app.limits.clone()
+        },
+        ..app
+    };
+    assert!(words(&app, &event("sandbox-with-file")).contains("notes.txt is too large"));
+}
+
+#[test]
+fn completion_is_answered_with_an_empty_list() {
+    assert_eq!(
+        body(&send(&event("autocomplete")).answer),
+        json!({"type": 8, "data": {"choices": []}})
+    );
+}
+
+#[test]
+fn every_kind_of_interaction_is_checked_against_the_policy() {
+    for name in [
+        "sandbox-in-channel",
+        "say-in-thread",
+        "status",
+        "reset",
+        "stop-button",
+        "reply-button",
+        "ask-button",
+        "reply-form",
+        "send-to-sandbox",
+    ] {
+        let raw = event(name).to_string();
+        let words = |app: &App| refusal(&given(raw.as_bytes(), app));
+        assert!(
+            words(&app("1", "", "")).contains("not enabled here"),
+            "{name}"
+        );
+        assert!(
+            words(&app("", "", "")).contains("not enabled here"),
+            "{name}"
+        );
+        assert!(
+            words(&app(GUILD, "1", "")).contains("in this channel"),
+            "{name}"
+        );
+        assert!(
+            words(&app(GUILD, "", "1")).contains("may not use"),
+            "{name}"
+        );
+        let admitted = given(raw.as_bytes(), &app(GUILD, CHANNEL, "1240000000000000700"));
+        assert!(
+            admitted.enqueue.is_some() || body(&admitted.answer)["type"] == 9,
+            "{name}: a thread of the channel, a role of the person"
+        );
+    }
+}
+
+#[test]
+fn the_category_of_a_channel_admits_nothing() {
+    let raw = event("sandbox-in-channel").to_string();
+    assert!(
+        refusal(&given(
+            raw.as_bytes(),
+            &app(GUILD, "1240000000000000150", "")
+        ))
+        .contains("in this channel")
+    );
+}
+
+#[test]
+fn missing_permissions_are_named_before_anything_is_started() {
+    let mut event = event("sandbox-in-channel");
+    event["app_permissions"] = json!("3072");
+    assert!(
+        refusal(&send(&event))
+            .contains("Read Message History, Create Public Threads, Send Messages in Threads")
+    );
+    event["app_permissions"] = json!("8");
+    assert!(send(&event).enqueue.is_some());
+}
+
+#[test]
+fn a_prompt_cannot_ping_or_break_the_quote() {
+    let mut event = event("say-in-thread");
+    event["data"]["options"][0]["value"] = json!(format!("@everyone <@1> {}", "漢".repeat(5000)));
+    event["member"]["nick"] = json!("**x** @here");
+    let answer = body(&send(&event).answer);
+    assert_eq!(answer["data"]["allowed_mentions"], json!({"parse": []}));
+    assert!(
+        answer["data"]["content"]
+            .as_str()
+            .expect("text")
+            .starts_with(r"**\*\*x\*\* \@here**: ")
+    );
+}
+
+#[test]
+fn recorded_payloads_are_answered_as_a_right_bot_would() {
+    let Some(folder) = outside("payloads/discord") else {
+        return;
+    };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("folder") {
+        let file: Value = serde_json::from_str(
+            &std::fs::read_to_string(entry.expect("entry").path()).expect("readable"),
+        )
+        .expect("JSON");
+        if file["request"]["endpoint"] != "interactions" {
+            continue;
+        }
+        seen += 1;
+        let (request, expect, name) = (&file["request"]["json"], &file["expect"], &file["id"]);
+        let guild = request["guild_id"].as_str().unwrap_or("1");
+        let intake = given(request.to_string().as_bytes(), &app(guild, "", ""));
+        assert_eq!(json!(intake.answer.status), expect["status"], "{name}");
+        let kind = &body(&intake.answer)["type"];
+        match &expect["callback_type"] {
+            Value::Array(kinds) => assert!(kinds.contains(kind), "{name}: {kind}"),
+            Value::Null => assert_eq!(
+                intake.enqueue, None,
+                "{name}: none of these is a command of ours"
+            ),
+            one => assert_eq!(kind, one, "{name}"),
+        }
+        let read: Interaction =
+            serde_json::from_value(request.clone()).expect("every recorded shape is read");
+        if let Some(custom_id) = expect["custom_id"].as_str() {
+            assert_eq!(
+                data::<Component>(&read)
+                    .ok()
+                    .map(|click| click.custom_id)
+                    .as_deref(),
+                Some(custom_id),
+                "{name}"
+            );
+        }
+        if let Some(text) = expect["message_text"].as_str() {
+            let mut command: Command =
+                serde_json::from_value(request["data"].clone()).expect("a command");
+            let app = app(guild, "", "");
+            let Ok(prompt) =
+                Request::admitted(&read, &app, NOW_MS).and_then(|request| request.sent(&command))
+            else {
+                panic!("{name}: refused")
+            };
+            assert_eq!(prompt.text, text, "{name}");
+            command.target_id = None;
+            assert!(
+                Request::admitted(&read, &app, NOW_MS)
+                    .and_then(|request| request.sent(&command))
+                    .is_err()
+            );
+        }
+        if expect["starts_turn"] == false {
+            assert_eq!(intake.enqueue, None, "{name}");
+        }
+    }
+    assert!(seen >= 13, "only {seen} payloads");
+}

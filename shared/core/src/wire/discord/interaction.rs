@@ -1,0 +1,238 @@
+//! The shapes of an interaction, read tolerantly: unknown fields are ignored, unknown numbers kept, null is absent.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// What Discord sends for a command, click, form or completion.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Interaction {
+    /// Snowflake; unique, so it is the deduplication id.
+    pub id: String,
+    /// 1 ping, 2 command, 3 component, 4 completion, 5 form.
+    #[serde(rename = "type")]
+    pub kind: u16,
+    /// Answers this interaction for 15 minutes. Secret.
+    pub token: String,
+    /// Read in a second step, by kind.
+    pub data: Option<Value>,
+    /// Guild, outside direct messages.
+    pub guild_id: Option<String>,
+    /// Channel or thread.
+    pub channel_id: Option<String>,
+    /// The same as an object; absent in old shapes.
+    pub channel: Option<Channel>,
+    /// Who, in a guild.
+    pub member: Option<Member>,
+    /// Who, in a direct message.
+    pub user: Option<User>,
+    /// What was clicked.
+    pub message: Option<Message>,
+    /// Our permissions in this channel, decimal.
+    pub app_permissions: Option<String>,
+    /// 0 guild, 1 direct message with the bot, 2 any other.
+    pub context: Option<u16>,
+    /// `"0"`: guild that installed the application; `"1"`: user who did.
+    #[serde(deserialize_with = "or_default")]
+    pub authorizing_integration_owners: BTreeMap<String, String>,
+}
+
+/// A channel or thread.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Channel {
+    /// 0 text, 1 direct message, 2 voice, 5 announcement, 10 to 12 threads, 13 stage, 15 forum, 16 media.
+    #[serde(rename = "type")]
+    pub kind: u16,
+    /// Channel of a thread.
+    pub parent_id: Option<String>,
+}
+
+impl Channel {
+    /// Whether it is a thread (of an announcement channel, public, private).
+    #[must_use]
+    pub const fn is_thread(&self) -> bool {
+        matches!(self.kind, 10..=12)
+    }
+}
+
+/// A guild's member.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Member {
+    /// Who.
+    pub user: Option<User>,
+    /// Name in this guild.
+    pub nick: Option<String>,
+    /// Role ids.
+    #[serde(deserialize_with = "or_default")]
+    pub roles: Vec<String>,
+}
+
+/// A user.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct User {
+    /// Snowflake.
+    pub id: String,
+    /// Unique name.
+    pub username: String,
+    /// Chosen name.
+    pub global_name: Option<String>,
+    /// Not a person.
+    #[serde(deserialize_with = "or_default")]
+    pub bot: bool,
+}
+
+/// A message, as far as we look at it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Message {
+    /// The words.
+    #[serde(deserialize_with = "or_default")]
+    pub content: String,
+    /// Bit set.
+    pub flags: Option<u64>,
+    /// Buttons and layout.
+    #[serde(deserialize_with = "or_default")]
+    pub components: Vec<Value>,
+    /// Files.
+    #[serde(deserialize_with = "or_default")]
+    pub attachments: Vec<Attachment>,
+}
+
+/// A file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Attachment {
+    /// Name.
+    pub filename: String,
+    /// Bytes.
+    pub size: u64,
+    /// Signed, short-lived address.
+    pub url: String,
+    /// Media type.
+    pub content_type: Option<String>,
+}
+
+/// Objects that ids in the data stand for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Resolved {
+    /// By id.
+    #[serde(deserialize_with = "or_default")]
+    pub attachments: BTreeMap<String, Attachment>,
+    /// By id.
+    #[serde(deserialize_with = "or_default")]
+    pub messages: BTreeMap<String, Message>,
+}
+
+/// Data of a command or completion.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Command {
+    /// Name as registered.
+    pub name: String,
+    /// 1 slash, 2 user menu, 3 message menu.
+    #[serde(rename = "type")]
+    pub kind: u16,
+    /// What was filled in.
+    #[serde(deserialize_with = "or_default")]
+    pub options: Vec<CommandOption>,
+    /// Objects behind ids.
+    #[serde(deserialize_with = "or_default")]
+    pub resolved: Resolved,
+    /// What a menu command was used on.
+    pub target_id: Option<String>,
+}
+
+impl Command {
+    /// A text option.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.options
+            .iter()
+            .find(|option| option.name == name)?
+            .value
+            .as_ref()?
+            .as_str()
+    }
+}
+
+/// An option of a command.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CommandOption {
+    /// Name as registered.
+    pub name: String,
+    /// What was filled in.
+    pub value: Option<Value>,
+}
+
+/// Data of a click.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Component {
+    /// What was clicked.
+    pub custom_id: String,
+    /// What was chosen in a select.
+    #[serde(deserialize_with = "or_default")]
+    pub values: Vec<String>,
+}
+
+/// Data of a form.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Modal {
+    /// Which form.
+    pub custom_id: String,
+    /// Its parts.
+    #[serde(deserialize_with = "or_default")]
+    pub components: Vec<Field>,
+    /// Objects behind ids.
+    #[serde(deserialize_with = "or_default")]
+    pub resolved: Resolved,
+}
+
+impl Modal {
+    /// The input of this name, in a label or an old action row.
+    #[must_use]
+    pub fn field(&self, custom_id: &str) -> Option<&Field> {
+        let inputs = self.components.iter().flat_map(|part| {
+            part.component
+                .as_deref()
+                .into_iter()
+                .chain(&part.components)
+        });
+        inputs
+            .into_iter()
+            .find(|field| field.custom_id == custom_id)
+    }
+}
+
+/// A part of a form.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Field {
+    /// Which input.
+    pub custom_id: String,
+    /// Its text.
+    #[serde(deserialize_with = "or_default")]
+    pub value: Value,
+    /// Its choices or files.
+    #[serde(deserialize_with = "or_default")]
+    pub values: Vec<String>,
+    /// The input of a label.
+    pub component: Option<Box<Field>>,
+    /// The inputs of an action row.
+    #[serde(deserialize_with = "or_default")]
+    pub components: Vec<Field>,
+}

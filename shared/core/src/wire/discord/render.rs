@@ -1,0 +1,533 @@
+//! What people see, as bodies of requests: cards, answers, asks, notices, the anchor of a thread.
+//!
+//! Text of models, people and tools is bounded and has no effect beyond being read. A body serves to create a message
+//! and to edit it; only the name that makes a creation repeatable is added ([`with_nonce`]).
+
+use serde_json::{Value, json};
+
+use super::answer::{COMPONENTS_V2, SUPPRESS_EMBEDS};
+use super::bounds::{
+    ANCHOR_UNITS_MAX, BUTTON_LABEL_UNITS_MAX, CONTENT_UNITS_MAX, OPTION_LABEL_UNITS_MAX,
+    REASON_UNITS_MAX, ROW_BUTTONS_MAX, SELECT_OPTIONS_MAX, STEP_UNITS_MAX, SUBJECT_UNITS_MAX,
+    TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_OVERHEAD_BYTES, TEXT_DISPLAY_UNITS_MAX,
+    THREAD_NAME_UNITS_MAX,
+};
+use super::content::{bounded, code, emphasised_name, inline, is_blank, mute};
+use super::custom_id::{CustomId, word};
+use crate::card::{Card, CardState, CardStep, Post, StepState};
+use crate::ids::Ms;
+use crate::message::{Choice, Open};
+use crate::session::{About, Ask, Outcome, Phase, Session};
+use crate::text::{discord_markdown, one_line, shorten, units};
+
+/// A body, and the file that goes with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// The JSON body.
+    pub body: Value,
+    /// Goes as `files[0]` of a multipart request.
+    pub file: Option<File>,
+}
+
+/// A text file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its name.
+    pub name: &'static str,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Name of the file that holds an answer too long for messages.
+pub const ANSWER_FILE: &str = "answer.md";
+/// How long a thread stays in the channel's list without activity, in minutes.
+const THREAD_LISTED_MIN: u32 = 1440;
+
+const BLURPLE: u32 = 0x0058_65f2;
+const YELLOW: u32 = 0x00fe_e75c;
+const GREEN: u32 = 0x0057_f287;
+const RED: u32 = 0x00ed_4245;
+const GREY: u32 = 0x0099_aab5;
+
+/// Styles of buttons.
+const PRIMARY: u8 = 1;
+const SECONDARY: u8 = 2;
+const SUCCESS: u8 = 3;
+const DANGER: u8 = 4;
+
+/// A post of any kind.
+#[must_use]
+pub fn post(post: &Post) -> Rendered {
+    match post {
+        Post::Card(shown) => plain(card(shown)),
+        Post::Chunk { text, last, file } => chunk(text, *last, file.as_deref()),
+        Post::Ask {
+            ask: shown,
+            settled,
+        } => plain(ask(shown, settled.as_deref())),
+        Post::Notice(text) => plain(notice(text)),
+    }
+}
+
+/// The body with the name of the post: Discord gives back the message that already has it.
+#[must_use]
+pub fn with_nonce(mut body: Value, nonce: &str) -> Value {
+    body["nonce"] = json!(nonce);
+    body["enforce_nonce"] = json!(true);
+    body
+}
+
+/// A short word about the session.
+#[must_use]
+pub fn notice(text: &str) -> Value {
+    mute(json!({"content": bounded(text), "flags": SUPPRESS_EMBEDS}))
+}
+
+/// A word for one person, as an edit of a deferred answer that only they see.
+#[must_use]
+pub fn told(text: &str) -> Value {
+    mute(json!({"content": bounded(text)}))
+}
+
+/// The same as a message of its own, after a click.
+#[must_use]
+pub fn whispered(text: &str) -> Value {
+    mute(json!({"content": bounded(text), "flags": super::answer::EPHEMERAL}))
+}
+
+/// The line in the channel on which the thread hangs.
+#[must_use]
+pub fn anchor(open: &Open) -> Value {
+    let task = inline(&open.prompt.text, ANCHOR_UNITS_MAX);
+    mute(
+        json!({"content": format!("{} asked: {task}\n-# The work goes on in the thread below.", emphasised_name(&open.prompt.by))}),
+    )
+}
+
+/// The same, when no thread could be made.
+#[must_use]
+pub fn anchor_failed(open: &Open, why: &str) -> Value {
+    let task = inline(&open.prompt.text, ANCHOR_UNITS_MAX);
+    mute(
+        json!({"content": bounded(&format!("{} asked: {task}\n{}", emphasised_name(&open.prompt.by), shorten(why, REASON_UNITS_MAX)))}),
+    )
+}
+
+/// The request that starts a thread on a message.
+#[must_use]
+pub fn thread(prompt: &str) -> Value {
+    json!({"name": thread_name(prompt), "auto_archive_duration": THREAD_LISTED_MIN})
+}
+
+/// A thread's name: the task, on one line.
+#[must_use]
+pub fn thread_name(prompt: &str) -> String {
+    let name = shorten(&one_line(prompt), THREAD_NAME_UNITS_MAX);
+    if is_blank(&name) {
+        "Sandbox task".to_owned()
+    } else {
+        name
+    }
+}
+
+/// One part of an answer, with a Reply button under the last one.
+#[must_use]
+pub fn chunk(text: &str, last: bool, file: Option<&str>) -> Rendered {
+    let tables = discord_markdown(text);
+    let text = if units(tables.trim()) <= CONTENT_UNITS_MAX {
+        &tables
+    } else {
+        text
+    };
+    let content = match file {
+        Some(_) if is_blank(text) => "The answer is in the attached file.".to_owned(),
+        _ => bounded(text),
+    };
+    let mut body = mute(json!({"content": content, "flags": SUPPRESS_EMBEDS}));
+    if last {
+        body["components"] = json!([reply_row()]);
+    }
+    if file.is_some() {
+        body["attachments"] =
+            json!([{"id": "0", "filename": ANSWER_FILE, "description": "The whole answer"}]);
+    }
+    Rendered {
+        body,
+        file: file.map(|text| File {
+            name: ANSWER_FILE,
+            text: text.to_owned(),
+        }),
+    }
+}
+
+/// The living card of a turn.
+#[must_use]
+pub fn card(card: &Card) -> Value {
+    let title = format!("**{}**", title(&card.state));
+    let advice = advice(&card.state);
+    let context = format!("-# {}", context(card));
+    let fixed: Vec<&str> = [title.as_str(), context.as_str()]
+        .into_iter()
+        .chain(advice.as_deref())
+        .collect();
+    let used_units: usize = fixed.iter().map(|text| units(text)).sum();
+    let used_bytes: usize = fixed
+        .iter()
+        .map(|text| text.len() + TEXT_DISPLAY_OVERHEAD_BYTES)
+        .sum();
+    let steps = steps(
+        &card.steps,
+        TEXT_DISPLAY_UNITS_MAX.saturating_sub(used_units),
+        TEXT_DISPLAY_BYTES_MAX.saturating_sub(used_bytes + TEXT_DISPLAY_OVERHEAD_BYTES),
+    );
+    let mut parts = vec![text(&title)];
+    parts.extend(advice.as_deref().map(text));
+    parts.extend(steps.as_deref().map(text));
+    parts.push(json!({"type": 14, "divider": true, "spacing": 1}));
+    parts.push(text(&context));
+    match &card.state {
+        CardState::Ended {
+            outcome: Outcome::Answered,
+            ..
+        } => {}
+        CardState::Ended { .. } => parts.push(reply_row()),
+        CardState::Stopping => {
+            let stop = CustomId::Stop {
+                turn: card.turn.clone(),
+            };
+            parts.push(json!({"type": 1, "components": [{"type": 2, "style": SECONDARY, "label": "Stopping…", "custom_id": stop.text(), "disabled": true}]}));
+        }
+        _ => parts.push(row(&[button(
+            DANGER,
+            "Stop",
+            &CustomId::Stop {
+                turn: card.turn.clone(),
+            },
+        )])),
+    }
+    container(accent(&card.state), parts)
+}
+
+/// A permission request or question; once settled, who decided what instead of buttons.
+#[must_use]
+pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
+    let (title, subject) = match &ask.about {
+        About::Permission { action, subject } => (
+            format!("**{}**", permission_title(action)),
+            code(subject, SUBJECT_UNITS_MAX),
+        ),
+        About::Question { text, .. } => (
+            "**The agent has a question**".to_owned(),
+            format!("> {}", inline(text, SUBJECT_UNITS_MAX / 2)),
+        ),
+    };
+    let foot = match settled {
+        Some(words) => format!("-# Settled: {}", inline(words, STEP_UNITS_MAX)),
+        None => format!(
+            "-# Whoever may use the sandbox here can decide. Without a decision it counts as no <t:{}:R>.",
+            ask.expires_at_ms / 1000
+        ),
+    };
+    let mut parts = vec![text(&title), text(&subject)];
+    if settled.is_none() {
+        parts.extend(choices(ask));
+    }
+    parts.push(text(&foot));
+    container(if settled.is_some() { GREY } else { YELLOW }, parts)
+}
+
+/// What `/status` says, in words.
+#[must_use]
+pub fn status(session: Option<&Session>, now_ms: Ms) -> String {
+    let Some(session) = session else {
+        return "This thread has no sandbox yet. The first prompt makes one.".to_owned();
+    };
+    let sandbox = match session.phase {
+        Phase::Creating => "The sandbox is being made.",
+        Phase::Active => "The sandbox is running.",
+        Phase::Pausing => "The sandbox is being paused.",
+        Phase::Paused => "The sandbox is paused. The next prompt wakes it.",
+        Phase::Resuming => "The sandbox is being woken.",
+        Phase::Destroying => "The sandbox is being deleted.",
+        Phase::Destroyed => "There is no sandbox at present. The next prompt makes a new one.",
+        Phase::Error => "The last sandbox could not be made. The next prompt tries again.",
+    };
+    let turn = match &session.turn {
+        None => format!(
+            "Nothing is running. Last activity: {} ago.",
+            duration(now_ms.saturating_sub(session.last_activity_ms))
+        ),
+        Some(turn) => {
+            let open = turn.asks.iter().filter(|ask| !ask.settled).count();
+            let waiting = if open == 0 {
+                ""
+            } else {
+                " It waits for a decision in this thread."
+            };
+            let since = duration(now_ms.saturating_sub(turn.accepted_at_ms));
+            format!(
+                "A prompt by {} has been running for {since}.{waiting}",
+                emphasised_name(&turn.by)
+            )
+        }
+    };
+    format!(
+        "{sandbox}\n{turn}\n-# sandbox {} of this thread",
+        session.generation
+    )
+}
+
+fn plain(body: Value) -> Rendered {
+    Rendered { body, file: None }
+}
+
+fn container(accent: u32, parts: Vec<Value>) -> Value {
+    mute(
+        json!({"flags": COMPONENTS_V2, "components": [{"type": 17, "accent_color": accent, "components": parts}]}),
+    )
+}
+
+fn text(content: &str) -> Value {
+    json!({"type": 10, "content": content})
+}
+
+fn row(parts: &[Value]) -> Value {
+    json!({"type": 1, "components": parts})
+}
+
+fn button(style: u8, label: &str, id: &CustomId) -> Value {
+    json!({"type": 2, "style": style, "label": label, "custom_id": id.text()})
+}
+
+fn reply_row() -> Value {
+    row(&[button(PRIMARY, "Reply", &CustomId::Reply)])
+}
+
+fn title(state: &CardState) -> String {
+    match state {
+        CardState::Received => "Received".to_owned(),
+        CardState::Creating => "Making a sandbox".to_owned(),
+        CardState::Resuming => "Waking the sandbox".to_owned(),
+        CardState::Working => "Working".to_owned(),
+        CardState::Waiting => "Waiting for a decision".to_owned(),
+        CardState::Stopping => "Stopping".to_owned(),
+        CardState::Ended { outcome, .. } => match outcome {
+            Outcome::Answered => "Done".to_owned(),
+            Outcome::Failed { .. } => "This did not work".to_owned(),
+            Outcome::Cancelled { by } => format!("Stopped by {}", inline(by, 64)),
+            Outcome::Lost => "The sandbox was lost".to_owned(),
+        },
+    }
+}
+
+/// For an end that is not an answer: what happened, and what to do next.
+fn advice(state: &CardState) -> Option<String> {
+    let CardState::Ended { outcome, .. } = state else {
+        return None;
+    };
+    match outcome {
+        Outcome::Answered => None,
+        Outcome::Failed { reason } => {
+            let reason = inline(reason, REASON_UNITS_MAX);
+            Some(format!("{reason}\n-# Reply goes on in this thread, `/reset` gives it a fresh sandbox."))
+        }
+        Outcome::Cancelled { .. } => Some("What was done so far is kept. Reply goes on in the same sandbox.".to_owned()),
+        Outcome::Lost => Some("It vanished while the agent was working, with everything that was only in it. Reply starts in a fresh one.".to_owned()),
+    }
+}
+
+const fn accent(state: &CardState) -> u32 {
+    match state {
+        CardState::Waiting => YELLOW,
+        CardState::Stopping => GREY,
+        CardState::Ended { outcome, .. } => match outcome {
+            Outcome::Answered => GREEN,
+            Outcome::Failed { .. } | Outcome::Lost => RED,
+            Outcome::Cancelled { .. } => GREY,
+        },
+        _ => BLURPLE,
+    }
+}
+
+fn context(card: &Card) -> String {
+    let mut facts = Vec::new();
+    match &card.state {
+        CardState::Ended { usage, .. } => {
+            facts.push(format!(
+                "worked for {}",
+                duration(card.now_ms.saturating_sub(card.since_ms))
+            ));
+            if usage.tokens > 0 {
+                facts.push(format!("{} tokens", grouped(usage.tokens)));
+            }
+            facts.extend(cost(usage.cost_micro_usd));
+        }
+        // Counts by itself on the reader's device, without an edit.
+        _ => facts.push(format!("began <t:{}:R>", card.since_ms / 1000)),
+    }
+    if !is_blank(&card.model) {
+        facts.push(inline(&card.model, 100));
+    }
+    facts.join(" · ")
+}
+
+/// The newest steps that fit, oldest first.
+fn steps(steps: &[CardStep], units_max: usize, bytes_max: usize) -> Option<String> {
+    // Room for the line that counts those left out.
+    let (mut units_left, mut bytes_left) =
+        (units_max.saturating_sub(60), bytes_max.saturating_sub(60));
+    let mut shown = Vec::new();
+    for step in steps.iter().rev() {
+        let (mark, words) = match step.state {
+            StepState::Running => ("…", "running"),
+            StepState::Done => ("✓", "done"),
+            StepState::Failed => ("✗", "failed"),
+        };
+        let line = format!("{mark} {} ({words})", inline(&step.text, STEP_UNITS_MAX));
+        let (line_units, line_bytes) = (units(&line) + 1, line.len() + 1);
+        if line_units > units_left || line_bytes > bytes_left {
+            break;
+        }
+        units_left -= line_units;
+        bytes_left -= line_bytes;
+        shown.push(line);
+    }
+    let left_out = steps.len() - shown.len();
+    if left_out > 0 {
+        shown.push(format!("-# {left_out} earlier steps"));
+    }
+    shown.reverse();
+    (!shown.is_empty()).then(|| shown.join("\n"))
+}
+
+fn permission_title(action: &str) -> String {
+    match action {
+        "bash" => "The agent wants to run this command".to_owned(),
+        "edit" | "write" => "The agent wants to change this file".to_owned(),
+        "read" => "The agent wants to read this file".to_owned(),
+        "external_directory" => "The agent wants to use a place outside of its folder".to_owned(),
+        "webfetch" => "The agent wants to fetch this address".to_owned(),
+        other => format!("The agent asks for permission: {}", inline(other, 60)),
+    }
+}
+
+fn choices(ask: &Ask) -> Vec<Value> {
+    let id = |choice: Choice| CustomId::Ask {
+        ask: ask.id.clone(),
+        choice,
+    };
+    let options = match &ask.about {
+        About::Permission { .. } => {
+            return vec![row(&[
+                button(SUCCESS, "Allow once", &id(Choice::Once)),
+                button(SECONDARY, "Always allow", &id(Choice::Always)),
+                button(DANGER, "Deny", &id(Choice::Reject)),
+            ])];
+        }
+        About::Question { options, .. } => options,
+    };
+    let skip = row(&[button(SECONDARY, "Skip this question", &id(Choice::Reject))]);
+    if options.is_empty() {
+        return vec![skip];
+    }
+    let short = |option: &String| units(option) <= BUTTON_LABEL_UNITS_MAX;
+    if options.len() <= ROW_BUTTONS_MAX && options.iter().all(short) {
+        let buttons: Vec<Value> = options
+            .iter()
+            .enumerate()
+            .map(|(n, option)| {
+                button(
+                    PRIMARY,
+                    &label(option, n, BUTTON_LABEL_UNITS_MAX),
+                    &id(Choice::Option(n)),
+                )
+            })
+            .collect();
+        return vec![row(&buttons), skip];
+    }
+    let entries: Vec<Value> = options
+        .iter()
+        .take(SELECT_OPTIONS_MAX)
+        .enumerate()
+        .map(|(n, option)| entry(option, n))
+        .collect();
+    let pick = CustomId::Pick {
+        ask: ask.id.clone(),
+    };
+    let mut parts = vec![
+        row(&[
+            json!({"type": 3, "custom_id": pick.text(), "placeholder": "Choose an answer", "options": entries}),
+        ]),
+        skip,
+    ];
+    if options.len() > SELECT_OPTIONS_MAX {
+        parts.insert(
+            0,
+            text(&format!(
+                "-# {} further options cannot be shown.",
+                options.len() - SELECT_OPTIONS_MAX
+            )),
+        );
+    }
+    parts
+}
+
+fn entry(option: &str, index: usize) -> Value {
+    let name = label(option, index, OPTION_LABEL_UNITS_MAX);
+    let whole = one_line(option);
+    let rest = name
+        .strip_suffix('…')
+        .and_then(|shown| whole.strip_prefix(shown))
+        .map(str::trim)
+        .filter(|rest| !is_blank(rest));
+    let mut entry = json!({"label": name, "value": word(&Choice::Option(index))});
+    if let Some(rest) = rest {
+        entry["description"] = json!(shorten(rest, OPTION_LABEL_UNITS_MAX));
+    }
+    entry
+}
+
+fn label(option: &str, index: usize, units_max: usize) -> String {
+    let label = shorten(&one_line(option), units_max);
+    if is_blank(&label) {
+        format!("Option {}", index + 1)
+    } else {
+        label
+    }
+}
+
+/// Milliseconds in words.
+fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}
+
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn cost(micro_usd: u64) -> Option<String> {
+    match micro_usd {
+        0 => None,
+        1..5_000 => Some("under $0.01".to_owned()),
+        _ => {
+            let cents = micro_usd.saturating_add(5_000) / 10_000;
+            Some(format!("${}.{:02}", grouped(cents / 100), cents % 100))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

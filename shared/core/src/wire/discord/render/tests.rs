@@ -1,0 +1,442 @@
+use proptest::prelude::*;
+
+use super::super::check::assert_fits;
+use super::*;
+use crate::card::Usage;
+use crate::ids::ThreadKey;
+use crate::message::{Person, Prompt, Reply};
+use crate::session::{Stage, Turn};
+
+const CREATE: &str = "/channels/{channel_id}/messages";
+const EDIT: &str = "/channels/{channel_id}/messages/{message_id}";
+const ORIGINAL: &str = "/webhooks/{webhook_id}/{webhook_token}/messages/@original";
+const FOLLOW_UP: &str = "/webhooks/{webhook_id}/{webhook_token}";
+const THREAD: &str = "/channels/{channel_id}/messages/{message_id}/threads";
+
+fn assert_postable(body: &Value) {
+    assert_fits(CREATE, "post", &with_nonce(body.clone(), &"0".repeat(24)));
+    assert_fits(EDIT, "patch", body);
+}
+
+fn a_card(state: CardState) -> Card {
+    let steps = vec![
+        CardStep {
+            text: "Wrote src/main_file.rs".to_owned(),
+            state: StepState::Done,
+        },
+        CardStep {
+            text: "Running cargo test".to_owned(),
+            state: StepState::Failed,
+        },
+    ];
+    Card {
+        turn: "1182".to_owned(),
+        state,
+        steps,
+        since_ms: 1_795_300_000_000,
+        now_ms: 1_795_300_012_000,
+        model: "openai/gpt".to_owned(),
+    }
+}
+
+fn states() -> Vec<CardState> {
+    let usage = Usage {
+        tokens: 1_234,
+        cost_micro_usd: 12_000,
+    };
+    let ended = |outcome| CardState::Ended { outcome, usage };
+    vec![
+        CardState::Received,
+        CardState::Creating,
+        CardState::Resuming,
+        CardState::Working,
+        CardState::Waiting,
+        CardState::Stopping,
+        ended(Outcome::Answered),
+        ended(Outcome::Failed {
+            reason: "The model answers 500. Try again later.".to_owned(),
+        }),
+        ended(Outcome::Cancelled {
+            by: "Sam".to_owned(),
+        }),
+        ended(Outcome::Lost),
+    ]
+}
+
+fn an_ask(about: About) -> Ask {
+    Ask {
+        id: "per_01".to_owned(),
+        about,
+        expires_at_ms: 1_795_300_000_000,
+        post: None,
+        settled: false,
+    }
+}
+
+fn an_open(text: &str, name: &str) -> Open {
+    Open {
+        id: "1".to_owned(),
+        guild: "2".to_owned(),
+        channel: "3".to_owned(),
+        accepted_at_ms: 0,
+        prompt: Prompt {
+            text: text.to_owned(),
+            by: Person {
+                id: "4".to_owned(),
+                name: name.to_owned(),
+            },
+            attachments: Vec::new(),
+        },
+        reply: Reply::Discord {
+            application: "5".to_owned(),
+            token: "t".to_owned(),
+        },
+    }
+}
+
+fn labels(body: &Value) -> Vec<String> {
+    fn walk(value: &Value, into: &mut Vec<String>) {
+        into.extend(value["label"].as_str().map(str::to_owned));
+        value["components"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|part| walk(part, into));
+    }
+    let mut found = Vec::new();
+    walk(body, &mut found);
+    found
+}
+
+#[test]
+fn every_state_of_a_card_has_words_and_a_way_on() {
+    for state in states() {
+        let body = card(&a_card(state.clone()));
+        assert_postable(&body);
+        let labels = labels(&body);
+        let expected: &[&str] = match &state {
+            CardState::Stopping => &["Stopping…"],
+            CardState::Ended {
+                outcome: Outcome::Answered,
+                ..
+            } => &[],
+            CardState::Ended { .. } => &["Reply"],
+            _ => &["Stop"],
+        };
+        assert_eq!(labels, expected, "{state:?}");
+    }
+}
+
+#[test]
+fn an_ended_card_says_what_it_took() {
+    let usage = Usage {
+        tokens: 1_234_567,
+        cost_micro_usd: 12_000,
+    };
+    let body = card(&a_card(CardState::Ended {
+        outcome: Outcome::Answered,
+        usage,
+    }))
+    .to_string();
+    assert!(
+        body.contains("worked for 12 s · 1,234,567 tokens · $0.01 · openai/gpt"),
+        "{body}"
+    );
+    assert!(
+        body.contains(r"✓ Wrote src/main\\_file.rs (done)\n✗ Running cargo test (failed)"),
+        "{body}"
+    );
+    let running = card(&a_card(CardState::Working)).to_string();
+    assert!(
+        running.contains("began <t:1795300000:R> · openai/gpt"),
+        "{running}"
+    );
+}
+
+#[test]
+fn a_card_with_too_many_steps_shows_the_newest_and_counts_the_rest() {
+    let mut shown = a_card(CardState::Working);
+    shown.steps = (0..200)
+        .map(|n| CardStep {
+            text: format!("Step {n} {}", "x".repeat(60)),
+            state: StepState::Done,
+        })
+        .collect();
+    let body = card(&shown);
+    assert_postable(&body);
+    let text = body.to_string();
+    assert!(
+        text.contains("Step 199 ") && !text.contains("Step 0 ") && text.contains("earlier steps"),
+        "{text}"
+    );
+}
+
+#[test]
+fn only_the_last_part_of_an_answer_can_be_replied_to() {
+    let first = chunk("One.", false, None);
+    let last = chunk("Two.", true, None);
+    assert_postable(&first.body);
+    assert_postable(&last.body);
+    assert!(first.body.get("components").is_none());
+    assert_eq!(labels(&last.body["components"][0]), ["Reply"]);
+}
+
+#[test]
+fn an_answer_as_a_file_goes_with_its_message() {
+    let rendered = chunk("", true, Some("the whole answer"));
+    assert_postable(&rendered.body);
+    assert_eq!(rendered.body["attachments"][0]["filename"], ANSWER_FILE);
+    assert_eq!(
+        rendered.file.map(|file| file.text).as_deref(),
+        Some("the whole answer")
+    );
+}
+
+#[test]
+fn a_table_in_an_answer_is_aligned_where_it_fits_and_kept_where_not() {
+    let body = chunk("| a | b |\n|---|---|\n| 1 | 2 |", false, None).body;
+    assert_eq!(body["content"], "```\na | b\n--|--\n1 | 2\n```");
+    let row = format!("| {} | b |\n", "x".repeat(30));
+    let large = format!("| a | b |\n|---|---|\n{}{}", row, "| 1 | 2 |\n".repeat(180));
+    assert!(units(&large) <= super::super::CHUNK_UNITS);
+    let body = chunk(&large, false, None).body;
+    assert_postable(&body);
+    assert!(
+        body["content"]
+            .as_str()
+            .expect("text")
+            .ends_with("| 1 | 2 |"),
+        "nothing is cut off"
+    );
+}
+
+#[test]
+fn a_permission_shows_the_exact_command_and_three_answers() {
+    let body = ask(
+        &an_ask(About::Permission {
+            action: "bash".to_owned(),
+            subject: "rm -rf target".to_owned(),
+        }),
+        None,
+    );
+    assert_postable(&body);
+    assert_eq!(
+        labels(&body["components"][0]),
+        ["Allow once", "Always allow", "Deny"]
+    );
+    assert!(body.to_string().contains("rm -rf target"));
+}
+
+#[test]
+fn a_command_cannot_hide_its_end_or_its_direction() {
+    let subject = format!("echo safe \u{202e}```\n{}", "x".repeat(5000));
+    let body = ask(
+        &an_ask(About::Permission {
+            action: "bash".to_owned(),
+            subject,
+        }),
+        None,
+    );
+    assert_postable(&body);
+    let text = body.to_string();
+    assert!(
+        text.contains(r"\\u{202e}") && text.contains("more characters are not shown"),
+        "{text}"
+    );
+    assert_eq!(
+        body["components"][0]["components"][1]["content"]
+            .as_str()
+            .expect("text")
+            .matches("```")
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn a_settled_ask_says_who_decided_and_has_no_buttons() {
+    let body = ask(
+        &an_ask(About::Question {
+            text: "Which?".to_owned(),
+            options: vec!["A".to_owned()],
+        }),
+        Some("Allowed once by Sam"),
+    );
+    assert_postable(&body);
+    assert!(labels(&body).is_empty() && body.to_string().contains("Allowed once by Sam"));
+}
+
+#[test]
+fn a_question_has_buttons_for_few_options_and_a_list_for_many_or_long_ones() {
+    let question = |options: Vec<String>| {
+        ask(
+            &an_ask(About::Question {
+                text: "Which?".to_owned(),
+                options,
+            }),
+            None,
+        )
+    };
+    let few = question(vec!["Red".to_owned(), " ".to_owned()]);
+    assert_eq!(
+        labels(&few["components"][0]),
+        ["Red", "Option 2", "Skip this question"]
+    );
+    let long = question(vec!["word ".repeat(30), "B".to_owned()]);
+    let many = question((0..40).map(|n| format!("Option number {n}")).collect());
+    let none = question(Vec::new());
+    for body in [&few, &long, &many, &none] {
+        assert_postable(body);
+    }
+    assert!(
+        long.to_string().contains("Choose an answer") && long.to_string().contains("description")
+    );
+    assert!(many.to_string().contains("15 further options"));
+    assert_eq!(labels(&none["components"][0]), ["Skip this question"]);
+}
+
+#[test]
+fn the_anchor_names_task_and_requester_and_pings_nobody() {
+    let open = an_open("Fix the\n**login** page for <@123> @everyone", "S_a_m");
+    let body = anchor(&open);
+    assert_fits(ORIGINAL, "patch", &body);
+    assert_fits(CREATE, "post", &with_nonce(body.clone(), "n"));
+    let text = body["content"].as_str().expect("text");
+    assert!(
+        text.starts_with(r"**S\_a\_m** asked: Fix the \*\*login\*\* page for \<\@123\>"),
+        "{text}"
+    );
+    assert_fits(
+        ORIGINAL,
+        "patch",
+        &anchor_failed(&open, "No thread could be made."),
+    );
+}
+
+#[test]
+fn a_thread_is_named_after_its_task_on_one_line() {
+    assert_eq!(thread_name("Fix\nthe   login"), "Fix the login");
+    assert_eq!(thread_name(" \n\u{200b}"), "Sandbox task");
+    assert!(units(&thread_name(&"word ".repeat(100))) <= 100);
+    assert_fits(THREAD, "post", &thread("Fix it"));
+}
+
+#[test]
+fn a_status_says_what_is_going_on() {
+    let key = ThreadKey::discord("1", "2").expect("valid");
+    assert!(status(None, 0).contains("no sandbox yet"));
+    let mut session = Session::new(key, 0);
+    session.phase = Phase::Paused;
+    assert!(status(Some(&session), 65_000).contains(
+        "paused. The next prompt wakes it.\nNothing is running. Last activity: 1 min 5 s ago."
+    ));
+    session.phase = Phase::Active;
+    let turn =
+        r#"{"id":"1","by":{"id":"4","name":"Sam"},"accepted_at_ms":0,"stage":{"stage":"running"}}"#;
+    let mut turn: Turn = serde_json::from_str(turn).expect("a turn");
+    assert_eq!(turn.stage, Stage::Running);
+    turn.asks.push(an_ask(About::Question {
+        text: "?".to_owned(),
+        options: Vec::new(),
+    }));
+    session.turn = Some(turn);
+    let words = status(Some(&session), 3_700_000);
+    assert!(
+        words.contains(
+            "A prompt by **Sam** has been running for 1 h 1 min. It waits for a decision"
+        ),
+        "{words}"
+    );
+    assert_fits(ORIGINAL, "patch", &told(&words));
+    assert_fits(FOLLOW_UP, "post", &whispered(&words));
+}
+
+#[test]
+fn numbers_read_like_a_person_wrote_them() {
+    assert_eq!(
+        [0, 999, 1_000, 1_234_567].map(grouped),
+        ["0", "999", "1,000", "1,234,567"]
+    );
+    assert_eq!(
+        [4_999, 5_000, 1_000_000, 1_234_567_890].map(|n| cost(n).expect("a cost")),
+        ["under $0.01", "$0.01", "$1.00", "$1,234.57"]
+    );
+    assert_eq!(cost(0), None);
+    assert_eq!(
+        [0, 59_999, 61_000, 7_260_000].map(duration),
+        ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
+    );
+}
+
+/// Text as a hostile model or person would write it.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        any::<String>(),
+        "[\\*_`~|<>@#\\[\\]()\\\\\n ]{0,400}",
+        Just("@everyone <@1> <@&2> ```\n".repeat(20)),
+        Just("漢".repeat(3000)),
+        Just("👩‍👩‍👧\u{202e}".repeat(600)),
+        Just("\u{200b}\u{3164}\u{2800}".to_owned()),
+        Just("x".repeat(9000)),
+        Just("| a | b |\n|---|---|\n| 1 | 2 |\n".repeat(40)),
+    ];
+    prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    // Each case checks several bodies against a large description.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_hostile_text_breaks_a_bound_of_discord(text in hostile(), other in hostile(), options in prop::collection::vec(hostile(), 0..30), count in 0usize..60) {
+        let rules = |path: &str, body: &Value| {
+            let wrong = super::super::check::own_rules(path, body);
+            assert!(wrong.is_empty(), "{wrong:?}\n{body:#}");
+        };
+        for mut state in states() {
+            if let CardState::Ended { outcome, .. } = &mut state {
+                *outcome = match outcome.clone() {
+                    Outcome::Failed { .. } => Outcome::Failed { reason: text.clone() },
+                    Outcome::Cancelled { .. } => Outcome::Cancelled { by: other.clone() },
+                    as_is => as_is,
+                };
+            }
+            let mut shown = a_card(state);
+            shown.turn = other.clone();
+            shown.model = other.clone();
+            shown.steps = (0..count).map(|_| CardStep { text: text.clone(), state: StepState::Running }).collect();
+            rules(CREATE, &card(&shown));
+        }
+        for about in [
+            About::Permission { action: other.clone(), subject: text.clone() },
+            About::Question { text: text.clone(), options: options.clone() },
+            About::Question { text: other.clone(), options: options.iter().map(|o| o.chars().take(30).collect()).take(5).collect() },
+        ] {
+            rules(CREATE, &ask(&an_ask(about.clone()), None));
+            let mut odd = an_ask(about);
+            odd.id = text.clone();
+            rules(CREATE, &ask(&odd, Some(&other)));
+        }
+        rules(CREATE, &chunk(&text, true, Some(&other)).body);
+        rules(CREATE, &notice(&text));
+        rules(ORIGINAL, &told(&text));
+        rules(FOLLOW_UP, &whispered(&text));
+        rules(ORIGINAL, &anchor(&an_open(&text, &other)));
+        rules(ORIGINAL, &anchor_failed(&an_open(&text, &other), &text));
+        assert_postable(&card(&Card { steps: vec![CardStep { text: text.clone(), state: StepState::Done }], ..a_card(CardState::Working) }));
+        assert_postable(&ask(&an_ask(About::Question { text: text.clone(), options }), None));
+        assert_postable(&chunk(&text, true, None).body);
+        let name = thread_name(&text);
+        prop_assert!((1..=100).contains(&units(&name)) && !name.contains('\n'));
+    }
+
+    #[test]
+    fn a_part_of_an_answer_reaches_its_reader_whole(text in hostile()) {
+        for part in crate::text::split(&text, super::super::CHUNK_UNITS) {
+            let body = chunk(&part, false, None).body;
+            let content = body["content"].as_str().expect("text");
+            let whole = content.matches('x').count() == part.matches('x').count() && content.matches('漢').count() == part.matches('漢').count();
+            prop_assert!(whole, "something was cut off");
+        }
+    }
+}
