@@ -277,6 +277,65 @@ pub fn status(session: Option<&Session>, now_ms: Ms) -> String {
     )
 }
 
+/// The same message without its file, saying so.
+#[must_use]
+pub fn without_file(body: &Value) -> Value {
+    let mut less = body.clone();
+    less.as_object_mut().into_iter().for_each(|fields| drop(fields.remove("attachments")));
+    let content = body["content"].as_str().unwrap_or_default();
+    less["content"] = json!(noted(content, "-# The file with the whole answer could not be attached: this server does not take it."));
+    less
+}
+
+/// In place of a message that the server's filter refused.
+#[must_use]
+pub fn blocked(body: &Value) -> Value {
+    const WORDS: &str = "This part was blocked by this server's message filter. Ask for it as a file in the sandbox.";
+    let mut less = if body["flags"].as_u64().unwrap_or(0) & COMPONENTS_V2 == 0 { notice(WORDS) } else { container(GREY, vec![text(WORDS)]) };
+    if body["components"].is_array() && less["components"].is_null() {
+        less["components"] = body["components"].clone();
+    }
+    less
+}
+
+/// The same message with half of each longer text display; none when it has no long ones.
+#[must_use]
+pub fn smaller(body: &Value) -> Option<Value> {
+    const KEPT_UNITS: usize = 200;
+    fn halve(part: &mut Value, changed: &mut bool) {
+        if part["type"] == 10
+            && let Some(content) = part["content"].as_str().filter(|content| units(content) > KEPT_UNITS)
+        {
+            *changed = true;
+            // A code block must stay closed.
+            let half = crate::text::split(content, units(content) / 2).into_iter().next().unwrap_or_default();
+            part["content"] = json!(half);
+        }
+        part["components"].as_array_mut().into_iter().flatten().for_each(|child| halve(child, changed));
+    }
+    let mut less = body.clone();
+    let mut changed = false;
+    less["components"].as_array_mut().into_iter().flatten().for_each(|part| halve(part, &mut changed));
+    changed.then_some(less)
+}
+
+/// The text of a message, without components.
+#[must_use]
+pub fn as_text(body: &Value) -> Value {
+    fn collect<'v>(part: &'v Value, into: &mut Vec<&'v str>) {
+        into.extend(part["content"].as_str());
+        part["components"].as_array().into_iter().flatten().for_each(|child| collect(child, into));
+    }
+    let mut texts = Vec::new();
+    collect(body, &mut texts);
+    notice(&texts.join("\n"))
+}
+
+/// Text with a line below it, both within a message's content.
+fn noted(content: &str, line: &str) -> String {
+    format!("{}\n{line}", shorten(content, CONTENT_UNITS_MAX - units(line) - 1)).trim().to_owned()
+}
+
 fn plain(body: Value) -> Rendered {
     Rendered { body, file: None }
 }

@@ -352,6 +352,22 @@ fn a_status_says_what_is_going_on() {
 }
 
 #[test]
+fn a_refused_message_has_something_less_to_show() {
+    let long = CardStep { text: "x".repeat(400), state: StepState::Done };
+    let shown = card(&Card { steps: vec![long; 5], ..a_card(CardState::Working) });
+    let half = smaller(&shown).expect("a long text display");
+    assert!(half.to_string().len() < shown.to_string().len());
+    assert_eq!(labels(&half["components"][0]), ["Stop"]);
+    assert_eq!(smaller(&card(&a_card(CardState::Received))), None);
+    let answer = chunk(&"y".repeat(2000), true, Some("whole")).body;
+    for body in [&half, &without_file(&answer), &blocked(&answer), &blocked(&shown), &as_text(&shown), &as_text(&answer)] {
+        assert_postable(body);
+    }
+    assert!(without_file(&answer).get("attachments").is_none());
+    assert!(as_text(&shown)["content"].as_str().expect("text").starts_with("**Working**"));
+}
+
+#[test]
 fn numbers_read_like_a_person_wrote_them() {
     assert_eq!(
         [0, 999, 1_000, 1_234_567].map(grouped),

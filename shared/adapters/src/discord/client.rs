@@ -1,0 +1,300 @@
+//! Calls to Discord: authorisation, rate limits, errors. Knows no card and no session.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bobbin_core::ids::digest;
+use bobbin_core::wire::discord::render::File;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, USER_AGENT};
+use reqwest::multipart::{Form, Part};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::DiscordError;
+use crate::http::{Answer, Http};
+
+/// Waits for a rate limit up to this long happen in place; longer ones belong to the queue.
+pub const RATE_WAIT_MS_MAX: u64 = 2_000;
+/// Tries of one call that a rate limit may cost.
+const RATE_TRIES_MAX: u32 = 3;
+/// Limited routes that are remembered.
+const RATE_ROUTES_MAX: usize = 512;
+/// Dead tokens that are remembered: trying them again counts towards a ban.
+const DEAD_TOKENS_MAX: usize = 1_024;
+/// Words of Discord's that an error keeps.
+const MESSAGE_CHARS_MAX: usize = 300;
+/// Key of the limit over all bot routes.
+const GLOBAL: &str = "global";
+
+/// One call.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    /// For errors and logs: the route without ids or tokens.
+    pub(super) name: &'static str,
+    pub(super) method: Method,
+    /// Behind the base, with ids.
+    pub(super) path: String,
+    /// What its rate limit hangs on: route and channel, or route and token.
+    pub(super) bucket: String,
+    /// An interaction's token is in the path; otherwise the bot's goes into the header.
+    pub(super) by_token: bool,
+}
+
+/// Discord's HTTP API. Clones share what is known about limits and tokens.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: Http,
+    base: String,
+    agent: String,
+    bot_token: String,
+    known: Arc<Mutex<Known>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("base", &self.base)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Known {
+    limited: HashMap<String, Instant>,
+    dead: BTreeSet<String>,
+    revoked: bool,
+}
+
+impl Client {
+    pub(super) fn new(http: Http, base: &str, application: &str, bot_token: &str) -> Self {
+        // Discord requires this form; the address leads to the application that calls.
+        let agent = format!(
+            "DiscordBot (https://discord.com/developers/applications/{application}, {})",
+            env!("CARGO_PKG_VERSION")
+        );
+        Self {
+            http,
+            base: base.trim_end_matches('/').to_owned(),
+            agent,
+            bot_token: bot_token.to_owned(),
+            known: Arc::default(),
+        }
+    }
+
+    pub(super) fn is_dead(&self, token: &str) -> bool {
+        self.known().dead.contains(&digest(&[token]))
+    }
+
+    pub(super) fn mark_dead(&self, token: &str) {
+        let mut known = self.known();
+        if known.dead.len() >= DEAD_TOKENS_MAX {
+            known.dead.clear();
+        }
+        known.dead.insert(digest(&[token]));
+    }
+
+    /// Performs a call; short rate limits are waited for.
+    pub(super) async fn call(
+        &self,
+        call: &Call,
+        body: Option<&Value>,
+        file: Option<&File>,
+    ) -> Result<Value, DiscordError> {
+        let mut waited_ms = 0;
+        for _ in 0..RATE_TRIES_MAX {
+            self.gate(call, &mut waited_ms).await?;
+            let answer = self.send(call, body, file).await?;
+            self.note_limits(call, &answer);
+            if answer.status != 429 {
+                return self.read(call, &answer);
+            }
+            let said: Value = answer.json().unwrap_or(Value::Null);
+            if said["code"] == 30_046 {
+                return self.read(call, &answer);
+            }
+            let in_body = said["retry_after"]
+                .as_f64()
+                .filter(|s| s.is_finite() && *s >= 0.0)
+                .map(|s| (s * 1000.0).ceil() as u64);
+            let after_ms = in_body
+                .max(answer.retry_after_ms())
+                .unwrap_or(RATE_WAIT_MS_MAX);
+            let key = if said["global"] == true {
+                GLOBAL
+            } else {
+                &call.bucket
+            };
+            self.block(key, after_ms);
+            tracing::warn!(route = call.name, after_ms, "discord: rate limited");
+        }
+        self.gate(call, &mut waited_ms).await?;
+        Err(DiscordError::RateLimited {
+            after_ms: RATE_WAIT_MS_MAX,
+        })
+    }
+
+    /// Waits until the route is free, or says how long that takes.
+    async fn gate(&self, call: &Call, waited_ms: &mut u64) -> Result<(), DiscordError> {
+        let free_at = {
+            let known = self.known();
+            if known.revoked && !call.by_token {
+                return Err(DiscordError::Revoked);
+            }
+            // Token routes are outside of the bot's limit over all routes.
+            let global = if call.by_token {
+                None
+            } else {
+                known.limited.get(GLOBAL)
+            };
+            global.max(known.limited.get(&call.bucket)).copied()
+        };
+        let Some(left) = free_at.and_then(|at| at.checked_duration_since(Instant::now())) else {
+            return Ok(());
+        };
+        let left_ms = u64::try_from(left.as_millis())
+            .unwrap_or(u64::MAX)
+            .saturating_add(1);
+        if *waited_ms + left_ms > RATE_WAIT_MS_MAX {
+            return Err(DiscordError::RateLimited { after_ms: left_ms });
+        }
+        *waited_ms += left_ms;
+        tokio::time::sleep(left).await;
+        Ok(())
+    }
+
+    async fn send(
+        &self,
+        call: &Call,
+        body: Option<&Value>,
+        file: Option<&File>,
+    ) -> Result<Answer, DiscordError> {
+        let mut request = self
+            .http
+            .request(call.method.clone(), &format!("{}{}", self.base, call.path))?
+            .header(USER_AGENT, &self.agent);
+        if !call.by_token {
+            request = request.header(AUTHORIZATION, format!("Bot {}", self.bot_token));
+        }
+        request = match (body, file) {
+            (Some(body), None) => request.json(body),
+            (Some(body), Some(file)) => {
+                let payload = Part::text(body.to_string())
+                    .mime_str("application/json")
+                    .expect("a constant media type");
+                let part = Part::text(file.text.clone())
+                    .file_name(file.name)
+                    .mime_str("text/markdown; charset=utf-8")
+                    .expect("a constant media type");
+                request.multipart(
+                    Form::new()
+                        .part("payload_json", payload)
+                        .part("files[0]", part),
+                )
+            }
+            (None, _) => request,
+        };
+        Ok(self.http.send(request).await?)
+    }
+
+    fn read(&self, call: &Call, answer: &Answer) -> Result<Value, DiscordError> {
+        if answer.status == 204 {
+            return Ok(Value::Null);
+        }
+        let unreadable = DiscordError::Unreadable {
+            route: call.name,
+            status: answer.status,
+        };
+        let body: Option<Value> = answer.json();
+        if answer.ok() {
+            return body.ok_or(unreadable);
+        }
+        let body = body.unwrap_or(Value::Null);
+        let code = body["code"].as_u64().unwrap_or(0);
+        match (answer.status, code) {
+            (404, 10_062 | 10_015) | (401, 50_027) if call.by_token => {
+                return Err(DiscordError::TokenGone);
+            }
+            (401, _) if !call.by_token => {
+                self.known().revoked = true;
+                tracing::error!(
+                    route = call.name,
+                    "discord: the bot token was refused; no further call is made with it"
+                );
+                return Err(DiscordError::Revoked);
+            }
+            _ => {}
+        }
+        let words = body["message"].as_str().unwrap_or("no reason given");
+        let path = first_error(&body["errors"], String::new())
+            .map(|path| format!(" ({path})"))
+            .unwrap_or_default();
+        let message = bobbin_core::text::shorten(&format!("{words}{path}"), MESSAGE_CHARS_MAX);
+        Err(DiscordError::Api {
+            route: call.name,
+            status: answer.status,
+            code,
+            message,
+        })
+    }
+
+    fn note_limits(&self, call: &Call, answer: &Answer) {
+        let number = |name: &str| {
+            answer
+                .headers
+                .get(name)?
+                .to_str()
+                .ok()?
+                .trim()
+                .parse::<f64>()
+                .ok()
+        };
+        if number("x-ratelimit-remaining") == Some(0.0)
+            && let Some(seconds) =
+                number("x-ratelimit-reset-after").filter(|s| s.is_finite() && *s > 0.0)
+        {
+            self.block(&call.bucket, (seconds * 1000.0).ceil() as u64);
+        }
+    }
+
+    fn block(&self, key: &str, after_ms: u64) {
+        let now = Instant::now();
+        let mut known = self.known();
+        if known.limited.len() >= RATE_ROUTES_MAX {
+            known.limited.retain(|_, until| *until > now);
+        }
+        if known.limited.len() >= RATE_ROUTES_MAX {
+            known.limited.clear();
+        }
+        if let Some(until) = now.checked_add(Duration::from_millis(after_ms)) {
+            known.limited.insert(key.to_owned(), until);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Path and code of the first field that Discord calls invalid; never the value.
+fn first_error(errors: &Value, path: String) -> Option<String> {
+    let fields = errors.as_object()?;
+    if let Some(code) = fields
+        .get("_errors")
+        .and_then(|list| list[0]["code"].as_str())
+    {
+        return Some(format!("{path}: {code}"));
+    }
+    fields.iter().find_map(|(name, inner)| {
+        first_error(
+            inner,
+            if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            },
+        )
+    })
+}
