@@ -1,1 +1,40 @@
-//! SQS FIFO, Scheduler, Secrets Manager, DynamoDB and Lambda on one SQLite file.
+//! The AWS of the laptop stack: DynamoDB, SQS, EventBridge Scheduler, Secrets Manager and Lambda in one process, set up
+//! from the project's own `template.yaml`.
+//!
+//! Promised: programs that use the real AWS SDKs find the semantics that AWS documents, as far as the services here are
+//! concerned; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
+//! listens on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
+//!
+//! Deliberately absent: authorisation, throttles, encryption, and every property of the template that
+//! [`Engine::unhonoured`] names.
+//!
+//! Test calls beside the services, on [`Engine::endpoint`]:
+//!
+//! | call | does |
+//! |---|---|
+//! | `GET /_bobbin/clock` | tells `now_ms` and `offset_ms` |
+//! | `POST /_bobbin/clock {"advance_ms": N}` | pushes the clock forward |
+//! | `GET /_bobbin/queues/NAME/messages` | lists a queue without receiving |
+//! | `GET /_bobbin/functions` | process ids by function |
+//! | `POST /_bobbin/functions/ID/kill` | kills the processes of a function |
+//! | `POST /_bobbin/index-lag {"ms": N}` | has index queries answer as of N ms ago; 0 ends it |
+
+mod account;
+mod clock;
+mod dynamodb;
+mod endpoint;
+mod engine;
+mod lambda;
+mod limits;
+mod log;
+mod query;
+mod scheduler;
+mod secrets;
+mod sqs;
+mod store;
+mod template;
+
+pub use clock::Clock;
+pub use engine::{Engine, Error, Settings};
+pub use log::{LogLine, LogSink, LogStream};
+pub use template::TemplateError;

@@ -1,0 +1,155 @@
+//! Event source mappings: from a queue to a function.
+//!
+//! A FIFO queue gives one batch per message group at once, as many groups in parallel as the mapping allows; a group
+//! has never two batches, because the queue locks it until the batch is deleted or visible again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::pool::Function;
+use super::{Outcome, event};
+use crate::limits;
+use crate::sqs::{Received, Sqs};
+
+/// One mapping of the template.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapping {
+    pub(crate) queue: String,
+    pub(crate) queue_arn: String,
+    pub(crate) region: String,
+    pub(crate) batch_size: usize,
+    pub(crate) concurrency_max: usize,
+    /// `FunctionResponseTypes: [ReportBatchItemFailures]`.
+    pub(crate) reports_failures: bool,
+}
+
+/// Runs a mapping until the engine stops.
+pub(crate) async fn run(
+    mapping: Mapping,
+    sqs: Arc<Sqs>,
+    function: Arc<Function>,
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+) {
+    let mapping = Arc::new(mapping);
+    let batches = Arc::new(Semaphore::new(mapping.concurrency_max));
+    let mut seen = sqs.watch(&mapping.queue);
+    while !stopping.is_cancelled() {
+        let permit = tokio::select! {
+            permit = Arc::clone(&batches).acquire_owned() => permit,
+            () = stopping.cancelled() => return,
+        };
+        let batch = match sqs.take_batch(&mapping.queue, mapping.batch_size) {
+            Ok(batch) => batch,
+            Err(error) => {
+                function.say(
+                    None,
+                    None,
+                    &format!("{} was not read: {error}", mapping.queue),
+                );
+                tokio::time::sleep(Duration::from_millis(limits::MAPPING_PAUSE_MS)).await;
+                continue;
+            }
+        };
+        if batch.is_empty() {
+            drop(permit);
+            sqs.changed(&mapping.queue, &mut seen).await;
+            continue;
+        }
+        let (mapping, sqs, function) = (mapping.clone(), sqs.clone(), function.clone());
+        let stopping = stopping.clone();
+        tasks.spawn(async move {
+            let payload = event::sqs_event(&mapping, &batch);
+            let outcome = function.invoke(payload).await;
+            // Messages of functions that the stop of the engine killed are given back at its next start.
+            if !stopping.is_cancelled() || matches!(outcome, Outcome::Answer(_)) {
+                settle(&mapping, &sqs, &function, &batch, &outcome);
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// Deletes what succeeded; what failed stays invisible as long as the queue, or the function itself, said.
+fn settle(
+    mapping: &Mapping,
+    sqs: &Sqs,
+    function: &Function,
+    batch: &[Received],
+    outcome: &Outcome,
+) {
+    let failed = match outcome {
+        Outcome::Answer(body) if mapping.reports_failures => failures(body, batch),
+        Outcome::Answer(_) => Ok(Vec::new()),
+        Outcome::Failed(_) => Err("the function failed".to_owned()),
+        Outcome::Throttled => Err("the function is at its concurrency".to_owned()),
+    };
+    let (kept, done): (Vec<_>, Vec<_>) = match &failed {
+        Ok(failed) => batch
+            .iter()
+            .partition(|message| failed.contains(&message.id)),
+        Err(reason) => {
+            let count = batch.len();
+            function.say(
+                None,
+                None,
+                &format!(
+                    "{count} message(s) of {} come back: {reason}",
+                    mapping.queue
+                ),
+            );
+            (batch.iter().collect(), Vec::new())
+        }
+    };
+    match sqs.finish_batch(&mapping.queue, &done, &kept) {
+        Ok(refused) => {
+            for line in refused {
+                function.say(None, None, &line);
+            }
+        }
+        Err(error) => function.say(None, None, &format!("A batch was not ended: {error}")),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BatchResponse {
+    #[serde(default)]
+    batch_item_failures: Option<Vec<BatchItemFailure>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BatchItemFailure {
+    item_identifier: String,
+}
+
+/// Ids of the messages that failed. An empty answer means none; one that makes no sense fails the whole batch (AWS).
+fn failures(body: &[u8], batch: &[Received]) -> Result<Vec<String>, String> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
+    let response: Option<BatchResponse> = serde_json::from_slice(body)
+        .map_err(|error| format!("its batch response could not be read ({error})"))?;
+    let failures = response
+        .and_then(|response| response.batch_item_failures)
+        .unwrap_or_default();
+    failures
+        .into_iter()
+        .map(|failure| {
+            let is_known = batch
+                .iter()
+                .any(|message| message.id == failure.item_identifier);
+            if is_known {
+                Ok(failure.item_identifier)
+            } else {
+                Err("its batch response names an item that was not in the batch".to_owned())
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,266 @@
+//! One function and its processes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Outcome;
+use super::process::{Launch, Process};
+use super::runtime_api::{Phase, Work};
+use crate::clock::system_ms;
+use crate::limits;
+use crate::log::{LogLine, LogSink, LogStream};
+
+/// A function: how it starts, and the processes it has.
+pub(crate) struct Function {
+    launch: Launch,
+    log: LogSink,
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+    concurrency: Semaphore,
+    processes: Arc<Mutex<BTreeMap<u32, Arc<Process>>>>,
+    idle: Mutex<Vec<Idle>>,
+}
+
+struct Idle {
+    process: Arc<Process>,
+    since: Instant,
+}
+
+impl Function {
+    pub(super) fn new(
+        launch: Launch,
+        log: LogSink,
+        tasks: TaskTracker,
+        stopping: CancellationToken,
+    ) -> Self {
+        Self {
+            concurrency: Semaphore::new(launch.concurrency_max),
+            launch,
+            log,
+            tasks,
+            stopping,
+            processes: Arc::default(),
+            idle: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn logical_id(&self) -> &str {
+        &self.launch.logical_id
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.launch.name
+    }
+
+    pub(crate) fn arn(&self) -> &str {
+        &self.launch.arn
+    }
+
+    pub(super) fn processes(&self) -> Vec<u32> {
+        lock(&self.processes).keys().copied().collect()
+    }
+
+    /// Kills every process; returns their ids.
+    pub(crate) fn kill(&self) -> Vec<u32> {
+        let processes: Vec<_> = lock(&self.processes).values().cloned().collect();
+        for process in &processes {
+            process.kill();
+        }
+        processes.iter().map(|process| process.id).collect()
+    }
+
+    pub(super) fn end_idle(&self) {
+        let idle_max = Duration::from_millis(limits::FUNCTION_IDLE_MS_MAX);
+        lock(&self.idle).retain(|idle| {
+            let is_fresh = idle.since.elapsed() < idle_max;
+            if !is_fresh {
+                idle.process.kill();
+            }
+            is_fresh
+        });
+    }
+
+    /// Invokes the function and waits for what it comes to. The invocation goes on when the caller goes away (AWS).
+    pub(crate) async fn invoke(self: &Arc<Self>, payload: Bytes) -> Outcome {
+        let function = Arc::clone(self);
+        let running = self.tasks.spawn(async move { function.run(payload).await });
+        match running.await {
+            Ok(outcome) => outcome,
+            Err(error) => Outcome::failed("Runtime.Unknown", &error.to_string()),
+        }
+    }
+
+    async fn run(&self, payload: Bytes) -> Outcome {
+        let Ok(_permit) = self.concurrency.try_acquire() else {
+            return Outcome::Throttled;
+        };
+        let request_id = uuid::Uuid::new_v4().to_string();
+        let process = match self.take_process(&request_id).await {
+            Ok(process) => process,
+            Err(outcome) => return outcome,
+        };
+        let timeout_ms = i64::try_from(self.launch.timeout.as_millis()).unwrap_or(i64::MAX);
+        let (reply, answered) = oneshot::channel();
+        let work = Work {
+            request_id: request_id.clone(),
+            function_arn: self.launch.arn.clone(),
+            deadline_ms: system_ms().saturating_add(timeout_ms),
+            payload,
+            reply,
+        };
+        let mut phase = process.phase.clone();
+        let mut phase_after_loss = process.phase.clone();
+        let sent = process.work.send(work).await;
+        tokio::select! {
+            biased;
+            answer = answered, if sent.is_ok() => {
+                if let Ok(outcome) = answer {
+                    lock(&self.idle).push(Idle { process, since: Instant::now() });
+                    return outcome;
+                }
+                process.kill();
+                self.crashed(&request_id, &process, &mut phase_after_loss).await
+            }
+            outcome = self.crashed(&request_id, &process, &mut phase) => outcome,
+            () = tokio::time::sleep(self.launch.timeout) => {
+                process.kill();
+                self.timed_out(&request_id, &process)
+            }
+        }
+    }
+
+    /// A process that asks for work: an idle one, else a new one. As on AWS a start that fails is tried once more, then
+    /// under the function's own time limit.
+    async fn take_process(&self, request_id: &str) -> Result<Arc<Process>, Outcome> {
+        loop {
+            let Some(idle) = lock(&self.idle).pop() else {
+                break;
+            };
+            let returning = Duration::from_millis(limits::FUNCTION_RETURN_MS_MAX);
+            if waiting(&idle.process, returning).await.is_ok() {
+                return Ok(idle.process);
+            }
+            idle.process.kill();
+        }
+        let init = Duration::from_millis(limits::FUNCTION_INIT_MS_MAX);
+        if let Ok(process) = self.start(request_id, init).await {
+            return Ok(process);
+        }
+        self.start(request_id, self.launch.timeout).await
+    }
+
+    async fn start(&self, request_id: &str, within: Duration) -> Result<Arc<Process>, Outcome> {
+        if self.stopping.is_cancelled() {
+            return Err(Outcome::failed(
+                "Runtime.ExitError",
+                "The engine is stopping.",
+            ));
+        }
+        let processes = Arc::clone(&self.processes);
+        let on_exit = move |id| {
+            lock(&processes).remove(&id);
+        };
+        let process = Process::start(&self.launch, &self.log, &self.tasks, on_exit)
+            .await
+            .map_err(|error| {
+                let message = format!(
+                    "RequestId: {request_id} Error: {} could not be started: {error}",
+                    self.launch.executable.display()
+                );
+                self.say(Some(request_id), None, &message);
+                Outcome::failed("Runtime.InvalidEntrypoint", &message)
+            })?;
+        lock(&self.processes).insert(process.id, Arc::clone(&process));
+        // It may have ended, and been taken out, before it was put in.
+        if matches!(*process.phase.borrow(), Phase::Exited(_)) {
+            lock(&self.processes).remove(&process.id);
+        }
+        if self.stopping.is_cancelled() {
+            process.kill();
+        }
+        match waiting(&process, within).await {
+            Ok(()) => Ok(process),
+            Err(NotReady::InitFailed(body)) => {
+                process.kill();
+                Err(Outcome::Failed(body))
+            }
+            Err(NotReady::Exited) => {
+                let mut phase = process.phase.clone();
+                Err(self.crashed(request_id, &process, &mut phase).await)
+            }
+            Err(NotReady::TooSlow) => {
+                process.kill();
+                Err(self.timed_out(request_id, &process))
+            }
+        }
+    }
+
+    /// Waits for the end of the process and reports it.
+    async fn crashed(
+        &self,
+        request_id: &str,
+        process: &Process,
+        phase: &mut watch::Receiver<Phase>,
+    ) -> Outcome {
+        let ended = phase
+            .wait_for(|phase| matches!(phase, Phase::Exited(_)))
+            .await
+            .map(|phase| phase.clone());
+        let words = match ended {
+            Ok(Phase::Exited(words)) => words,
+            _ => "Runtime exited".to_owned(),
+        };
+        let message = format!("RequestId: {request_id} Error: {words}");
+        self.say(Some(request_id), Some(process.id), &message);
+        Outcome::failed("Runtime.ExitError", &message)
+    }
+
+    fn timed_out(&self, request_id: &str, process: &Process) -> Outcome {
+        let seconds = self.launch.timeout.as_secs_f64();
+        let message =
+            format!("RequestId: {request_id} Error: Task timed out after {seconds:.2} seconds");
+        self.say(Some(request_id), Some(process.id), &message);
+        Outcome::failed("Sandbox.Timedout", &message)
+    }
+
+    /// The engine's own word about this function.
+    pub(super) fn say(&self, request_id: Option<&str>, process: Option<u32>, text: &str) {
+        (self.log)(LogLine {
+            function: self.launch.logical_id.clone(),
+            request_id: request_id.map(str::to_owned),
+            process,
+            stream: LogStream::Platform,
+            text: text.to_owned(),
+        });
+    }
+}
+
+enum NotReady {
+    InitFailed(Bytes),
+    Exited,
+    TooSlow,
+}
+
+async fn waiting(process: &Process, within: Duration) -> Result<(), NotReady> {
+    let mut phase = process.phase.clone();
+    let settled = phase.wait_for(|phase| !matches!(phase, Phase::Starting | Phase::Busy));
+    match tokio::time::timeout(within, settled).await {
+        Ok(Ok(phase)) => match &*phase {
+            Phase::InitFailed(body) => Err(NotReady::InitFailed(body.clone())),
+            Phase::Exited(_) => Err(NotReady::Exited),
+            Phase::Starting | Phase::Waiting | Phase::Busy => Ok(()),
+        },
+        Ok(Err(_)) => Err(NotReady::Exited),
+        Err(_) => Err(NotReady::TooSlow),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

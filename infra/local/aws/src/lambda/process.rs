@@ -1,0 +1,259 @@
+//! One process of a function: its start, its environment, its output, its end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::runtime_api::{Phase, RuntimeApi, Work};
+use crate::limits;
+use crate::log::{LogLine, LogSink, LogStream};
+
+/// Marks every process that belongs to a state folder, so that its next start finds what was left over.
+const MARKER: &str = "BOBBIN_STATE_DIR";
+
+/// Everything that a start of a function needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    pub(crate) logical_id: String,
+    pub(crate) name: String,
+    pub(crate) arn: String,
+    pub(crate) region: String,
+    pub(crate) timeout: Duration,
+    pub(crate) memory_mb: u64,
+    pub(crate) concurrency_max: usize,
+    pub(crate) environment: BTreeMap<String, String>,
+    /// The executable, named `bootstrap`, in a folder of its own.
+    pub(crate) executable: PathBuf,
+    pub(crate) endpoint: String,
+    pub(crate) state_dir: PathBuf,
+}
+
+impl Launch {
+    /// The complete environment of a process: what the template says, then what Lambda itself sets.
+    fn environment(&self, runtime_api: &str, instance: &str) -> BTreeMap<String, String> {
+        let task_root = self.executable.parent().unwrap_or(Path::new("/"));
+        let mut environment = self.environment.clone();
+        let mut set = |name: &str, value: String| environment.insert(name.to_owned(), value);
+        set("AWS_LAMBDA_RUNTIME_API", runtime_api.to_owned());
+        set("AWS_LAMBDA_FUNCTION_NAME", self.name.clone());
+        set("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned());
+        set(
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+            self.memory_mb.to_string(),
+        );
+        set("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand".to_owned());
+        set(
+            "AWS_LAMBDA_LOG_GROUP_NAME",
+            format!("/aws/lambda/{}", self.name),
+        );
+        set("AWS_LAMBDA_LOG_STREAM_NAME", format!("[$LATEST]{instance}"));
+        set("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023".to_owned());
+        set("AWS_REGION", self.region.clone());
+        set("AWS_DEFAULT_REGION", self.region.clone());
+        // The endpoint takes any signature; these only let a client build one.
+        set("AWS_ACCESS_KEY_ID", "local".to_owned());
+        set("AWS_SECRET_ACCESS_KEY", "local".to_owned());
+        set("AWS_SESSION_TOKEN", "local".to_owned());
+        set("AWS_ENDPOINT_URL", self.endpoint.clone());
+        set("LAMBDA_TASK_ROOT", task_root.display().to_string());
+        set("_HANDLER", "bootstrap".to_owned());
+        set("TZ", ":UTC".to_owned());
+        set(MARKER, self.state_dir.display().to_string());
+        environment
+    }
+}
+
+/// A running process; dropping it does not end it, [`Process::kill`] does.
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    pub(crate) phase: watch::Receiver<Phase>,
+    pub(crate) work: mpsc::Sender<Work>,
+    api: Arc<RuntimeApi>,
+}
+
+impl Process {
+    /// Starts the executable with a Runtime API of its own; `on_exit` runs when it is gone.
+    pub(crate) async fn start(
+        launch: &Launch,
+        log: &LogSink,
+        tasks: &TaskTracker,
+        on_exit: impl FnOnce(u32) + Send + 'static,
+    ) -> io::Result<Arc<Self>> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?.to_string();
+        let instance = uuid::Uuid::new_v4().simple().to_string();
+        let task_root = launch.executable.parent().unwrap_or(Path::new("/"));
+        let mut child = Command::new(&launch.executable)
+            .env_clear()
+            .envs(launch.environment(&address, &instance))
+            .current_dir(task_root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: an interrupt at the terminal reaches the engine, which ends its processes itself.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let id = child
+            .id()
+            .ok_or_else(|| io::Error::other("the process ended while it was started"))?;
+
+        let (work_sender, work) = mpsc::channel(1);
+        let (phase_sender, phase) = watch::channel(Phase::Starting);
+        let api = Arc::new(RuntimeApi::new(work, phase_sender.clone()));
+        let process = Arc::new(Self {
+            id,
+            phase,
+            work: work_sender,
+            api: Arc::clone(&api),
+        });
+        let gone = CancellationToken::new();
+        tasks.spawn(serve(listener, Arc::clone(&api), gone.clone()));
+        if let Some(out) = child.stdout.take() {
+            tasks.spawn(process.clone().pass_on(
+                launch.logical_id.clone(),
+                Arc::clone(log),
+                LogStream::Out,
+                out,
+            ));
+        }
+        if let Some(error) = child.stderr.take() {
+            tasks.spawn(process.clone().pass_on(
+                launch.logical_id.clone(),
+                Arc::clone(log),
+                LogStream::Error,
+                error,
+            ));
+        }
+        tasks.spawn(async move {
+            let words = match child.wait().await {
+                Ok(status) => exit_words(status),
+                Err(error) => format!("Runtime exited and could not be waited for: {error}"),
+            };
+            // What it may have started itself goes with it.
+            kill_group(id);
+            on_exit(id);
+            phase_sender.send_replace(Phase::Exited(words));
+            gone.cancel();
+        });
+        Ok(process)
+    }
+
+    /// Kills the process and its group.
+    pub(crate) fn kill(&self) {
+        if !matches!(*self.phase.borrow(), Phase::Exited(_)) {
+            kill_group(self.id);
+        }
+    }
+
+    /// Hands on what the process prints, line by line, until it closes its output.
+    async fn pass_on(
+        self: Arc<Self>,
+        function: String,
+        log: LogSink,
+        stream: LogStream,
+        output: impl AsyncRead + Unpin,
+    ) {
+        let mut lines = BufReader::new(output);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut bounded = (&mut lines).take(limits::LOG_LINE_BYTES_MAX);
+            match bounded.read_until(b'\n', &mut line).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let text = String::from_utf8_lossy(&line);
+            log(LogLine {
+                function: function.clone(),
+                request_id: self.api.request_id(),
+                process: Some(self.id),
+                stream,
+                text: text.trim_end_matches(['\n', '\r']).to_owned(),
+            });
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, api: Arc<RuntimeApi>, gone: CancellationToken) {
+    let serving =
+        axum::serve(listener, api.router()).with_graceful_shutdown(gone.clone().cancelled_owned());
+    let grace = async {
+        gone.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(limits::STOP_MS_MAX)).await;
+    };
+    tokio::select! {
+        _ = serving => {}
+        () = grace => {}
+    }
+}
+
+fn exit_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "Runtime exited without providing a reason".to_owned(),
+        (Some(code), _) => format!("Runtime exited with error: exit status {code}"),
+        (None, Some(9)) => "Runtime exited with error: signal: killed".to_owned(),
+        (None, signal) => format!(
+            "Runtime exited with error: signal: {}",
+            signal.unwrap_or_default()
+        ),
+    }
+}
+
+fn kill_group(id: u32) {
+    let group = i32::try_from(id).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        // It may be gone already, which is what is wanted.
+        kill_process_group(group, Signal::KILL).ok();
+    }
+}
+
+/// Kills what an earlier run with this state folder left running, and waits until it is gone.
+///
+/// A process counts only if the marker in its environment names exactly this folder. Returns the process ids, or
+/// `None` where the system has no `/proc` to look in: there, what is left over ends by itself when it next asks for work.
+pub(crate) fn kill_leftovers(state_dir: &Path) -> Option<Vec<u32>> {
+    let marker = format!("{MARKER}={}", state_dir.display());
+    let mut killed = Vec::new();
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        let id = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if let Some(id) = id
+            && is_marked(id, &marker)
+        {
+            kill_group(id);
+            if let Some(id) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+                rustix::process::kill_process(id, Signal::KILL).ok();
+            }
+            killed.push(id);
+        }
+    }
+    let deadline = Instant::now() + Duration::from_millis(limits::LEFTOVER_GONE_MS_MAX);
+    while killed.iter().any(|id| is_marked(*id, &marker)) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Some(killed)
+}
+
+/// A dead process that nobody has waited for has an empty environment, so it does not count.
+fn is_marked(id: u32, marker: &str) -> bool {
+    std::fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| {
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == marker.as_bytes())
+    })
+}

@@ -1,0 +1,303 @@
+//! The REST-JSON API of EventBridge Scheduler.
+
+use axum::body::Bytes;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use serde_json::{Value, json};
+
+use super::definition::{Definition, check_name};
+use super::{DEFAULT_GROUP, ScheduleError, Scheduler, TemplateSchedule, save};
+use crate::limits;
+use crate::query::Query;
+
+type Reply = Result<Value, ScheduleError>;
+
+impl Scheduler {
+    /// Whether a path belongs to this API.
+    pub(crate) fn owns(path: &str) -> bool {
+        let first = path.trim_start_matches('/').split('/').next();
+        matches!(first, Some("schedules" | "schedule-groups"))
+    }
+
+    /// Answers one request.
+    pub(crate) fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+        body: &Bytes,
+    ) -> Response {
+        match self.act(method, path, &Query::parse(query), body) {
+            Ok(value) => (
+                StatusCode::OK,
+                [("content-type", "application/json")],
+                value.to_string(),
+            )
+                .into_response(),
+            Err(error) => refusal(&error),
+        }
+    }
+
+    fn act(&self, method: &Method, path: &str, query: &Query, body: &Bytes) -> Reply {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match (method.as_str(), parts.as_slice()) {
+            ("GET", ["schedules"]) => self.list(query),
+            ("POST", ["schedules", name]) => self.put(name, body, false),
+            ("PUT", ["schedules", name]) => self.put(name, body, true),
+            ("GET", ["schedules", name]) => self.get(name, query),
+            ("DELETE", ["schedules", name]) => self.delete(name, query),
+            ("GET", ["schedule-groups"]) => self.list_groups(query),
+            ("POST", ["schedule-groups", name]) => self.create_group(name),
+            ("GET", ["schedule-groups", name]) => self.get_group(name),
+            ("DELETE", ["schedule-groups", name]) => self.delete_group(name),
+            _ => Err(ScheduleError::NotFound(format!(
+                "{method} {path} is not a call of this API."
+            ))),
+        }
+    }
+
+    fn put(&self, name: &str, body: &Bytes, is_update: bool) -> Reply {
+        let read = |error: serde_json::Error| {
+            ScheduleError::Validation(format!("The request could not be read: {error}."))
+        };
+        let request: Value = serde_json::from_slice(body).map_err(read)?;
+        let group = request["GroupName"]
+            .as_str()
+            .unwrap_or(DEFAULT_GROUP)
+            .to_owned();
+        let token = request["ClientToken"].as_str().map(str::to_owned);
+        let definition: Definition = serde_json::from_value(request).map_err(read)?;
+        definition.check(name)?;
+        let arn = self.arn(&group, name);
+        let schedule = TemplateSchedule {
+            group,
+            name: name.to_owned(),
+            definition,
+        };
+        self.store.transaction(|tx| {
+            check_group(tx, &schedule.group)?;
+            let kept: Option<Option<String>> = tx
+                .query_row(
+                    "SELECT client_token FROM schedules WHERE group_name = ?1 AND name = ?2",
+                    [&schedule.group, &schedule.name],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            match (kept, is_update) {
+                (None, true) => return Err(missing(name)),
+                // The same token again is a repeat of the same call.
+                (Some(kept), _) if token.is_some() && kept == token => return Ok(()),
+                (Some(_), false) => {
+                    return Err(ScheduleError::Conflict(format!(
+                        "Schedule {name} already exists."
+                    )));
+                }
+                (None, false) | (Some(_), true) => {}
+            }
+            save(tx, &schedule, token.as_deref(), false, self.clock.now_ms())
+        })?;
+        self.wake();
+        Ok(json!({ "ScheduleArn": arn }))
+    }
+
+    fn get(&self, name: &str, query: &Query) -> Reply {
+        let group = query.value("groupName").unwrap_or(DEFAULT_GROUP);
+        let found = self.store.transaction(|tx| {
+            tx.query_row(
+                "SELECT group_name, name, definition, created_ms, modified_ms FROM schedules
+                 WHERE group_name = ?1 AND name = ?2",
+                [group, name],
+                kept,
+            )
+            .optional()
+            .map_err(ScheduleError::from)
+        })?;
+        let kept = found.ok_or_else(|| missing(name))?;
+        let mut told = kept.definition;
+        told["Arn"] = json!(self.arn(group, name));
+        told["GroupName"] = json!(kept.group);
+        told["Name"] = json!(kept.name);
+        told["CreationDate"] = json!(kept.created_ms / 1000);
+        told["LastModificationDate"] = json!(kept.modified_ms / 1000);
+        Ok(told)
+    }
+
+    fn delete(&self, name: &str, query: &Query) -> Reply {
+        let group = query.value("groupName").unwrap_or(DEFAULT_GROUP);
+        let deleted = self.store.transaction(|tx| {
+            tx.execute(
+                "DELETE FROM schedules WHERE group_name = ?1 AND name = ?2",
+                [group, name],
+            )
+            .map_err(ScheduleError::from)
+        })?;
+        if deleted == 0 {
+            return Err(missing(name));
+        }
+        Ok(json!({}))
+    }
+
+    fn list(&self, query: &Query) -> Reply {
+        let count_max = query
+            .value("MaxResults")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(limits::LISTED_SCHEDULES_MAX)
+            .clamp(1, limits::LISTED_SCHEDULES_MAX);
+        let group = query.value("ScheduleGroup").unwrap_or_default();
+        let prefix = query.value("NamePrefix").unwrap_or_default();
+        let state = query.value("State").unwrap_or_default();
+        let after = query.value("NextToken").unwrap_or_default();
+        let mut found: Vec<Kept> = self.store.transaction(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT group_name, name, definition, created_ms, modified_ms FROM schedules
+                 WHERE (?1 = '' OR group_name = ?1) AND substr(name, 1, length(?2)) = ?2
+                   AND (?3 = '' OR json_extract(definition, '$.State') = ?3)
+                   AND group_name || '/' || name > ?4
+                 ORDER BY group_name || '/' || name LIMIT ?5",
+            )?;
+            let limit = i64::try_from(count_max + 1).unwrap_or(i64::MAX);
+            let rows = statement.query_map(params![group, prefix, state, after, limit], kept)?;
+            rows.collect::<Result<_, _>>().map_err(ScheduleError::from)
+        })?;
+        let has_more = found.len() > count_max;
+        found.truncate(count_max);
+        let token = found
+            .last()
+            .filter(|_| has_more)
+            .map(|kept| format!("{}/{}", kept.group, kept.name));
+        let schedules: Vec<Value> = found
+            .iter()
+            .map(|kept| {
+                json!({
+                    "Arn": self.arn(&kept.group, &kept.name),
+                    "GroupName": kept.group,
+                    "Name": kept.name,
+                    "State": kept.definition["State"],
+                    "Target": { "Arn": kept.definition["Target"]["Arn"] },
+                    "CreationDate": kept.created_ms / 1000,
+                    "LastModificationDate": kept.modified_ms / 1000,
+                })
+            })
+            .collect();
+        let mut reply = json!({ "Schedules": schedules });
+        if let Some(token) = token {
+            reply["NextToken"] = json!(token);
+        }
+        Ok(reply)
+    }
+
+    fn create_group(&self, name: &str) -> Reply {
+        check_name(name)?;
+        let created = self.store.transaction(|tx| {
+            tx.execute(
+                "INSERT OR IGNORE INTO schedule_groups (name, created_ms) VALUES (?1, ?2)",
+                params![name, self.clock.now_ms()],
+            )
+            .map_err(ScheduleError::from)
+        })?;
+        if created == 0 {
+            return Err(ScheduleError::Conflict(format!(
+                "Schedule group {name} already exists."
+            )));
+        }
+        Ok(json!({ "ScheduleGroupArn": self.group_arn(name) }))
+    }
+
+    fn get_group(&self, name: &str) -> Reply {
+        self.store.transaction(|tx| check_group(tx, name))?;
+        Ok(self.told_group(name))
+    }
+
+    /// Deletes a group with its schedules.
+    fn delete_group(&self, name: &str) -> Reply {
+        if name == DEFAULT_GROUP {
+            return Err(ScheduleError::Validation(
+                "The default schedule group cannot be deleted.".to_owned(),
+            ));
+        }
+        self.store.transaction(|tx| {
+            check_group(tx, name)?;
+            tx.execute("DELETE FROM schedules WHERE group_name = ?1", [name])?;
+            tx.execute("DELETE FROM schedule_groups WHERE name = ?1", [name])?;
+            Ok::<_, ScheduleError>(())
+        })?;
+        Ok(json!({}))
+    }
+
+    fn list_groups(&self, query: &Query) -> Reply {
+        let prefix = query.value("NamePrefix").unwrap_or_default();
+        let names: Vec<String> = self.store.transaction(|tx| {
+            let mut statement = tx.prepare(
+                "SELECT name FROM schedule_groups WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name",
+            )?;
+            let rows = statement.query_map([prefix], |row| row.get(0))?;
+            rows.collect::<Result<_, _>>().map_err(ScheduleError::from)
+        })?;
+        let groups: Vec<Value> = names.iter().map(|name| self.told_group(name)).collect();
+        Ok(json!({ "ScheduleGroups": groups }))
+    }
+
+    fn group_arn(&self, name: &str) -> String {
+        self.account
+            .arn("scheduler", &format!("schedule-group/{name}"))
+    }
+
+    fn told_group(&self, name: &str) -> Value {
+        json!({ "Arn": self.group_arn(name), "Name": name, "State": "ACTIVE" })
+    }
+}
+
+struct Kept {
+    group: String,
+    name: String,
+    definition: Value,
+    created_ms: i64,
+    modified_ms: i64,
+}
+
+fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
+    let definition: String = row.get(2)?;
+    Ok(Kept {
+        group: row.get(0)?,
+        name: row.get(1)?,
+        definition: serde_json::from_str(&definition).unwrap_or_default(),
+        created_ms: row.get(3)?,
+        modified_ms: row.get(4)?,
+    })
+}
+
+fn check_group(tx: &Transaction<'_>, name: &str) -> Result<(), ScheduleError> {
+    let exists = tx
+        .prepare_cached("SELECT 1 FROM schedule_groups WHERE name = ?1")?
+        .exists([name])?;
+    if exists {
+        Ok(())
+    } else {
+        Err(ScheduleError::NotFound(format!(
+            "Schedule group {name} does not exist."
+        )))
+    }
+}
+
+fn missing(name: &str) -> ScheduleError {
+    ScheduleError::NotFound(format!("Schedule {name} does not exist."))
+}
+
+fn refusal(error: &ScheduleError) -> Response {
+    let (status, kind) = match error {
+        ScheduleError::Validation(_) => (StatusCode::BAD_REQUEST, "ValidationException"),
+        ScheduleError::Conflict(_) => (StatusCode::CONFLICT, "ConflictException"),
+        ScheduleError::NotFound(_) => (StatusCode::NOT_FOUND, "ResourceNotFoundException"),
+        ScheduleError::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerException"),
+    };
+    (
+        status,
+        [
+            ("x-amzn-errortype", kind),
+            ("content-type", "application/json"),
+        ],
+        json!({ "Message": error.to_string() }).to_string(),
+    )
+        .into_response()
+}

@@ -1,0 +1,174 @@
+//! EventBridge Scheduler: schedules and groups by its REST-JSON API, fired on time.
+//!
+//! Promised: `at`, `rate` and `cron` in the schedule's time zone, start and end dates, states, deletion after completion,
+//! `<aws.scheduler.…>` placeholders; into a FIFO queue with its group id and the queue's own deduplication; retries with
+//! a bound, then the dead-letter queue; what fired is on record before it is delivered, so a restart fires nothing twice.
+//! A one-time schedule whose time has passed when it is created fires at once; a schedule that missed several times while
+//! the stack was down fires once.
+//!
+//! Deliberately absent: the spread over a flexible window (fires at its start), roles, encryption, and targets other than
+//! SQS and Lambda.
+
+mod api;
+mod definition;
+mod expression;
+mod firing;
+
+use std::sync::Arc;
+
+use rusqlite::{OptionalExtension, Transaction, params};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::account::Account;
+use crate::clock::Clock;
+use crate::lambda::Functions;
+use crate::sqs::Sqs;
+use crate::store::Store;
+
+pub(crate) use definition::Definition;
+
+/// The schedules of this stack.
+pub(crate) struct Scheduler {
+    store: Arc<Store>,
+    clock: Clock,
+    account: Account,
+    sqs: Arc<Sqs>,
+    functions: Arc<Functions>,
+    changed: watch::Sender<()>,
+    stopping: CancellationToken,
+}
+
+/// What the API refuses, by its names.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ScheduleError {
+    #[error("{0}")]
+    Validation(String),
+    #[error("{0}")]
+    Conflict(String),
+    #[error("{0}")]
+    NotFound(String),
+    #[error(
+        "the schedules' file could not be used ({0}); check free space and rights of the state folder"
+    )]
+    Store(#[from] rusqlite::Error),
+}
+
+/// A schedule that the template declares.
+#[derive(Clone, Debug)]
+pub(crate) struct TemplateSchedule {
+    pub(crate) group: String,
+    pub(crate) name: String,
+    pub(crate) definition: Definition,
+}
+
+pub(crate) const DEFAULT_GROUP: &str = "default";
+
+impl Scheduler {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        clock: Clock,
+        account: Account,
+        sqs: Arc<Sqs>,
+        functions: Arc<Functions>,
+        stopping: CancellationToken,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            account,
+            sqs,
+            functions,
+            changed: watch::Sender::new(()),
+            stopping,
+        }
+    }
+
+    /// Makes groups and schedules of the template what it says; one that is unchanged keeps its beat.
+    pub(crate) fn deploy(
+        &self,
+        groups: &[String],
+        schedules: &[TemplateSchedule],
+    ) -> Result<(), ScheduleError> {
+        let now_ms = self.clock.now_ms();
+        self.store.transaction(|tx| {
+            for group in groups.iter().map(String::as_str).chain([DEFAULT_GROUP]) {
+                tx.execute(
+                    "INSERT OR IGNORE INTO schedule_groups (name, created_ms) VALUES (?1, ?2)",
+                    params![group, now_ms],
+                )?;
+            }
+            let present: Vec<(String, String)> = {
+                let mut statement =
+                    tx.prepare("SELECT group_name, name FROM schedules WHERE from_template = 1")?;
+                let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                rows.collect::<Result<_, _>>()?
+            };
+            for (group, name) in present {
+                let is_declared = schedules
+                    .iter()
+                    .any(|schedule| schedule.group == group && schedule.name == name);
+                if !is_declared {
+                    tx.execute(
+                        "DELETE FROM schedules WHERE group_name = ?1 AND name = ?2",
+                        [group, name],
+                    )?;
+                }
+            }
+            for schedule in schedules {
+                schedule.definition.check(&schedule.name)?;
+                let text = schedule.definition.text();
+                let kept: Option<String> = tx
+                    .query_row(
+                        "SELECT definition FROM schedules WHERE group_name = ?1 AND name = ?2",
+                        [&schedule.group, &schedule.name],
+                        |row| row.get(0),
+                    )
+                    .optional()?;
+                if kept.as_ref() != Some(&text) {
+                    save(tx, schedule, None, true, now_ms)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The ARN of a schedule.
+    fn arn(&self, group: &str, name: &str) -> String {
+        self.account
+            .arn("scheduler", &format!("schedule/{group}/{name}"))
+    }
+
+    /// Has the firing loop look again.
+    fn wake(&self) {
+        self.changed.send_replace(());
+    }
+}
+
+/// Writes a schedule and computes when it fires next.
+fn save(
+    tx: &Transaction<'_>,
+    schedule: &TemplateSchedule,
+    client_token: Option<&str>,
+    from_template: bool,
+    now_ms: i64,
+) -> Result<(), ScheduleError> {
+    let next_ms = schedule.definition.next_ms(now_ms, now_ms)?;
+    tx.execute(
+        "INSERT INTO schedules (group_name, name, definition, client_token, from_template, created_ms, modified_ms, next_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)
+         ON CONFLICT (group_name, name) DO UPDATE SET definition = excluded.definition,
+           client_token = excluded.client_token, from_template = excluded.from_template,
+           modified_ms = excluded.modified_ms, next_ms = excluded.next_ms",
+        params![
+            schedule.group,
+            schedule.name,
+            schedule.definition.text(),
+            client_token,
+            from_template,
+            now_ms,
+            next_ms
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Secrets Manager: as much of it as functions use.
+//!
+//! Promised: a secret of the template exists from the start; what `GenerateSecretString` makes is made once and kept,
+//! while the template part of it follows the parameters at each start. `GetSecretValue`, `DescribeSecret` and
+//! `PutSecretValue` answer. Deliberately absent: encryption, rotation, old versions, deletion.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rand::Rng as _;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::account::Account;
+use crate::clock::Clock;
+use crate::store::Store;
+
+/// The secrets of this stack.
+pub(crate) struct Secrets {
+    store: Arc<Store>,
+    clock: Clock,
+    account: Account,
+}
+
+/// How a secret of the template gets its value.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// `SecretString`.
+    Text(String),
+    /// `GenerateSecretString`.
+    Generated(Generate),
+}
+
+/// The parts of `GenerateSecretString` that are honoured.
+#[derive(Clone, Debug)]
+pub(crate) struct Generate {
+    pub(crate) secret_string_template: Option<String>,
+    pub(crate) generate_string_key: Option<String>,
+    pub(crate) password_length: usize,
+    pub(crate) exclude_punctuation: bool,
+    pub(crate) exclude_characters: String,
+}
+
+/// `PasswordLength` when the template names none (AWS).
+pub(crate) const PASSWORD_LENGTH_DEFAULT: usize = 32;
+
+/// Why a secret could not be made or found; never carries a value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SecretError {
+    #[error("Secrets Manager can't find the specified secret.")]
+    Missing,
+    #[error("{0}")]
+    Invalid(String),
+    #[error(
+        "the secret's file could not be used ({0}); check free space and rights of the state folder"
+    )]
+    Store(#[from] rusqlite::Error),
+}
+
+struct Kept {
+    name: String,
+    version: String,
+    value: String,
+    changed_ms: i64,
+}
+
+/// The ARN of a secret; its six last characters follow from its name, so that it stays over restarts.
+pub(crate) fn arn(account: &Account, name: &str) -> String {
+    let digest = hex::encode(Sha256::digest(name.as_bytes()));
+    account.arn("secretsmanager", &format!("secret:{name}-{}", &digest[..6]))
+}
+
+impl Secrets {
+    pub(crate) fn new(store: Arc<Store>, clock: Clock, account: Account) -> Self {
+        Self {
+            store,
+            clock,
+            account,
+        }
+    }
+
+    /// Creates the secret of a template, or renews what comes from the parameters.
+    ///
+    /// A value that was put at run time stays as long as the template's part does not change.
+    pub(crate) fn deploy(&self, name: &str, source: &Source) -> Result<(), SecretError> {
+        self.store.transaction(|tx| {
+            let present: Option<(Option<String>, Option<String>)> = tx
+                .query_row(
+                    "SELECT generated, template_value FROM secrets WHERE name = ?1",
+                    [name],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .optional()?;
+            let kept = present.as_ref().and_then(|(generated, _)| generated.clone());
+            let (value, generated) = compose(source, kept)?;
+            if present.and_then(|(_, value)| value).as_ref() == Some(&value) {
+                return Ok(());
+            }
+            tx.execute(
+                "INSERT INTO secrets (name, version, value, generated, template_value, changed_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?3, ?5)
+                 ON CONFLICT (name) DO UPDATE SET version = excluded.version, value = excluded.value,
+                   generated = excluded.generated, template_value = excluded.template_value,
+                   changed_ms = excluded.changed_ms",
+                params![name, new_version(), value, generated, self.clock.now_ms()],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Answers one request; `action` is what follows `secretsmanager.` in `X-Amz-Target`.
+    pub(crate) fn answer(&self, action: &str, body: &Bytes) -> Response {
+        let reply = serde_json::from_slice(body)
+            .map_err(|error| {
+                SecretError::Invalid(format!("The request could not be read: {error}."))
+            })
+            .and_then(|request: Value| self.act(action, &request));
+        let (status, body) = match reply {
+            Ok(value) => (StatusCode::OK, value),
+            Err(error) => refusal(&error),
+        };
+        (
+            status,
+            [("content-type", "application/x-amz-json-1.1")],
+            body.to_string(),
+        )
+            .into_response()
+    }
+
+    fn act(&self, action: &str, request: &Value) -> Result<Value, SecretError> {
+        let id = request["SecretId"]
+            .as_str()
+            .ok_or_else(|| SecretError::Invalid("SecretId is required.".to_owned()))?;
+        self.store.transaction(|tx| {
+            let secret = self.find(tx, id)?;
+            let arn = arn(&self.account, &secret.name);
+            match action {
+                "GetSecretValue" => Ok(json!({
+                    "ARN": arn,
+                    "Name": secret.name,
+                    "VersionId": secret.version,
+                    "SecretString": secret.value,
+                    "VersionStages": ["AWSCURRENT"],
+                    "CreatedDate": seconds(secret.changed_ms),
+                })),
+                "DescribeSecret" => Ok(json!({
+                    "ARN": arn,
+                    "Name": secret.name,
+                    "LastChangedDate": seconds(secret.changed_ms),
+                    "VersionIdsToStages": { secret.version: ["AWSCURRENT"] },
+                })),
+                "PutSecretValue" => {
+                    let value = request["SecretString"].as_str().ok_or_else(|| {
+                        SecretError::Invalid("SecretString is required; binary secrets are not kept here.".to_owned())
+                    })?;
+                    let version = request["ClientRequestToken"]
+                        .as_str()
+                        .map_or_else(new_version, str::to_owned);
+                    tx.execute(
+                        "UPDATE secrets SET value = ?2, version = ?3, changed_ms = ?4 WHERE name = ?1",
+                        params![secret.name, value, version, self.clock.now_ms()],
+                    )?;
+                    Ok(json!({
+                        "ARN": arn,
+                        "Name": secret.name,
+                        "VersionId": version,
+                        "VersionStages": ["AWSCURRENT"],
+                    }))
+                }
+                other => Err(SecretError::Invalid(format!(
+                    "{other} is not offered by this engine."
+                ))),
+            }
+        })
+    }
+
+    /// By name or by ARN, complete or without its last six characters.
+    fn find(&self, tx: &Transaction<'_>, id: &str) -> Result<Kept, SecretError> {
+        let mut statement =
+            tx.prepare_cached("SELECT name, version, value, changed_ms FROM secrets")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            let arn = arn(&self.account, &name);
+            if id == name || id == arn || arn.rsplit_once('-').is_some_and(|(stem, _)| stem == id) {
+                return Ok(Kept {
+                    name,
+                    version: row.get(1)?,
+                    value: row.get(2)?,
+                    changed_ms: row.get(3)?,
+                });
+            }
+        }
+        Err(SecretError::Missing)
+    }
+}
+
+fn compose(source: &Source, kept: Option<String>) -> Result<(String, Option<String>), SecretError> {
+    let generate = match source {
+        Source::Text(text) => return Ok((text.clone(), None)),
+        Source::Generated(generate) => generate,
+    };
+    let generated = kept.unwrap_or_else(|| password(generate));
+    let value = match (
+        &generate.secret_string_template,
+        &generate.generate_string_key,
+    ) {
+        (Some(template), Some(key)) => {
+            // The parse error would quote the text, and the text holds credentials.
+            let mut object: serde_json::Map<String, Value> = serde_json::from_str(template)
+                .map_err(|_| {
+                    SecretError::Invalid(
+                        "SecretStringTemplate is not a JSON object after its parameters were put in; look for quotation marks or backslashes in the parameters".to_owned(),
+                    )
+                })?;
+            object.insert(key.clone(), Value::String(generated.clone()));
+            Value::Object(object).to_string()
+        }
+        (None, None) => generated.clone(),
+        _ => {
+            return Err(SecretError::Invalid(
+                "SecretStringTemplate and GenerateStringKey belong together".to_owned(),
+            ));
+        }
+    };
+    Ok((value, Some(generated)))
+}
+
+fn password(generate: &Generate) -> String {
+    const PUNCTUATION: &str = "!#$%&'()*+,-./:;<=>?@[]^_`{|}~";
+    let mut alphabet: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    if !generate.exclude_punctuation {
+        alphabet.extend(PUNCTUATION.chars());
+    }
+    alphabet.retain(|character| !generate.exclude_characters.contains(*character));
+    let mut random = rand::rng();
+    (0..generate.password_length)
+        .filter_map(|_| {
+            let index = random.random_range(0..alphabet.len().max(1));
+            alphabet.get(index)
+        })
+        .collect()
+}
+
+fn new_version() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+fn seconds(ms: i64) -> Value {
+    json!(ms / 1000)
+}
+
+fn refusal(error: &SecretError) -> (StatusCode, Value) {
+    let (status, kind) = match error {
+        SecretError::Missing => (StatusCode::BAD_REQUEST, "ResourceNotFoundException"),
+        SecretError::Invalid(_) => (StatusCode::BAD_REQUEST, "InvalidRequestException"),
+        SecretError::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServiceError"),
+    };
+    (
+        status,
+        json!({ "__type": kind, "message": error.to_string() }),
+    )
+}

@@ -1,0 +1,155 @@
+//! What a consumer does with a delivered message: delete it, or change how long it stays away from others.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rusqlite::{OptionalExtension, params};
+
+use super::queue::Queue;
+use super::{SqsError, Step};
+use crate::limits;
+
+/// A receipt handle: names the queue and the message, and is new with every delivery.
+pub(crate) struct Receipt {
+    queue: String,
+    sequence: i64,
+    nonce: String,
+}
+
+impl Receipt {
+    pub(crate) fn mint(queue: &str, sequence: i64) -> Self {
+        Self {
+            queue: queue.to_owned(),
+            sequence,
+            nonce: uuid::Uuid::new_v4().simple().to_string(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        STANDARD.encode(format!("{}/{}/{}", self.queue, self.sequence, self.nonce))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text).ok()?;
+        let decoded = String::from_utf8(bytes).ok()?;
+        let mut parts = decoded.splitn(3, '/');
+        Some(Self {
+            queue: parts.next()?.to_owned(),
+            sequence: parts.next()?.parse().ok()?,
+            nonce: parts.next()?.to_owned(),
+        })
+    }
+}
+
+/// How a handle relates to the message that it names.
+enum Standing {
+    /// No such message any more.
+    Gone,
+    /// Delivered again since, or visible again.
+    Expired {
+        delivered_again: bool,
+    },
+    InFlight {
+        received_ms: i64,
+    },
+}
+
+/// Deletes the message of a handle.
+///
+/// FIFO refuses a handle whose visibility has ended; a standard queue takes it as long as nobody received the message
+/// since. Deleting what is gone already succeeds.
+pub(crate) fn delete(step: &mut Step<'_>, queue: &Queue, handle: &str) -> Result<(), SqsError> {
+    let receipt = checked(queue, handle)?;
+    match standing(step, &receipt, handle)? {
+        Standing::Gone => return Ok(()),
+        Standing::Expired { .. } if queue.is_fifo() => {
+            return Err(SqsError::expired_receipt(handle));
+        }
+        Standing::Expired {
+            delivered_again: true,
+        } => return Ok(()),
+        Standing::Expired { .. } | Standing::InFlight { .. } => {}
+    }
+    step.tx
+        .prepare_cached("DELETE FROM messages WHERE sequence = ?1")?
+        .execute([receipt.sequence])?;
+    step.woken.insert(queue.name.clone());
+    Ok(())
+}
+
+/// Sets how long the message stays invisible from now on; 0 gives it back at once.
+pub(crate) fn change_visibility(
+    step: &mut Step<'_>,
+    queue: &Queue,
+    handle: &str,
+    seconds: i64,
+) -> Result<(), SqsError> {
+    if !(0..=limits::VISIBILITY_SECONDS_MAX).contains(&seconds) {
+        return Err(SqsError::value(
+            "VisibilityTimeout",
+            seconds,
+            "VisibilityTimeout must be >= 0 and <= 43200.",
+        ));
+    }
+    let receipt = checked(queue, handle)?;
+    let received_ms = match standing(step, &receipt, handle)? {
+        Standing::InFlight { received_ms } => received_ms,
+        Standing::Expired { .. } if !queue.is_fifo() => return Err(SqsError::not_in_flight()),
+        Standing::Gone | Standing::Expired { .. } => {
+            return Err(SqsError::not_available(handle));
+        }
+    };
+    let visible_ms = step.now_ms + seconds * 1000;
+    if visible_ms - received_ms > limits::VISIBILITY_SECONDS_MAX * 1000 {
+        return Err(SqsError::value(
+            "VisibilityTimeout",
+            seconds,
+            "Total VisibilityTimeout for the message is beyond the limit [43200 seconds].",
+        ));
+    }
+    step.tx
+        .prepare_cached("UPDATE messages SET visible_ms = ?2 WHERE sequence = ?1")?
+        .execute(params![receipt.sequence, visible_ms])?;
+    step.woken.insert(queue.name.clone());
+    Ok(())
+}
+
+/// Notes that no function works on the message any more.
+pub(crate) fn leave_function(step: &Step<'_>, handle: &str) -> Result<(), SqsError> {
+    step.tx
+        .prepare_cached("UPDATE messages SET in_function = 0 WHERE receipt = ?1")?
+        .execute([handle])?;
+    Ok(())
+}
+
+fn checked(queue: &Queue, handle: &str) -> Result<Receipt, SqsError> {
+    if handle.is_empty() {
+        return Err(SqsError::missing("ReceiptHandle"));
+    }
+    Receipt::parse(handle)
+        .filter(|receipt| receipt.queue == queue.name)
+        .ok_or_else(SqsError::malformed_receipt)
+}
+
+fn standing(step: &Step<'_>, receipt: &Receipt, handle: &str) -> Result<Standing, SqsError> {
+    let found: Option<(Option<String>, i64, Option<i64>)> = step
+        .tx
+        .prepare_cached(
+            "SELECT receipt, visible_ms, received_ms FROM messages WHERE sequence = ?1 AND queue = ?2",
+        )?
+        .query_row(params![receipt.sequence, receipt.queue], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .optional()?;
+    Ok(match found {
+        None => Standing::Gone,
+        Some((current, ..)) if current.as_deref() != Some(handle) => Standing::Expired {
+            delivered_again: true,
+        },
+        Some((_, visible_ms, _)) if visible_ms <= step.now_ms => Standing::Expired {
+            delivered_again: false,
+        },
+        Some((.., received_ms)) => Standing::InFlight {
+            received_ms: received_ms.unwrap_or(step.now_ms),
+        },
+    })
+}

@@ -1,0 +1,232 @@
+//! Taking messages out: order, group lock, dead letters.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Row, params};
+
+use super::digest::MessageAttribute;
+use super::queue::{self, Queue, Redrive};
+use super::receipt::Receipt;
+use super::send::{self, KeptAttributes};
+use super::{SqsError, Step};
+use crate::limits;
+
+/// A delivered message.
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    pub(crate) id: String,
+    pub(crate) receipt: String,
+    pub(crate) body: String,
+    pub(crate) message_attributes: BTreeMap<String, MessageAttribute>,
+    /// `ApproximateReceiveCount`, `SentTimestamp` and so on, by their names on the wire.
+    pub(crate) system_attributes: BTreeMap<String, String>,
+}
+
+/// How to receive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) count_max: usize,
+    pub(crate) visibility_seconds: i64,
+    /// Only messages of the group whose turn it is; marks them as being in a function.
+    pub(crate) for_function: bool,
+}
+
+struct Candidate {
+    sequence: i64,
+    id: String,
+    body: String,
+    attributes: String,
+    group_id: Option<String>,
+    deduplication_id: Option<String>,
+    sent_ms: i64,
+    first_received_ms: Option<i64>,
+    receives: i64,
+    dead_from: Option<String>,
+}
+
+const COLUMNS: &str = "m.sequence, m.id, m.body, m.attributes, m.group_id, m.deduplication_id, m.sent_ms, m.first_received_ms, m.receives, m.dead_from";
+
+/// A group is locked while one of its messages is in flight, and while an earlier one of it still waits.
+const FIFO_FREE: &str = "NOT EXISTS (
+  SELECT 1 FROM messages l
+  WHERE l.queue = m.queue AND l.group_id = m.group_id AND l.visible_ms > ?2
+    AND (l.receives > 0 OR l.sequence < m.sequence))";
+
+/// Receives what is visible now, moving what was received too often to the dead-letter queue first.
+pub(crate) fn receive(
+    step: &mut Step<'_>,
+    queue: &Queue,
+    wish: Wish,
+) -> Result<Vec<Received>, SqsError> {
+    expire(step, queue)?;
+    let redrive = match queue.redrive() {
+        // A dead-letter queue that is gone keeps nobody's messages away.
+        Some(redrive) if queue::find(step, &redrive.dead_queue).is_ok() => Some(redrive),
+        _ => None,
+    };
+    for _ in 0..=limits::DEAD_LETTERS_PER_RECEIVE_MAX / limits::BATCH_ENTRIES_MAX {
+        let candidates = candidates(step, queue, wish)?;
+        let (dead, alive): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| {
+            redrive
+                .as_ref()
+                .is_some_and(|redrive| candidate.receives >= redrive.receives_max)
+        });
+        if dead.is_empty() {
+            return alive
+                .into_iter()
+                .map(|candidate| deliver(step, queue, wish, candidate))
+                .collect();
+        }
+        if let Some(redrive) = &redrive {
+            for candidate in dead {
+                bury(step, queue, redrive, candidate)?;
+            }
+        }
+    }
+    step.woken.insert(queue.name.clone());
+    Ok(Vec::new())
+}
+
+/// When a message of the queue becomes visible next, if one waits.
+pub(crate) fn next_visible_ms(step: &Step<'_>, queue: &str) -> Result<Option<i64>, SqsError> {
+    Ok(step
+        .tx
+        .prepare_cached(
+            "SELECT MIN(visible_ms) FROM messages WHERE queue = ?1 AND visible_ms > ?2",
+        )?
+        .query_row(params![queue, step.now_ms], |row| row.get(0))?)
+}
+
+fn expire(step: &Step<'_>, queue: &Queue) -> Result<(), SqsError> {
+    step.tx
+        .prepare_cached("DELETE FROM messages WHERE queue = ?1 AND sent_ms <= ?2")?
+        .execute(params![queue.name, step.now_ms - queue.retention_ms()])?;
+    Ok(())
+}
+
+fn candidates(step: &Step<'_>, queue: &Queue, wish: Wish) -> Result<Vec<Candidate>, SqsError> {
+    let free = if queue.is_fifo() { FIFO_FREE } else { "TRUE" };
+    let visible = format!("m.queue = ?1 AND m.visible_ms <= ?2 AND {free}");
+    // In a FIFO batch for a function all messages are of one group, that of the oldest free message.
+    let group = if queue.is_fifo() && wish.for_function {
+        format!(
+            "AND m.group_id = (SELECT m.group_id FROM messages m WHERE {visible} ORDER BY m.sequence LIMIT 1)"
+        )
+    } else {
+        String::new()
+    };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM messages m WHERE {visible} {group} ORDER BY m.sequence LIMIT ?3"
+    );
+    let mut statement = step.tx.prepare_cached(&sql)?;
+    let count_max = i64::try_from(wish.count_max).unwrap_or(1);
+    let rows = statement.query_map(params![queue.name, step.now_ms, count_max], candidate)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
+    Ok(Candidate {
+        sequence: row.get(0)?,
+        id: row.get(1)?,
+        body: row.get(2)?,
+        attributes: row.get(3)?,
+        group_id: row.get(4)?,
+        deduplication_id: row.get(5)?,
+        sent_ms: row.get(6)?,
+        first_received_ms: row.get(7)?,
+        receives: row.get(8)?,
+        dead_from: row.get(9)?,
+    })
+}
+
+fn deliver(
+    step: &Step<'_>,
+    queue: &Queue,
+    wish: Wish,
+    candidate: Candidate,
+) -> Result<Received, SqsError> {
+    let receives = candidate.receives + 1;
+    let receipt = Receipt::mint(&queue.name, candidate.sequence).text();
+    let first_received_ms = candidate.first_received_ms.unwrap_or(step.now_ms);
+    step.tx
+        .prepare_cached(
+            "UPDATE messages SET receipt = ?2, receives = ?3, received_ms = ?4, first_received_ms = ?5,
+             visible_ms = ?6, in_function = ?7 WHERE sequence = ?1",
+        )?
+        .execute(params![
+            candidate.sequence,
+            receipt,
+            receives,
+            step.now_ms,
+            first_received_ms,
+            step.now_ms + wish.visibility_seconds * 1000,
+            wish.for_function
+        ])?;
+
+    let kept: KeptAttributes = serde_json::from_str(&candidate.attributes).unwrap_or_default();
+    let mut system: BTreeMap<String, String> = kept
+        .system
+        .into_iter()
+        .filter_map(|(name, attribute)| Some((name, attribute.string_value?)))
+        .collect();
+    let mut tell = |name: &str, value: String| system.insert(name.to_owned(), value);
+    tell("ApproximateReceiveCount", receives.to_string());
+    tell("SentTimestamp", candidate.sent_ms.to_string());
+    tell(
+        "ApproximateFirstReceiveTimestamp",
+        first_received_ms.to_string(),
+    );
+    tell("SenderId", step.account.to_owned());
+    if let Some(group_id) = candidate.group_id {
+        tell("MessageGroupId", group_id);
+    }
+    if let Some(id) = candidate.deduplication_id {
+        tell("MessageDeduplicationId", id);
+        tell("SequenceNumber", send::sequence_number(candidate.sequence));
+    }
+    if let Some(arn) = candidate.dead_from {
+        tell("DeadLetterQueueSourceArn", arn);
+    }
+    Ok(Received {
+        id: candidate.id,
+        receipt,
+        body: candidate.body,
+        message_attributes: kept.message,
+        system_attributes: system,
+    })
+}
+
+/// Moves a message to the dead-letter queue: id, body and group stay; a FIFO queue counts its age anew (AWS).
+fn bury(
+    step: &mut Step<'_>,
+    queue: &Queue,
+    redrive: &Redrive,
+    candidate: Candidate,
+) -> Result<(), SqsError> {
+    let sent_ms = if queue.is_fifo() {
+        step.now_ms
+    } else {
+        candidate.sent_ms
+    };
+    step.tx.execute(
+        "INSERT INTO messages (queue, id, body, attributes, group_id, deduplication_id, sent_ms, visible_ms, dead_from)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            redrive.dead_queue,
+            candidate.id,
+            candidate.body,
+            candidate.attributes,
+            candidate.group_id,
+            candidate.deduplication_id,
+            sent_ms,
+            step.now_ms,
+            step.arn(&queue.name)
+        ],
+    )?;
+    step.tx.execute(
+        "DELETE FROM messages WHERE sequence = ?1",
+        [candidate.sequence],
+    )?;
+    step.woken.insert(redrive.dead_queue.clone());
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! The template's text as plain JSON, and the functions in it: `Ref`, `Fn::Sub`, `Fn::GetAtt`, `Fn::Join`, `Fn::Select`,
+//! `Fn::Split`. Others are refused by name.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use serde_yaml_ng::Value as Yaml;
+
+/// What names in a template stand for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// Parameters, pseudo parameters and resources.
+    pub(crate) references: BTreeMap<String, String>,
+    /// `Resource.Attribute`.
+    pub(crate) attributes: BTreeMap<String, String>,
+}
+
+/// Turns YAML with short tags (`!Ref`) into JSON with the long names (`{"Ref": …}`).
+pub(crate) fn plain(yaml: Yaml) -> Result<Value, String> {
+    Ok(match yaml {
+        Yaml::Null => Value::Null,
+        Yaml::Bool(value) => json!(value),
+        Yaml::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => json!(whole),
+            (None, fraction) => json!(fraction),
+        },
+        Yaml::String(text) => json!(text),
+        Yaml::Sequence(items) => {
+            Value::Array(items.into_iter().map(plain).collect::<Result<_, _>>()?)
+        }
+        Yaml::Mapping(mapping) => {
+            let mut object = Map::new();
+            for (key, value) in mapping {
+                let key = match key {
+                    Yaml::String(text) => text,
+                    Yaml::Number(number) => number.to_string(),
+                    other => return Err(format!("a key is not a text: {other:?}")),
+                };
+                object.insert(key, plain(value)?);
+            }
+            Value::Object(object)
+        }
+        Yaml::Tagged(tagged) => {
+            let tag = tagged.tag.to_string();
+            let name = tag.trim_start_matches('!');
+            let argument = plain(tagged.value)?;
+            match (name, argument) {
+                ("Ref" | "Condition", argument) => json!({ name: argument }),
+                ("GetAtt", Value::String(text)) => {
+                    let parts: Vec<&str> = text.splitn(2, '.').collect();
+                    json!({ "Fn::GetAtt": parts })
+                }
+                (name, argument) => json!({ format!("Fn::{name}"): argument }),
+            }
+        }
+    })
+}
+
+impl Scope {
+    /// Replaces every function in a value by what it stands for.
+    pub(crate) fn resolve(&self, value: &Value) -> Result<Value, String> {
+        match value {
+            Value::Array(items) => {
+                let resolved: Result<_, _> = items.iter().map(|item| self.resolve(item)).collect();
+                Ok(Value::Array(resolved?))
+            }
+            Value::Object(object) => match object.iter().next() {
+                Some((name, argument))
+                    if object.len() == 1 && (name == "Ref" || name.starts_with("Fn::")) =>
+                {
+                    self.call(name, argument)
+                }
+                _ => {
+                    let mut resolved = Map::new();
+                    for (key, value) in object {
+                        let value = self.resolve(value)?;
+                        // `!Ref AWS::NoValue` takes the property away.
+                        if value != json!(NO_VALUE) {
+                            resolved.insert(key.clone(), value);
+                        }
+                    }
+                    Ok(Value::Object(resolved))
+                }
+            },
+            plain => Ok(plain.clone()),
+        }
+    }
+
+    fn call(&self, name: &str, argument: &Value) -> Result<Value, String> {
+        match (name, argument) {
+            ("Ref", Value::String(to)) => self.reference(to).map(Value::String),
+            ("Fn::GetAtt", Value::Array(parts)) => {
+                let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+                self.attribute(&parts.join(".")).map(Value::String)
+            }
+            ("Fn::GetAtt", Value::String(path)) => self.attribute(path).map(Value::String),
+            ("Fn::Sub", Value::String(text)) => {
+                self.substitute(text, &Map::new()).map(Value::String)
+            }
+            ("Fn::Sub", Value::Array(parts)) => match parts.as_slice() {
+                [Value::String(text), Value::Object(own)] => {
+                    let own = match self.resolve(&Value::Object(own.clone()))? {
+                        Value::Object(own) => own,
+                        _ => Map::new(),
+                    };
+                    self.substitute(text, &own).map(Value::String)
+                }
+                _ => Err("Fn::Sub needs a text and a map".to_owned()),
+            },
+            ("Fn::Join", Value::Array(parts)) => match parts.as_slice() {
+                [Value::String(between), list] => {
+                    let list = self.resolve(list)?;
+                    let texts: Vec<String> =
+                        list.as_array().into_iter().flatten().map(text).collect();
+                    Ok(Value::String(texts.join(between)))
+                }
+                _ => Err("Fn::Join needs a delimiter and a list".to_owned()),
+            },
+            ("Fn::Split", Value::Array(parts)) => match parts.as_slice() {
+                [Value::String(between), source] => {
+                    let source = text(&self.resolve(source)?);
+                    Ok(json!(source.split(between.as_str()).collect::<Vec<_>>()))
+                }
+                _ => Err("Fn::Split needs a delimiter and a text".to_owned()),
+            },
+            ("Fn::Select", Value::Array(parts)) => match parts.as_slice() {
+                [index, list] => {
+                    let index: usize = text(&self.resolve(index)?)
+                        .parse()
+                        .map_err(|_| "Fn::Select needs a number".to_owned())?;
+                    let list = self.resolve(list)?;
+                    let found = list.get(index).cloned();
+                    found.ok_or_else(|| format!("Fn::Select: there is no item {index}"))
+                }
+                _ => Err("Fn::Select needs a number and a list".to_owned()),
+            },
+            _ => Err(format!("this engine does not have {name}")),
+        }
+    }
+
+    fn substitute(&self, source: &str, own: &Map<String, Value>) -> Result<String, String> {
+        let mut result = String::new();
+        let mut rest = source;
+        while let Some((before, after)) = rest.split_once("${") {
+            result.push_str(before);
+            let (name, after) = after
+                .split_once('}')
+                .ok_or_else(|| "Fn::Sub: a ${ is not closed".to_owned())?;
+            match (name.strip_prefix('!'), own.get(name)) {
+                (Some(literal), _) => result.push_str(&format!("${{{literal}}}")),
+                (None, Some(value)) => result.push_str(&text(value)),
+                (None, None) if name.contains('.') => result.push_str(&self.attribute(name)?),
+                (None, None) => result.push_str(&self.reference(name)?),
+            }
+            rest = after;
+        }
+        result.push_str(rest);
+        Ok(result)
+    }
+
+    fn reference(&self, name: &str) -> Result<String, String> {
+        if name == "AWS::NoValue" {
+            return Ok(NO_VALUE.to_owned());
+        }
+        let found = self.references.get(name).cloned();
+        found.ok_or_else(|| format!("{name} is neither a parameter nor a resource"))
+    }
+
+    fn attribute(&self, path: &str) -> Result<String, String> {
+        let found = self.attributes.get(path).cloned();
+        found.ok_or_else(|| format!("{path} is not an attribute that this engine knows"))
+    }
+}
+
+/// Cannot stand in a template, as YAML has no such character.
+const NO_VALUE: &str = "\u{0}NoValue";
+
+/// A scalar as text.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,207 @@
+//! Reading properties so that none is passed over: what nobody took is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::intrinsic::text;
+
+/// What of a template has no effect here: by kind, property and reason, the places.
+#[derive(Debug, Default)]
+pub(crate) struct Unhonoured(BTreeMap<(String, String, String), BTreeSet<String>>);
+
+impl Unhonoured {
+    pub(crate) fn add(&mut self, kind: &str, property: &str, place: &str, reason: &str) {
+        let key = (kind.to_owned(), property.to_owned(), reason.to_owned());
+        self.0.entry(key).or_default().insert(place.to_owned());
+    }
+
+    /// One line for each property.
+    pub(crate) fn lines(self) -> Vec<String> {
+        self.0
+            .into_iter()
+            .map(|((kind, property, reason), places)| {
+                let places: Vec<String> = places
+                    .into_iter()
+                    .filter(|place| !place.is_empty())
+                    .collect();
+                let mut line = kind;
+                if !property.is_empty() {
+                    line = format!("{line} {property}");
+                }
+                if !places.is_empty() {
+                    line = format!("{line} ({})", places.join(", "));
+                }
+                format!("{line}: {reason}")
+            })
+            .collect()
+    }
+}
+
+/// Properties without a meaning on a laptop, and why. Others that nobody takes are named as not known.
+const WITHOUT_EFFECT: [(&str, &str, &str); 13] = [
+    (
+        "AWS::DynamoDB::Table",
+        "BillingMode",
+        "nothing is billed or throttled",
+    ),
+    (
+        "AWS::DynamoDB::Table",
+        "ProvisionedThroughput",
+        "nothing is throttled",
+    ),
+    (
+        "AWS::DynamoDB::Table",
+        "PointInTimeRecoverySpecification",
+        "no backups are made",
+    ),
+    (
+        "AWS::DynamoDB::Table",
+        "SSESpecification",
+        "the file is not encrypted",
+    ),
+    (
+        "AWS::SQS::Queue",
+        "SqsManagedSseEnabled",
+        "the file is not encrypted",
+    ),
+    (
+        "AWS::SQS::Queue",
+        "KmsMasterKeyId",
+        "the file is not encrypted",
+    ),
+    (
+        "AWS::SecretsManager::Secret",
+        "KmsKeyId",
+        "the file is not encrypted",
+    ),
+    (
+        "AWS::Serverless::Function",
+        "Policies",
+        "roles are not enforced, every call is allowed",
+    ),
+    (
+        "AWS::Serverless::Function",
+        "Role",
+        "roles are not enforced, every call is allowed",
+    ),
+    (
+        "AWS::Serverless::Function",
+        "MemorySize",
+        "told to the function, not enforced",
+    ),
+    (
+        "AWS::Serverless::Function",
+        "Tracing",
+        "no traces are taken",
+    ),
+    ("AWS::Serverless::Function", "Tags", "not kept"),
+    (
+        "AWS::Serverless::Function",
+        "LoggingConfig",
+        "lines go to the engine's own output",
+    ),
+];
+
+/// The properties of one resource, or a part of them.
+pub(crate) struct Properties<'a> {
+    kind: String,
+    place: String,
+    left: Map<String, Value>,
+    unhonoured: &'a mut Unhonoured,
+}
+
+impl<'a> Properties<'a> {
+    pub(crate) fn new(
+        kind: &str,
+        place: &str,
+        value: Value,
+        unhonoured: &'a mut Unhonoured,
+    ) -> Result<Self, String> {
+        let left = match value {
+            Value::Object(left) => left,
+            Value::Null => Map::new(),
+            _ => return Err(format!("the properties of {kind} are not a map")),
+        };
+        Ok(Self {
+            kind: kind.to_owned(),
+            place: place.to_owned(),
+            left,
+            unhonoured,
+        })
+    }
+
+    /// The properties within a property.
+    pub(crate) fn part(&mut self, name: &str) -> Result<Option<Properties<'_>>, String> {
+        let Some(value) = self.left.remove(name) else {
+            return Ok(None);
+        };
+        let kind = format!("{} {name}", self.kind);
+        Properties::new(&kind, &self.place, value, self.unhonoured).map(Some)
+    }
+
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        self.left.remove(name)
+    }
+
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
+        self.take(name).map(|value| text(&value))
+    }
+
+    pub(crate) fn number(&mut self, name: &str) -> Result<Option<u64>, String> {
+        self.text(name)
+            .map(|text| {
+                text.parse()
+                    .map_err(|_| format!("{name} is not a whole number"))
+            })
+            .transpose()
+    }
+
+    pub(crate) fn read<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, String> {
+        self.take(name)
+            .map(|value| serde_json::from_value(value).map_err(|error| format!("{name}: {error}")))
+            .transpose()
+    }
+
+    /// Takes properties that say nothing about behaviour, or that the `functions` setting replaces.
+    pub(crate) fn pass(&mut self, names: &[&str]) {
+        for name in names {
+            self.left.remove(*name);
+        }
+    }
+
+    /// Names a property that was read but is not followed in full.
+    pub(crate) fn name_unhonoured(&mut self, name: &str, reason: &str) {
+        self.unhonoured.add(&self.kind, name, &self.place, reason);
+    }
+
+    /// Where what has no effect is named.
+    pub(crate) fn unhonoured(&mut self) -> &mut Unhonoured {
+        self.unhonoured
+    }
+
+    /// Everything that is left.
+    pub(crate) fn rest(&mut self) -> Map<String, Value> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Names what nobody took.
+    pub(crate) fn end(self) {
+        for name in self.left.keys() {
+            let known = WITHOUT_EFFECT
+                .iter()
+                .find(|(kind, property, _)| *kind == self.kind && property == name);
+            let reason = known.map_or("not known to this engine", |(.., reason)| reason);
+            self.unhonoured.add(&self.kind, name, &self.place, reason);
+        }
+    }
+}
+
+/// Why a property of a kind has no effect, for those that are handed on all the same.
+pub(crate) fn reason(kind: &str, property: &str) -> Option<&'static str> {
+    WITHOUT_EFFECT
+        .iter()
+        .find(|(known, name, _)| *known == kind && *name == property)
+        .map(|(.., reason)| *reason)
+}
