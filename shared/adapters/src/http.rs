@@ -614,3 +614,41 @@ mod tests {
         assert_eq!(answer(&headers).retry_after_ms(), None);
     }
 }
+
+/// The official API descriptions, for conformance tests.
+#[cfg(test)]
+pub(crate) mod testing {
+    use serde_json::{Value, json};
+
+    /// A description from the folder that `BOBBIN_SPECS` names; without it the test is skipped, and says so.
+    pub(crate) fn spec(file: &str) -> Option<Value> {
+        let Ok(folder) = std::env::var("BOBBIN_SPECS") else {
+            eprintln!("skipped: BOBBIN_SPECS names no folder with {file}");
+            return None;
+        };
+        let path = std::path::Path::new(&folder).join(file);
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        Some(serde_json::from_str(&text).expect("a JSON document"))
+    }
+
+    /// Checks a value against one schema of a description.
+    pub(crate) fn conforms(spec: &Value, pointer: &str, value: &Value) {
+        assert!(
+            spec.pointer(pointer).is_some(),
+            "{pointer} is not in the description"
+        );
+        let mut schema = spec.clone();
+        schema["$ref"] = json!(format!(
+            "#{}",
+            pointer.replace('{', "%7B").replace('}', "%7D")
+        ));
+        schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+        let validator = jsonschema::validator_for(&schema).expect("a readable schema");
+        let errors: Vec<String> = validator
+            .iter_errors(value)
+            .map(|e| format!("{}: {e}", e.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{pointer} refuses {value}: {errors:?}");
+    }
+}

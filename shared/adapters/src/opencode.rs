@@ -1,1 +1,644 @@
-//! opencode.
+//! The OpenCode server of a sandbox, over Daytona's preview.
+//!
+//! Promised: an answer is believed only when it is OpenCode's own (JSON where JSON is due; a page of HTML, a redirect
+//! or a proxy's error is none); a stale preview is fetched once more and the call repeated once, which our own message
+//! and part ids make harmless for prompts too. Deliberately absent: any judgement of a run (see the folds in
+//! `bobbin_core::wire::opencode`) and the synchronous prompt call, which no proxy lets live long enough.
+
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use base64::Engine as _;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::wire::daytona::{ErrorBody, PreviewLink};
+use bobbin_core::wire::opencode::request::{self, ModelName};
+use bobbin_core::wire::opencode::types::{
+    FileDiff, Health, Message, Permission, Question, Session, Statuses,
+};
+use bobbin_core::wire::opencode::{Event, Sse, turn_of};
+use futures::future::BoxFuture;
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::daytona::DaytonaError;
+use crate::http::{self, Answer, Hosts, Http, HttpError};
+
+/// The user name of OpenCode's Basic authentication.
+const USER: &str = "opencode";
+/// Time for the head of the event stream.
+const STREAM_HEAD_MS_MAX: u64 = 15_000;
+/// Life of one event stream; it is opened anew after that.
+const STREAM_MS_MAX: u64 = 14 * 60_000;
+/// Messages a page.
+const PAGE_MESSAGES: u32 = 50;
+/// Pages that are read to find a prompt.
+const PAGES_MAX: usize = 10;
+/// Sessions that are read to find one by its title.
+const SESSIONS_MAX: u32 = 100;
+
+/// What went wrong, by what is to be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenCodeError {
+    /// Neither proxy nor server gave an answer of OpenCode's.
+    #[error("the server does not answer: {seen}")]
+    Unreachable {
+        /// What was seen.
+        seen: String,
+    },
+    /// A redirect, twice: the preview's token is not taken.
+    #[error("the preview refuses its token")]
+    StalePreview,
+    /// 401: the server was started with another password.
+    #[error("the server refuses its password")]
+    WrongPassword,
+    /// OpenCode does not know the session.
+    #[error("OpenCode does not know the session")]
+    SessionMissing,
+    /// OpenCode does not know the message, or the ask is settled already.
+    #[error("OpenCode does not know it: {message}")]
+    NotFound {
+        /// OpenCode's words.
+        message: String,
+    },
+    /// OpenCode refused, or failed within. A 500 may be the request's own fault, so it is not repeated blindly.
+    #[error("OpenCode refused the request ({status}): {message}")]
+    Refused {
+        /// Status.
+        status: u16,
+        /// OpenCode's words.
+        message: String,
+    },
+    /// The preview could not be had.
+    #[error(transparent)]
+    Preview(#[from] DaytonaError),
+    /// The guard did not let the request out.
+    #[error("{0}")]
+    Guard(HttpError),
+}
+
+impl OpenCodeError {
+    /// What this means.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let seen = self.to_string();
+        match self {
+            Self::Unreachable { .. } | Self::StalePreview | Self::WrongPassword => {
+                Failure::SandboxDown { seen }
+            }
+            Self::SessionMissing => Failure::SessionMissing,
+            Self::NotFound { .. } | Self::Refused { .. } => Failure::TurnFailed { reason: seen },
+            Self::Preview(error) => error.failure(),
+            Self::Guard(_) => Failure::NonRecoverable {
+                advice: format!(
+                    "The sandbox's address cannot be used: {seen}. The operator has to check DAYTONA_API."
+                ),
+            },
+        }
+    }
+
+    /// Whether a fresh preview may help.
+    const fn is_of_the_preview(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::StalePreview)
+    }
+}
+
+impl From<HttpError> for OpenCodeError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Refused { .. } => Self::Guard(error),
+            _ => Self::Unreachable {
+                seen: error.to_string(),
+            },
+        }
+    }
+}
+
+type Answered<T> = Result<T, OpenCodeError>;
+/// How a fresh preview is had.
+pub type Refresh =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<PreviewLink, DaytonaError>> + Send + Sync>;
+
+/// The client of one server.
+#[derive(Clone)]
+pub struct OpenCode {
+    http: Http,
+    preview: Arc<RwLock<PreviewLink>>,
+    authorization: String,
+    refresh: Option<Refresh>,
+}
+
+impl std::fmt::Debug for OpenCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenCode").finish_non_exhaustive()
+    }
+}
+
+/// Which kind of call it is, for the answers that depend on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum About {
+    Session,
+    Other,
+}
+
+impl OpenCode {
+    /// A client that reaches the server by this preview. `http` comes from the base of Daytona's API: only a loopback
+    /// base lets previews be loopback.
+    #[must_use]
+    pub fn new(http: Http, preview: PreviewLink, password: &str) -> Self {
+        let credentials =
+            base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{password}"));
+        let preview = Arc::new(RwLock::new(preview));
+        Self {
+            http,
+            preview,
+            authorization: format!("Basic {credentials}"),
+            refresh: None,
+        }
+    }
+
+    /// The HTTP client that previews of this Daytona are reached by.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`] when the base may not be spoken to.
+    pub fn http(daytona_base: &str) -> Result<Http, HttpError> {
+        Ok(Http::new(daytona_base, Hosts::Public)?.with_body_bytes_max(64 * 1024 * 1024))
+    }
+
+    /// The same client, which fetches a fresh preview once when the one it has does not work.
+    #[must_use]
+    pub fn refreshed_by(self, refresh: Refresh) -> Self {
+        Self {
+            refresh: Some(refresh),
+            ..self
+        }
+    }
+
+    /// Whether the server is up.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn health(&self) -> Answered<Health> {
+        self.get("/global/health", &[], About::Other).await
+    }
+
+    /// The same without a fresh preview, for looking often while the server starts.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn probe(&self) -> Answered<Health> {
+        let answer = self.once(Method::GET, "/global/health", &[], None, About::Other).await?;
+        answer.json().ok_or_else(|| not_an_answer(&answer))
+    }
+
+    /// Makes a session for a thread.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn create_session(&self, thread: &ThreadKey) -> Answered<Session> {
+        self.post_json(
+            "/session",
+            Some(request::create_session(thread)),
+            About::Other,
+        )
+        .await
+    }
+
+    /// The newest session with exactly this title.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn find_session(&self, title: &str) -> Answered<Option<Session>> {
+        let limit = SESSIONS_MAX.to_string();
+        let query = [
+            ("search", title),
+            ("roots", "true"),
+            ("limit", limit.as_str()),
+        ];
+        let found: Vec<Session> = self.get("/session", &query, About::Other).await?;
+        let newest = |a: &Session, b: &Session| a.time.created.total_cmp(&b.time.created);
+        Ok(found
+            .into_iter()
+            .filter(|session| session.title == title)
+            .max_by(newest))
+    }
+
+    /// Reads a session.
+    ///
+    /// # Errors
+    /// [`OpenCodeError::SessionMissing`] when there is none.
+    pub async fn session(&self, id: &str) -> Answered<Session> {
+        self.get(&format!("/session/{id}"), &[], About::Session)
+            .await
+    }
+
+    /// Sends a prompt; accepted is not yet stored (look for the message), and stored is not yet begun.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn prompt(
+        &self,
+        session: &str,
+        ids: &PromptIds,
+        model: &ModelName,
+        text: &str,
+    ) -> Answered<()> {
+        let body = request::prompt(ids, model, text);
+        self.call(
+            Method::POST,
+            &format!("/session/{session}/prompt_async"),
+            &[],
+            Some(body),
+            About::Session,
+        )
+        .await
+        .and_then(|answer| {
+            if answer.status == 204 {
+                Ok(())
+            } else {
+                Err(not_an_answer(&answer))
+            }
+        })
+    }
+
+    /// Reads a message; `None` when OpenCode does not have it.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn message(&self, session: &str, message: &str) -> Answered<Option<Message>> {
+        match self
+            .get(
+                &format!("/session/{session}/message/{message}"),
+                &[],
+                About::Session,
+            )
+            .await
+        {
+            Ok(found) => Ok(Some(found)),
+            Err(OpenCodeError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The messages of a session from a prompt on, oldest first; the newest page when the prompt is not there.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn messages_since(&self, session: &str, prompt: &str) -> Answered<Vec<Message>> {
+        let path = format!("/session/{session}/message");
+        let limit = PAGE_MESSAGES.to_string();
+        let mut found: Vec<Message> = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut query = vec![("limit", limit.as_str())];
+            query.extend(cursor.as_deref().map(|cursor| ("before", cursor)));
+            let answer = self
+                .call(Method::GET, &path, &query, None, About::Session)
+                .await?;
+            let mut page: Vec<Message> = answer.json().ok_or_else(|| not_an_answer(&answer))?;
+            page.append(&mut found);
+            found = page;
+            let next = answer
+                .headers
+                .get("x-next-cursor")
+                .and_then(|value| value.to_str().ok());
+            cursor = next.filter(|next| !next.is_empty()).map(str::to_owned);
+            if turn_of(&found, prompt).is_some() || cursor.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the sessions that are not idle do.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn statuses(&self) -> Answered<Statuses> {
+        self.get("/session/status", &[], About::Other).await
+    }
+
+    /// Ends the run of a session, if there is one.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn abort(&self, session: &str) -> Answered<()> {
+        self.post_json::<Value>(&format!("/session/{session}/abort"), None, About::Session)
+            .await
+            .map(drop)
+    }
+
+    /// The permissions that are asked for. After an abort some stay listed for ever.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn permissions(&self) -> Answered<Vec<Permission>> {
+        self.get("/permission", &[], About::Other).await
+    }
+
+    /// Answers a permission: `once`, `always` or `reject`.
+    ///
+    /// # Errors
+    /// [`OpenCodeError::NotFound`] when it is settled already.
+    pub async fn reply_permission(&self, id: &str, reply: &str) -> Answered<()> {
+        let body = request::permission_reply(reply);
+        self.post_json::<Value>(&format!("/permission/{id}/reply"), Some(body), About::Other)
+            .await
+            .map(drop)
+    }
+
+    /// The questions that are asked. After an abort some stay listed for ever.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn questions(&self) -> Answered<Vec<Question>> {
+        self.get("/question", &[], About::Other).await
+    }
+
+    /// Answers a question: one list of labels per question.
+    ///
+    /// # Errors
+    /// [`OpenCodeError::NotFound`] when it is settled already.
+    pub async fn reply_question(&self, id: &str, answers: &[Vec<String>]) -> Answered<()> {
+        let body = request::question_reply(answers);
+        self.post_json::<Value>(&format!("/question/{id}/reply"), Some(body), About::Other)
+            .await
+            .map(drop)
+    }
+
+    /// Declines a question.
+    ///
+    /// # Errors
+    /// [`OpenCodeError::NotFound`] when it is settled already.
+    pub async fn reject_question(&self, id: &str) -> Answered<()> {
+        self.post_json::<Value>(&format!("/question/{id}/reject"), None, About::Other)
+            .await
+            .map(drop)
+    }
+
+    /// The files that a prompt's turn changed.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn diff(&self, session: &str, prompt: &str) -> Answered<Vec<FileDiff>> {
+        self.get(
+            &format!("/session/{session}/diff"),
+            &[("messageID", prompt)],
+            About::Session,
+        )
+        .await
+    }
+
+    /// Opens the event stream. Nothing is replayed: read everything anew once [`Event::Connected`] has come.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn events(&self) -> Answered<Events> {
+        match self.open_events().await {
+            Err(error) if error.is_of_the_preview() && self.renew().await? => {
+                self.open_events().await
+            }
+            other => other,
+        }
+    }
+
+    async fn open_events(&self) -> Answered<Events> {
+        let request = self
+            .request(Method::GET, "/event", &[])?
+            .timeout(Duration::from_millis(STREAM_MS_MAX));
+        let head = tokio::time::timeout(
+            Duration::from_millis(STREAM_HEAD_MS_MAX),
+            self.http.open(request),
+        );
+        let response = head.await.map_err(|_| OpenCodeError::Unreachable {
+            seen: "no head of the event stream in time".to_owned(),
+        })??;
+        let status = response.status().as_u16();
+        if status == 200 && http::media_type(response.headers()) == "text/event-stream" {
+            return Ok(Events {
+                response,
+                sse: Sse::default(),
+                ready: Vec::new(),
+            });
+        }
+        let headers = response.headers().clone();
+        let answer = Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        };
+        Err(classify(&answer, About::Other).unwrap_or_else(|| not_an_answer(&answer)))
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        about: About,
+    ) -> Answered<T> {
+        let answer = self.call(Method::GET, path, query, None, about).await?;
+        answer.json().ok_or_else(|| not_an_answer(&answer))
+    }
+
+    async fn post_json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Option<Value>,
+        about: About,
+    ) -> Answered<T> {
+        let answer = self.call(Method::POST, path, &[], body, about).await?;
+        answer.json().ok_or_else(|| not_an_answer(&answer))
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Value>,
+        about: About,
+    ) -> Answered<Answer> {
+        match self
+            .once(method.clone(), path, query, body.as_ref(), about)
+            .await
+        {
+            Err(error) if error.is_of_the_preview() && self.renew().await? => {
+                self.once(method, path, query, body.as_ref(), about).await
+            }
+            other => other,
+        }
+    }
+
+    async fn once(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+        about: About,
+    ) -> Answered<Answer> {
+        let mut request = self.request(method, path, query)?;
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = self.http.send(request).await?;
+        match classify(&answer, about) {
+            Some(error) => Err(error),
+            None if answer.status == 200 && answer.media_type() == "text/html" => {
+                Err(not_an_answer(&answer))
+            }
+            None => Ok(answer),
+        }
+    }
+
+    /// Fetches a fresh preview; false when there is no way to.
+    async fn renew(&self) -> Answered<bool> {
+        let Some(refresh) = &self.refresh else {
+            return Ok(false);
+        };
+        let fresh = refresh().await?;
+        *self
+            .preview
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = fresh;
+        Ok(true)
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Answered<RequestBuilder> {
+        let preview = self
+            .preview
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
+        let mut url = Url::parse(&format!("{}{path}", preview.url)).map_err(|_| {
+            OpenCodeError::Unreachable {
+                seen: "the preview's address cannot be read".to_owned(),
+            }
+        })?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut request = self
+            .http
+            .request(method, url.as_str())?
+            .header("authorization", &self.authorization)
+            .header("x-daytona-skip-preview-warning", "true");
+        if !preview.token.is_empty() {
+            request = request.header("x-daytona-preview-token", &preview.token);
+        }
+        Ok(request)
+    }
+}
+
+/// An open event stream.
+pub struct Events {
+    response: Response,
+    sse: Sse,
+    ready: Vec<Event>,
+}
+
+impl Events {
+    /// The next events, at least one; `None` at the end of the stream. Safe to drop and call again.
+    ///
+    /// # Errors
+    /// [`OpenCodeError::Unreachable`] when the stream broke.
+    pub async fn next(&mut self) -> Answered<Option<Vec<Event>>> {
+        while self.ready.is_empty() {
+            let Some(bytes) = self.response.chunk().await.map_err(http::broken)? else {
+                return Ok(None);
+            };
+            let data = self
+                .sse
+                .push(&bytes)
+                .map_err(|e| OpenCodeError::Unreachable {
+                    seen: e.to_string(),
+                })?;
+            self.ready = data.iter().map(|data| Event::parse(data)).collect();
+        }
+        Ok(Some(std::mem::take(&mut self.ready)))
+    }
+}
+
+fn not_an_answer(answer: &Answer) -> OpenCodeError {
+    let kind = answer.media_type();
+    let kind = if kind.is_empty() { "nothing" } else { &kind };
+    OpenCodeError::Unreachable {
+        seen: format!(
+            "{kind} with status {} where OpenCode's JSON was due",
+            answer.status
+        ),
+    }
+}
+
+/// OpenCode's errors have two shapes; an error of neither shape is the proxy's.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AgentErrorBody {
+    name: Option<String>,
+    _tag: Option<String>,
+    message: String,
+    data: AgentErrorData,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AgentErrorData {
+    message: String,
+}
+
+fn classify(answer: &Answer, about: About) -> Option<OpenCodeError> {
+    let status = answer.status;
+    if answer.ok() {
+        return None;
+    }
+    if (300..400).contains(&status) {
+        return Some(OpenCodeError::StalePreview);
+    }
+    if status == 401 && answer.headers.contains_key("www-authenticate") {
+        return Some(OpenCodeError::WrongPassword);
+    }
+    let body: AgentErrorBody = answer.json().unwrap_or_default();
+    let own = body.name.is_some() || body._tag.is_some();
+    if !own {
+        let said = ErrorBody::parse(&answer.body).message();
+        let seen = if said.is_empty() {
+            format!("status {status}")
+        } else {
+            format!("status {status}: {said}")
+        };
+        return Some(OpenCodeError::Unreachable {
+            seen: seen.chars().take(300).collect(),
+        });
+    }
+    let message = if body.data.message.is_empty() {
+        body.message
+    } else {
+        body.data.message
+    };
+    Some(match status {
+        404 if about == About::Session && message.starts_with("Session not found") => {
+            OpenCodeError::SessionMissing
+        }
+        404 => OpenCodeError::NotFound { message },
+        _ => OpenCodeError::Refused {
+            status,
+            message: message
+                .lines()
+                .next()
+                .unwrap_or("")
+                .chars()
+                .take(300)
+                .collect(),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

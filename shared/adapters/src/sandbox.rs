@@ -1,1 +1,351 @@
-//! sandbox.
+//! The sandbox side of the `World`: every effect that Daytona or OpenCode performs, and what happened.
+//!
+//! Promised: an effect that was done before is found and not done twice; every failure comes back as an event of a
+//! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
+//! do them), the record and its marks (see [`Beside`]), and any decision.
+
+mod attach;
+mod follow;
+mod lifecycle;
+mod server;
+mod session;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bobbin_core::card::{Card, PostRef};
+use bobbin_core::effect::Effect;
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey, sandbox_name, sandbox_password};
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Choice, Person};
+use bobbin_core::session::{About, Ask};
+use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
+use bobbin_core::wire::opencode::request::ModelName;
+
+use crate::daytona::Daytona;
+use crate::http::{Http, HttpError};
+use crate::opencode::{OpenCode, OpenCodeError};
+use attach::FileSources;
+
+/// Clients kept in memory; more are forgotten, and made again when needed.
+const CLIENTS_MAX: usize = 64;
+
+/// What lies beside the sandbox while a run is followed: the record's marks, the platform, the queue, the clock.
+pub trait Beside: Sync {
+    /// The present time.
+    fn now_ms(&self) -> Ms;
+    /// Until when the message in hand stays invisible to others.
+    fn visible_until_ms(&self) -> Ms;
+    /// Who cancelled this turn, if a mark says so. A failed read counts as nobody: it is asked again soon.
+    fn cancelled(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+    ) -> impl Future<Output = Option<Person>> + Send;
+    /// Shows the living card. Best effort: the next picture replaces it.
+    fn show(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        at: &PostRef,
+        card: Card,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+/// Keys of the model's providers; empty ones count as absent.
+#[derive(Clone, Default)]
+pub struct ModelKeys {
+    /// `ANTHROPIC_API_KEY`
+    pub anthropic: String,
+    /// `OPENAI_API_KEY`
+    pub openai: String,
+    /// `OPENROUTER_API_KEY`
+    pub openrouter: String,
+}
+
+impl std::fmt::Debug for ModelKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ModelKeys(…)")
+    }
+}
+
+/// What sandboxes are made of and served by.
+#[derive(Clone)]
+pub struct SandboxSettings {
+    /// Name of the stack: part of every sandbox's name and labels.
+    pub stack: String,
+    /// Secret of the stack, from which each server's password is derived.
+    pub stack_key: String,
+    /// Base of Daytona's control API.
+    pub daytona_api: String,
+    /// Its key.
+    pub daytona_api_key: String,
+    /// What a sandbox is made from.
+    pub image: Image,
+    /// Model as provider/model.
+    pub model: String,
+    /// Address of an OpenAI-compatible endpoint; `None` uses the provider's own.
+    pub model_base_url: Option<String>,
+    /// Keys.
+    pub keys: ModelKeys,
+    /// Base of Discord's API: its attachments may be loopback only if it is.
+    pub discord_api: String,
+    /// Base of Slack's API, likewise.
+    pub slack_api: String,
+    /// Bot token, sent only to Slack's hosts when a file is fetched. `None` without Slack.
+    pub slack_bot_token: Option<String>,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The model's name.
+    #[error("{0}")]
+    Model(String),
+    /// An address.
+    #[error("DAYTONA_API: {0}")]
+    Address(#[from] HttpError),
+}
+
+/// Performs the effects of sandboxes.
+pub struct Sandboxes {
+    settings: SandboxSettings,
+    model: ModelName,
+    daytona: Daytona,
+    http: Http,
+    files: FileSources,
+    clients: Mutex<HashMap<String, OpenCode>>,
+}
+
+impl Sandboxes {
+    /// Ready to perform.
+    ///
+    /// # Errors
+    /// [`SettingsError`] with the setting.
+    pub fn new(settings: SandboxSettings) -> Result<Self, SettingsError> {
+        Ok(Self {
+            model: ModelName::parse(&settings.model).map_err(SettingsError::Model)?,
+            daytona: Daytona::new(&settings.daytona_api, &settings.daytona_api_key)?,
+            http: OpenCode::http(&settings.daytona_api)?,
+            files: FileSources::new(&settings),
+            clients: Mutex::default(),
+            settings,
+        })
+    }
+
+    /// The provider's client, for listings.
+    #[must_use]
+    pub const fn daytona(&self) -> &Daytona {
+        &self.daytona
+    }
+
+    /// Performs one effect. `Post` is the platforms': performing it here fails the turn.
+    pub async fn perform<B: Beside>(
+        &self,
+        beside: &B,
+        thread: &ThreadKey,
+        effect: &Effect,
+    ) -> Event {
+        let done = match effect {
+            Effect::Create { generation } => self.create(thread, *generation).await,
+            Effect::Observe {
+                generation,
+                after_ms,
+            } => self.observe(thread, *generation, *after_ms).await,
+            Effect::Start { generation } => self.start(thread, *generation).await,
+            Effect::Stop { generation } => self.stop(beside, thread, *generation).await,
+            Effect::Delete { generation } => self.delete(thread, *generation).await,
+            Effect::CheckServer {
+                generation,
+                within_ms,
+            } => self.check_server(thread, *generation, *within_ms).await,
+            Effect::EnsureServer {
+                generation,
+                restart,
+                within_ms,
+            } => {
+                self.ensure_server(thread, *generation, *restart, *within_ms)
+                    .await
+            }
+            Effect::FindAgentSession { generation, known } => {
+                self.find_session(thread, *generation, known.as_deref())
+                    .await
+            }
+            Effect::Attach {
+                generation,
+                turn,
+                files,
+            } => Ok(self.attach(thread, *generation, turn, files).await),
+            Effect::SendPrompt {
+                generation,
+                agent_session,
+                ids,
+                text,
+                again,
+            } => {
+                self.send_prompt(thread, *generation, agent_session, ids, text, *again)
+                    .await
+            }
+            Effect::Follow(follow) => follow::follow(self, beside, thread, follow).await,
+            Effect::Abort {
+                generation,
+                agent_session,
+            } => self
+                .abort(thread, *generation, agent_session)
+                .await
+                .map(|()| Event::Aborted),
+            Effect::Decline {
+                generation,
+                ask,
+                about,
+            } => self
+                .decline(thread, *generation, ask, about)
+                .await
+                .map(|()| Event::Declined { id: ask.clone() }),
+            Effect::Post { .. } => Err(Failure::TurnFailed {
+                reason: "a post reached the sandbox adapter".to_owned(),
+            }),
+        };
+        done.unwrap_or_else(Event::Failed)
+    }
+
+    /// Ends a run; for the control lane too.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub async fn abort(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        agent_session: &str,
+    ) -> Result<(), Failure> {
+        let agent = self.agent(thread, generation).await?;
+        agent.abort(agent_session).await.map_err(|e| e.failure())
+    }
+
+    /// Tells the agent how a person settled its ask; an ask that is no longer open counts as told.
+    ///
+    /// # Errors
+    /// The class of the failure; `TurnFailed` when the choice does not fit the ask.
+    pub async fn settle(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        ask: &Ask,
+        choice: &Choice,
+    ) -> Result<(), Failure> {
+        let agent = self.agent(thread, generation).await?;
+        let told = match (&ask.about, choice) {
+            (About::Permission { .. }, Choice::Once) => {
+                agent.reply_permission(&ask.id, "once").await
+            }
+            (About::Permission { .. }, Choice::Always) => {
+                agent.reply_permission(&ask.id, "always").await
+            }
+            (_, Choice::Reject) => {
+                return self.decline(thread, generation, &ask.id, &ask.about).await;
+            }
+            (About::Question { .. }, Choice::Option(option)) => {
+                answer_question(&agent, &ask.id, *option).await
+            }
+            (About::Permission { .. }, Choice::Option(_))
+            | (About::Question { .. }, Choice::Once | Choice::Always) => {
+                return Err(Failure::TurnFailed {
+                    reason: "the choice does not fit what was asked".to_owned(),
+                });
+            }
+        };
+        settled(told)
+    }
+
+    async fn decline(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        ask: &str,
+        about: &About,
+    ) -> Result<(), Failure> {
+        let agent = self.agent(thread, generation).await?;
+        settled(match about {
+            About::Permission { .. } => agent.reply_permission(ask, "reject").await,
+            About::Question { .. } => agent.reject_question(ask).await,
+        })
+    }
+
+    fn name(&self, thread: &ThreadKey, generation: u32) -> String {
+        sandbox_name(&self.settings.stack, thread, generation)
+    }
+
+    fn password(&self, name: &str) -> String {
+        sandbox_password(&self.settings.stack_key, name)
+    }
+
+    /// The client of this generation's server.
+    async fn agent(&self, thread: &ThreadKey, generation: u32) -> Result<OpenCode, Failure> {
+        let name = self.name(thread, generation);
+        let known = self
+            .clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&name)
+            .cloned();
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        let link = self
+            .daytona
+            .preview(&name, OPENCODE_PORT)
+            .await
+            .map_err(|e| e.failure())?;
+        let daytona = self.daytona.clone();
+        let again = name.clone();
+        let client = OpenCode::new(self.http.clone(), link, &self.password(&name)).refreshed_by(
+            Arc::new(move || {
+                let (daytona, name) = (daytona.clone(), again.clone());
+                Box::pin(async move { daytona.preview(&name, OPENCODE_PORT).await })
+            }),
+        );
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= CLIENTS_MAX {
+            clients.clear();
+        }
+        clients.insert(name, client.clone());
+        Ok(client)
+    }
+
+    /// Forgets the client of a sandbox that was started, stopped or deleted: its preview is no longer true.
+    fn forget(&self, name: &str) {
+        self.clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(name);
+    }
+}
+
+async fn answer_question(agent: &OpenCode, id: &str, option: usize) -> Result<(), OpenCodeError> {
+    let open = agent
+        .questions()
+        .await?
+        .into_iter()
+        .find(|question| question.id == id);
+    let Some(question) = open else { return Ok(()) };
+    match question.answers(option) {
+        Some(answers) => agent.reply_question(id, &answers).await,
+        None => Err(OpenCodeError::Refused {
+            status: 0,
+            message: "the question has no such option".to_owned(),
+        }),
+    }
+}
+
+fn settled(told: Result<(), OpenCodeError>) -> Result<(), Failure> {
+    match told {
+        Ok(()) | Err(OpenCodeError::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.failure()),
+    }
+}

@@ -1,0 +1,263 @@
+//! Files that came along with a prompt: fetched from the platform, put into the sandbox, named to the agent.
+//!
+//! Promised: a file that cannot be had is named with the reason and never fails the turn; the platform's token goes to
+//! the platform's hosts only; a file's name cannot leave its folder.
+
+use std::collections::BTreeSet;
+
+use bobbin_core::event::Event;
+use bobbin_core::ids::{ThreadKey, digest};
+use bobbin_core::message::Attachment;
+use reqwest::Method;
+
+use super::{SandboxSettings, Sandboxes};
+use crate::http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
+
+/// Characters of a file's name in the sandbox.
+const NAME_CHARS_MAX: usize = 80;
+
+/// Where files may come from.
+pub(super) struct FileSources {
+    http: Http,
+    slack_token: Option<String>,
+    slack_api: String,
+}
+
+impl FileSources {
+    pub(super) fn new(settings: &SandboxSettings) -> Self {
+        let hosts = ["cdn.discordapp.com", "media.discordapp.net", ".slack.com"]
+            .map(str::to_owned)
+            .to_vec();
+        let loopback = is_loopback(&settings.discord_api) || is_loopback(&settings.slack_api);
+        let bytes_max = usize::try_from(settings.limits.attachment_bytes).unwrap_or(usize::MAX);
+        Self {
+            http: Http::guarded(Guard::new(Hosts::Named(hosts), loopback))
+                .with_body_bytes_max(bytes_max),
+            slack_token: settings
+                .slack_bot_token
+                .clone()
+                .filter(|token| !token.is_empty()),
+            slack_api: settings.slack_api.clone(),
+        }
+    }
+
+    /// Slack's own hosts, or the very origin of a local Slack API.
+    fn wants_slack_token(&self, url: &str) -> bool {
+        let Some(host) = host_of(url) else {
+            return false;
+        };
+        if is_loopback(url) {
+            return is_loopback(&self.slack_api)
+                && origin(url).is_some()
+                && origin(url) == origin(&self.slack_api);
+        }
+        host.ends_with(".slack.com")
+    }
+
+    /// The bytes, or why they cannot be had, in words that finish the sentence "it …".
+    async fn fetch(&self, file: &Attachment) -> Result<Vec<u8>, String> {
+        let mut request = self
+            .http
+            .request(Method::GET, &file.url)
+            .map_err(|_| "lies at an address that is not allowed")?;
+        if self.wants_slack_token(&file.url)
+            && let Some(token) = &self.slack_token
+        {
+            request = request.bearer_auth(token);
+        }
+        let answer = self.http.send(request).await.map_err(|error| match error {
+            HttpError::TooLarge { bytes_max, .. } => format!("is larger than {bytes_max} bytes"),
+            HttpError::Timeout { .. } => "could not be fetched in time".to_owned(),
+            _ => "could not be fetched".to_owned(),
+        })?;
+        let page = answer.media_type() == "text/html";
+        let page_is_due = file
+            .media_type
+            .as_deref()
+            .is_none_or(|kind| kind.starts_with("text/html"));
+        match answer.status {
+            // Slack answers a token that may not read files with its login page.
+            200 if page && !page_is_due => {
+                Err("could not be read: the platform showed a login page".to_owned())
+            }
+            200 => Ok(answer.body),
+            404 | 410 => Err("is gone from the platform, or its link has expired".to_owned()),
+            300..=399 | 401 | 403 => {
+                Err("could not be read: the platform refused access".to_owned())
+            }
+            status => Err(format!("could not be fetched (status {status})")),
+        }
+    }
+}
+
+fn origin(url: &str) -> Option<String> {
+    let url = reqwest::Url::parse(url).ok()?;
+    Some(url.origin().ascii_serialization())
+}
+
+impl Sandboxes {
+    pub(super) async fn attach(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        turn: &str,
+        files: &[Attachment],
+    ) -> Event {
+        let limits = &self.settings.limits;
+        let folder = format!(
+            ".bobbin/attachments/{}",
+            &digest(&["attachments", turn])[..12]
+        );
+        let mut taken = BTreeSet::new();
+        let mut uploads = Vec::new();
+        let mut lines = Vec::new();
+        for (at, file) in files.iter().enumerate() {
+            let shown = shown_name(&file.name);
+            let fetched = if at >= limits.attachments {
+                Err(format!(
+                    "was left out: at most {} files are taken",
+                    limits.attachments
+                ))
+            } else if file.size > limits.attachment_bytes {
+                Err(format!("is larger than {} bytes", limits.attachment_bytes))
+            } else {
+                self.files.fetch(file).await
+            };
+            match fetched {
+                Ok(bytes) => {
+                    let path = format!("{folder}/{}", free_name(&file.name, at, &mut taken));
+                    lines.push((path.clone(), shown, bytes.len()));
+                    uploads.push((format!("project/{path}"), bytes));
+                }
+                Err(why) => lines.push((String::new(), format!("{shown} {why}"), 0)),
+            }
+        }
+        let arrived = uploads.is_empty() || self.put(thread, generation, uploads).await;
+        Event::Attached {
+            note: note(&lines, arrived),
+        }
+    }
+
+    async fn put(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        uploads: Vec<(String, Vec<u8>)>,
+    ) -> bool {
+        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+            return false;
+        };
+        let done = self.daytona.upload(&sandbox, uploads).await;
+        if let Err(error) = &done {
+            tracing::warn!(error = %error, "attachments could not be copied into the sandbox");
+        }
+        done.is_ok()
+    }
+}
+
+/// What the agent is told. A file without a path is one that could not be had.
+fn note(lines: &[(String, String, usize)], arrived: bool) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut note = "Files that came with this message:".to_owned();
+    for (path, words, bytes) in lines {
+        note.push_str("\n- ");
+        match (path.is_empty(), arrived) {
+            (true, _) => note.push_str(words),
+            (false, true) => note.push_str(&format!("{path} ({words}, {bytes} bytes)")),
+            (false, false) => {
+                note.push_str(&format!("{words} could not be copied into the sandbox"))
+            }
+        }
+    }
+    note
+}
+
+/// A file's own name for words: one short line.
+fn shown_name(name: &str) -> String {
+    let line: String = name
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(NAME_CHARS_MAX)
+        .collect();
+    if line.trim().is_empty() {
+        "A file without a name".to_owned()
+    } else {
+        line
+    }
+}
+
+/// A name that is safe in any file system and not taken yet.
+fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
+    let safe: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let safe = safe.trim_start_matches(['.', '-']);
+    // The end of a long name is kept: it says what kind of file it is.
+    let safe = &safe[safe.len().saturating_sub(NAME_CHARS_MAX)..];
+    let safe = safe.trim_start_matches(['.', '-']);
+    let mut free = if safe.is_empty() {
+        "file".to_owned()
+    } else {
+        safe.to_owned()
+    };
+    if taken.contains(&free) {
+        free = format!("{at}-{free}");
+    }
+    taken.insert(free.clone());
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_its_folder_or_replace_another() {
+        let mut taken = BTreeSet::new();
+        let table = [
+            ("../../etc/passwd", "_.._etc_passwd"),
+            ("a b/ü.png", "a_b__.png"),
+            ("", "file"),
+            ("...", "3-file"),
+            ("-rf", "rf"),
+            ("notes.txt", "notes.txt"),
+            ("notes.txt", "6-notes.txt"),
+        ];
+        for (at, (name, safe)) in table.iter().enumerate() {
+            assert_eq!(free_name(name, at, &mut taken), *safe, "{name}");
+        }
+        let long = format!("{}.tar.gz", "x".repeat(300));
+        assert!(free_name(&long, 9, &mut taken).ends_with(".tar.gz"));
+        assert!(free_name(&long, 9, &mut taken).len() <= NAME_CHARS_MAX + 2);
+    }
+
+    #[test]
+    fn what_could_not_be_had_is_named_with_its_reason() {
+        let lines = [
+            (
+                ".bobbin/attachments/x/a.png".to_owned(),
+                "a.png".to_owned(),
+                12,
+            ),
+            (String::new(), "b.zip is larger than 10 bytes".to_owned(), 0),
+        ];
+        let told = note(&lines, true);
+        assert!(
+            told.contains(
+                "- .bobbin/attachments/x/a.png (a.png, 12 bytes)\n- b.zip is larger than 10 bytes"
+            ),
+            "{told}"
+        );
+        assert!(note(&lines, false).contains("- a.png could not be copied into the sandbox"));
+        assert_eq!(note(&[], true), "");
+    }
+}

@@ -1,0 +1,370 @@
+//! Following a run: the event stream keeps the card alive, polling finds the end even when the stream is silent.
+//!
+//! Promised: the end is read from status and message list, never from an event alone; a stream that breaks or falls
+//! silent is opened anew and caught up; control comes back at the given time, or at once when there is news for
+//! `decide`. Deliberately absent: aborting, answering and judging, which are effects and decisions of their own.
+
+use std::time::Duration;
+
+use bobbin_core::card::{Card, CardState, CardStep};
+use bobbin_core::effect::Follow;
+use bobbin_core::event::{Answer, Event, RunEnd};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::wire::opencode::types::Status;
+use bobbin_core::wire::opencode::{self as wire, Heard, Run, Snapshot, Verdict, conclude};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Beside, Sandboxes};
+use crate::opencode::{Events, OpenCode, OpenCodeError};
+
+/// Longest wait for the stream between two rounds of looking around.
+const TICK_MS: u64 = 250;
+/// OpenCode sends a heartbeat every 10 s; longer silence than this is a dead connection.
+const SILENCE_MS_MAX: u64 = 30_000;
+/// Looks at the status while nothing suggests an end.
+const LOOK_MS: u64 = 10_000;
+/// Between two looks that confirm a doubt.
+const DOUBT_LOOK_MS: u64 = 2_000;
+/// A run that is broken off this long after it was first seen so is believed to be.
+const STOPPED_MS: u64 = 5_000;
+/// A prompt that nothing came of for this long never will.
+const PENDING_MS: u64 = 20_000;
+/// Connections in a row that came to nothing.
+const CUTS_MAX: u32 = 5;
+/// First pause before connecting again; doubled each time.
+const CUT_PAUSE_MS: u64 = 500;
+/// Showing a card takes no longer than this.
+const SHOW_MS_MAX: u64 = 20_000;
+
+/// Follows a run until there is something for `decide`.
+pub(super) async fn follow<B: Beside>(
+    sandboxes: &Sandboxes,
+    beside: &B,
+    thread: &ThreadKey,
+    what: &Follow,
+) -> Result<Event, Failure> {
+    let agent = sandboxes.agent(thread, what.generation).await?;
+    let mut watch = Watch::new(sandboxes, beside, thread, what, agent);
+    let mut cuts = 0;
+    loop {
+        let error = match watch.listen().await {
+            Ok(event) => return Ok(event),
+            Err(error) => error,
+        };
+        let failure = error.failure();
+        if !matches!(failure, Failure::SandboxDown { .. }) {
+            return Err(failure);
+        }
+        cuts = if std::mem::take(&mut watch.caught_up) {
+            1
+        } else {
+            cuts + 1
+        };
+        if cuts >= CUTS_MAX {
+            return Err(failure);
+        }
+        sleep(Duration::from_millis(CUT_PAUSE_MS << cuts.min(4))).await;
+    }
+}
+
+/// What a card showed last.
+#[derive(PartialEq, Eq, Clone)]
+struct Picture {
+    state: CardState,
+    steps: Vec<CardStep>,
+}
+
+/// A verdict that needs confirmation.
+struct Doubt {
+    verdict: Verdict,
+    since: Instant,
+}
+
+struct Watch<'a, B> {
+    sandboxes: &'a Sandboxes,
+    beside: &'a B,
+    thread: &'a ThreadKey,
+    what: &'a Follow,
+    agent: OpenCode,
+    run: Run,
+    /// The present connection has caught up.
+    caught_up: bool,
+    /// Something suggests that the run is over.
+    look_now: bool,
+    looked: Instant,
+    asked_cancel: Option<Instant>,
+    doubt: Option<Doubt>,
+    shown: Picture,
+    shown_at: Instant,
+}
+
+type Listened = Result<Event, OpenCodeError>;
+
+impl<'a, B: Beside> Watch<'a, B> {
+    fn new(
+        sandboxes: &'a Sandboxes,
+        beside: &'a B,
+        thread: &'a ThreadKey,
+        what: &'a Follow,
+        agent: OpenCode,
+    ) -> Self {
+        Self {
+            sandboxes,
+            beside,
+            thread,
+            what,
+            agent,
+            run: Run::new(&what.agent_session, &what.message),
+            caught_up: false,
+            look_now: false,
+            looked: Instant::now(),
+            asked_cancel: None,
+            doubt: None,
+            shown: Picture {
+                state: what.card_state.clone(),
+                steps: Vec::new(),
+            },
+            shown_at: Instant::now(),
+        }
+    }
+
+    /// One connection, until there is something to tell or it breaks.
+    async fn listen(&mut self) -> Listened {
+        if let Some(event) = self.around().await {
+            return Ok(event);
+        }
+        let mut events = self.agent.events().await?;
+        let mut heard_at = Instant::now();
+        loop {
+            if self.hear(&mut events).await? {
+                heard_at = Instant::now();
+            } else if elapsed_ms(heard_at) > SILENCE_MS_MAX {
+                return Err(OpenCodeError::Unreachable {
+                    seen: "the event stream fell silent".to_owned(),
+                });
+            }
+            if let Some(event) = self.around().await {
+                return Ok(event);
+            }
+            if !self.caught_up {
+                continue;
+            }
+            self.meet_strangers().await?;
+            if let Some(event) = self.asks() {
+                return Ok(event);
+            }
+            if let Some(event) = self.bounded() {
+                return Ok(event);
+            }
+            if let Some(event) = self.look().await? {
+                return Ok(event);
+            }
+            self.show().await;
+        }
+    }
+
+    /// Takes in what the stream has, for a tick at most. Whether anything came.
+    async fn hear(&mut self, events: &mut Events) -> Result<bool, OpenCodeError> {
+        let Ok(next) = timeout(Duration::from_millis(TICK_MS), events.next()).await else {
+            return Ok(false);
+        };
+        let Some(batch) = next? else {
+            return Err(OpenCodeError::Unreachable {
+                seen: "the event stream ended".to_owned(),
+            });
+        };
+        for event in batch {
+            if event == wire::Event::Connected {
+                // Nothing later is lost, so what is read now and what comes after it is the whole picture.
+                self.catch_up().await?;
+            } else if self.run.apply(event) == Heard::Look {
+                self.look_now = true;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn catch_up(&mut self) -> Result<(), OpenCodeError> {
+        let statuses = self.agent.statuses().await?;
+        let permissions = self.agent.permissions().await?;
+        let questions = self.agent.questions().await?;
+        let messages = self
+            .agent
+            .messages_since(&self.what.agent_session, &self.what.message)
+            .await?;
+        self.run.catch_up(Snapshot {
+            statuses,
+            permissions,
+            questions,
+            messages,
+        });
+        self.caught_up = true;
+        self.look_now = true;
+        Ok(())
+    }
+
+    /// What does not depend on the stream: the time that is given, and a cancel mark.
+    async fn around(&mut self) -> Option<Event> {
+        if self.beside.now_ms() >= self.what.until_ms {
+            return Some(Event::StillRunning);
+        }
+        let poll_ms = self.sandboxes.settings.limits.poll_ms;
+        let due = self.asked_cancel.is_none_or(|at| elapsed_ms(at) >= poll_ms);
+        if !self.what.cancel_known && due {
+            self.asked_cancel = Some(Instant::now());
+            if let Some(by) = self.beside.cancelled(self.thread, &self.what.turn).await {
+                return Some(Event::CancelSeen { by });
+            }
+        }
+        None
+    }
+
+    /// Finds out whose subagents the sessions are that ask.
+    async fn meet_strangers(&mut self) -> Result<(), OpenCodeError> {
+        for stranger in self.run.strangers() {
+            match self.agent.session(&stranger).await {
+                Ok(session) => self.run.meet(&session),
+                Err(OpenCodeError::SessionMissing | OpenCodeError::NotFound { .. }) => {
+                    self.run.dismiss(&stranger)
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn asks(&self) -> Option<Event> {
+        let open = self.run.asks();
+        let closed = self
+            .what
+            .asks
+            .iter()
+            .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
+        if let Some(ask) = closed {
+            return Some(Event::AskClosed { id: ask.id.clone() });
+        }
+        let news = open
+            .into_iter()
+            .find(|(id, _)| !self.what.asks.iter().any(|ask| ask.id == *id));
+        news.map(|(id, about)| Event::Asked { id, about })
+    }
+
+    fn bounded(&self) -> Option<Event> {
+        let messages_max = self.what.messages_max;
+        let made = u32::try_from(self.run.assistant_messages()).unwrap_or(u32::MAX);
+        (made > messages_max).then(|| {
+            let reason =
+                format!("The agent made more than {messages_max} steps without coming to an end.");
+            Event::Failed(Failure::TurnFailed { reason })
+        })
+    }
+
+    /// Looks whether the run is over, when something suggests it or it is time.
+    async fn look(&mut self) -> Result<Option<Event>, OpenCodeError> {
+        let pause_ms = if self.doubt.is_some() {
+            DOUBT_LOOK_MS
+        } else {
+            LOOK_MS
+        };
+        if !self.look_now && elapsed_ms(self.looked) < pause_ms {
+            return Ok(None);
+        }
+        self.look_now = false;
+        self.looked = Instant::now();
+        let status = self
+            .agent
+            .statuses()
+            .await?
+            .remove(&self.what.agent_session);
+        if !matches!(status, None | Some(Status::Idle)) {
+            self.doubt = None;
+            return Ok(None);
+        }
+        let messages = self
+            .agent
+            .messages_since(&self.what.agent_session, &self.what.message)
+            .await?;
+        let verdict = conclude(&messages, &self.what.message, status.as_ref());
+        let since = match &self.doubt {
+            Some(doubt) if doubt.verdict == verdict => doubt.since,
+            _ => Instant::now(),
+        };
+        match verdict {
+            Verdict::Done(answer) => return Ok(Some(Event::Finished(answer))),
+            Verdict::Busy => self.doubt = None,
+            Verdict::Stopped if elapsed_ms(since) >= STOPPED_MS => {
+                let seen = "the server restarted during the run".to_owned();
+                return Ok(Some(Event::Failed(Failure::SandboxDown { seen })));
+            }
+            Verdict::Pending if elapsed_ms(since) >= PENDING_MS => {
+                return Ok(Some(Event::Finished(self.never_began())));
+            }
+            Verdict::Stopped | Verdict::Pending => self.doubt = Some(Doubt { verdict, since }),
+        }
+        Ok(None)
+    }
+
+    fn never_began(&self) -> Answer {
+        let reason = self.run.trouble().map_or_else(
+            || {
+                format!(
+                    "OpenCode took the prompt but never began to answer. The operator has to check that MODEL ({}) is one that its provider knows.",
+                    self.sandboxes.model
+                )
+            },
+            str::to_owned,
+        );
+        Answer {
+            end: RunEnd::Error { reason },
+            text: String::new(),
+            usage: Default::default(),
+            steps: self.run.steps(),
+        }
+    }
+
+    /// Shows the card when it has changed, at the platform's pace.
+    async fn show(&mut self) {
+        let Some(at) = &self.what.card else { return };
+        if elapsed_ms(self.shown_at) < self.sandboxes.settings.limits.card_edit_ms {
+            return;
+        }
+        let picture = Picture {
+            state: self.card_state(),
+            steps: self.run.steps(),
+        };
+        if picture == self.shown {
+            return;
+        }
+        let card = Card {
+            turn: self.what.turn.clone(),
+            state: picture.state.clone(),
+            steps: picture.steps.clone(),
+            since_ms: self.what.since_ms,
+            now_ms: self.beside.now_ms(),
+            model: self.sandboxes.model.to_string(),
+        };
+        let showing = self.beside.show(self.thread, &self.what.turn, at, card);
+        if timeout(Duration::from_millis(SHOW_MS_MAX), showing)
+            .await
+            .is_err()
+        {
+            tracing::warn!("a card could not be shown in time");
+        }
+        self.shown = picture;
+        self.shown_at = Instant::now();
+    }
+
+    fn card_state(&self) -> CardState {
+        match &self.what.card_state {
+            CardState::Stopping => CardState::Stopping,
+            _ if !self.run.asks().is_empty() => CardState::Waiting,
+            CardState::Waiting => CardState::Working,
+            other => other.clone(),
+        }
+    }
+}
+
+fn elapsed_ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,156 @@
+//! Creating, starting, stopping and deleting: look, ask, look again. What is already so is an outcome.
+
+use std::time::Duration;
+
+use bobbin_core::event::{Coarse, Event};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::wire::daytona::{CreateSandbox, Sandbox};
+
+use super::{Beside, Sandboxes};
+use crate::daytona::DaytonaError;
+use crate::http::HttpError;
+
+type Done = Result<Event, Failure>;
+
+impl Sandboxes {
+    pub(super) async fn create(&self, thread: &ThreadKey, generation: u32) -> Done {
+        let settings = &self.settings;
+        let body = CreateSandbox::new(
+            &settings.stack,
+            thread,
+            generation,
+            &settings.image,
+            &settings.limits,
+        );
+        let refused = match self.daytona.create(&body).await {
+            // The answer of a create is the state before it: look.
+            Ok(_) => None,
+            Err(
+                error @ (DaytonaError::BadKey
+                | DaytonaError::Forbidden { .. }
+                | DaytonaError::RateLimited { .. }),
+            ) => {
+                return Err(error.failure());
+            }
+            // Nothing was sent, so nothing can be there.
+            Err(
+                error @ DaytonaError::Http(
+                    HttpError::Refused { .. } | HttpError::Transport { unsent: true, .. },
+                ),
+            ) => {
+                return Err(error.failure());
+            }
+            // A taken name, a lost answer, even a refusal ("failed to start"): the sandbox may be there.
+            Err(error) => Some(error),
+        };
+        match (self.daytona.get(&body.name).await, refused) {
+            (Ok(found), _) => self.adopt(found, thread, generation),
+            (Err(DaytonaError::NotFound), Some(error)) => Err(match error {
+                // The name was taken a moment ago and is free again.
+                DaytonaError::Conflict { .. } | DaytonaError::NotFound => wait(&error),
+                _ => error.failure(),
+            }),
+            // The read may lag behind the create.
+            (Err(DaytonaError::NotFound), None) => Ok(Event::Observed(Coarse::Provisioning)),
+            (Err(error), _) => Err(error.failure()),
+        }
+    }
+
+    fn adopt(&self, found: Sandbox, thread: &ThreadKey, generation: u32) -> Done {
+        if found.belongs_to(&self.settings.stack, thread, generation) {
+            return Ok(Event::Observed(found.coarse()));
+        }
+        Err(Failure::NonRecoverable {
+            advice: format!(
+                "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
+                found.name
+            ),
+        })
+    }
+
+    pub(super) async fn observe(&self, thread: &ThreadKey, generation: u32, after_ms: u64) -> Done {
+        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        self.look(&self.name(thread, generation))
+            .await
+            .map(Event::Observed)
+    }
+
+    pub(super) async fn start(&self, thread: &ThreadKey, generation: u32) -> Done {
+        let name = self.name(thread, generation);
+        let asked = match self.look(&name).await? {
+            Coarse::Parked => self.daytona.start(&name).await,
+            Coarse::Broken {
+                recoverable: true, ..
+            } => self.daytona.recover(&name).await,
+            as_it_is => return Ok(Event::Observed(as_it_is)),
+        };
+        self.forget(&name);
+        self.outcome(&name, asked).await
+    }
+
+    pub(super) async fn stop<B: Beside>(
+        &self,
+        beside: &B,
+        thread: &ThreadKey,
+        generation: u32,
+    ) -> Done {
+        let name = self.name(thread, generation);
+        match self.look(&name).await? {
+            Coarse::Running => {}
+            as_it_is => return Ok(Event::Observed(as_it_is)),
+        }
+        // A stop that arrives after the message became visible again could hit somebody else's run.
+        let left_ms = beside.visible_until_ms().saturating_sub(beside.now_ms());
+        if left_ms <= self.settings.limits.lifecycle_call_ms {
+            return Err(Failure::Wait {
+                after_ms: 0,
+                seen: "too little time is left for a stop".to_owned(),
+            });
+        }
+        let asked = self.daytona.stop(&name).await;
+        self.forget(&name);
+        self.outcome(&name, asked).await
+    }
+
+    pub(super) async fn delete(&self, thread: &ThreadKey, generation: u32) -> Done {
+        let name = self.name(thread, generation);
+        if self.look(&name).await? == Coarse::Gone {
+            return Ok(Event::Observed(Coarse::Gone));
+        }
+        let asked = self.daytona.delete(&name).await;
+        self.forget(&name);
+        self.outcome(&name, asked).await
+    }
+
+    async fn look(&self, name: &str) -> Result<Coarse, Failure> {
+        match self.daytona.get(name).await {
+            Ok(found) => Ok(found.coarse()),
+            Err(DaytonaError::NotFound) => Ok(Coarse::Gone),
+            Err(error) => Err(error.failure()),
+        }
+    }
+
+    /// After a call that may have been too late, in transition or lost, the sandbox itself says what is.
+    async fn outcome(&self, name: &str, asked: Result<(), DaytonaError>) -> Done {
+        match asked {
+            Ok(()) | Err(DaytonaError::NotFound | DaytonaError::Conflict { .. }) => {}
+            Err(error @ DaytonaError::Refused { status: 400, .. }) => {
+                return match self.look(name).await? {
+                    // Refused although it is parked: a quota, which only a person can mend.
+                    Coarse::Parked | Coarse::Running => Err(error.failure()),
+                    other => Ok(Event::Observed(other)),
+                };
+            }
+            Err(error) => return Err(error.failure()),
+        }
+        self.look(name).await.map(Event::Observed)
+    }
+}
+
+fn wait(error: &DaytonaError) -> Failure {
+    Failure::Wait {
+        after_ms: 0,
+        seen: error.to_string(),
+    }
+}

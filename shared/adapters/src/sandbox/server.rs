@@ -1,0 +1,226 @@
+//! Starting the OpenCode server in a sandbox, and finding out whether it runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bobbin_core::event::{Coarse, Event};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::wire::daytona::Sandbox;
+use bobbin_core::wire::opencode::request::{QUIET_ENVIRONMENT, plugin_marker, server_config};
+use bobbin_core::wire::opencode::steps::redact;
+use tokio::time::Instant;
+
+use super::Sandboxes;
+use crate::daytona::DaytonaError;
+use crate::opencode::{OpenCode, OpenCodeError};
+
+/// The script that prepares the project and starts the server; its first lines are set before it.
+const START_SCRIPT: &str = include_str!("start.sh");
+/// Exit status of the script when the image has no OpenCode.
+const EXIT_NOT_INSTALLED: i64 = 69;
+/// Time of the script, which ends a server that does not answer and makes a repository.
+const START_MS_MAX: u64 = 30_000;
+/// Between two looks at the server's health: first, and at most.
+const HEALTH_POLL_MS: u64 = 250;
+const HEALTH_POLL_MS_MAX: u64 = 1_000;
+/// Looks between two fetches of the preview, while the server does not answer.
+const LOOKS_PER_PREVIEW: u32 = 8;
+/// Characters of the server's last words that are passed on.
+const LAST_WORDS_CHARS_MAX: usize = 600;
+/// The variable that holds the key of an endpoint of its own.
+const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
+
+impl Sandboxes {
+    pub(super) async fn check_server(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        within_ms: u64,
+    ) -> Result<Event, Failure> {
+        let agent = self.agent(thread, generation).await?;
+        match healthy_within(&agent, within_ms).await {
+            Ok(()) => Ok(Event::Healthy),
+            Err(error) => Err(match error.failure() {
+                failure @ (Failure::SandboxGone | Failure::NonRecoverable { .. }) => failure,
+                _ => Failure::SandboxDown {
+                    seen: error.to_string(),
+                },
+            }),
+        }
+    }
+
+    pub(super) async fn ensure_server(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        restart: bool,
+        within_ms: u64,
+    ) -> Result<Event, Failure> {
+        let name = self.name(thread, generation);
+        let environment = self.environment(&name)?;
+        let agent = self.agent(thread, generation).await?;
+        if !restart && agent.health().await.is_ok() {
+            return Ok(Event::Healthy);
+        }
+        let sandbox = self.daytona.get(&name).await.map_err(|e| e.failure())?;
+        if sandbox.coarse() != Coarse::Running {
+            return Err(Failure::SandboxDown {
+                seen: "the sandbox is not running".to_owned(),
+            });
+        }
+        self.run_start_script(&sandbox, &environment, restart)
+            .await?;
+        match healthy_within(&agent, within_ms).await {
+            Ok(()) => Ok(Event::Healthy),
+            Err(error) => match error.failure() {
+                failure @ (Failure::SandboxGone | Failure::NonRecoverable { .. }) => Err(failure),
+                _ => {
+                    let words = self.last_words(&sandbox, &environment).await;
+                    Err(Failure::ResumeFailed {
+                        seen: format!("{error}. {words}").trim().to_owned(),
+                    })
+                }
+            },
+        }
+    }
+
+    async fn run_start_script(
+        &self,
+        sandbox: &Sandbox,
+        environment: &BTreeMap<String, String>,
+        restart: bool,
+    ) -> Result<(), Failure> {
+        let script = format!(
+            "restart={}\nmarker='{}'\n{START_SCRIPT}",
+            u8::from(restart),
+            plugin_marker()
+        );
+        let timeout = Duration::from_millis(START_MS_MAX);
+        let ran = self
+            .daytona
+            .execute(sandbox, &script, environment, None, timeout)
+            .await;
+        match ran {
+            Ok(ran) if ran.exit_code == 0 => Ok(()),
+            Ok(ran) if ran.exit_code == EXIT_NOT_INSTALLED => Err(Failure::NonRecoverable {
+                advice: "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile."
+                    .to_owned(),
+            }),
+            Ok(ran) => Err(Failure::ResumeFailed { seen: self.sayable(&ran.result, environment) }),
+            Err(DaytonaError::CommandTimeout) => {
+                Err(Failure::ResumeFailed { seen: "the start script ran over its time".to_owned() })
+            }
+            Err(error) => Err(error.toolbox_failure()),
+        }
+    }
+
+    /// What the server's processes get, and nothing else of the sandbox does.
+    fn environment(&self, name: &str) -> Result<BTreeMap<String, String>, Failure> {
+        let settings = &self.settings;
+        let keys = &settings.keys;
+        let (variable, key) = match self.model.provider.as_str() {
+            "anthropic" => ("ANTHROPIC_API_KEY", keys.anthropic.as_str()),
+            "openai" => ("OPENAI_API_KEY", keys.openai.as_str()),
+            "openrouter" => ("OPENROUTER_API_KEY", keys.openrouter.as_str()),
+            _ => (ENDPOINT_KEY, ""),
+        };
+        let base_url = settings
+            .model_base_url
+            .as_deref()
+            .filter(|url| !url.is_empty());
+        if base_url.is_none() && key.is_empty() && variable != ENDPOINT_KEY {
+            return Err(Failure::NonRecoverable {
+                advice: format!(
+                    "There is no key for {}. The operator has to set {variable}, or another MODEL.",
+                    self.model
+                ),
+            });
+        }
+        let config = server_config(&self.model, base_url, variable);
+        let mut environment: BTreeMap<String, String> = QUIET_ENVIRONMENT
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), self.password(name));
+        environment.insert("OPENCODE_CONFIG_CONTENT".to_owned(), config.to_string());
+        // An endpoint that wants no key still needs the variable to be there.
+        let key = if key.is_empty() { "none" } else { key };
+        environment.insert(variable.to_owned(), key.to_owned());
+        Ok(environment)
+    }
+
+    async fn last_words(
+        &self,
+        sandbox: &Sandbox,
+        environment: &BTreeMap<String, String>,
+    ) -> String {
+        let script = "tail -n 5 .bobbin/opencode.log 2>/dev/null | head -c 4000";
+        let timeout = Duration::from_millis(START_MS_MAX);
+        match self
+            .daytona
+            .execute(sandbox, script, &BTreeMap::new(), None, timeout)
+            .await
+        {
+            Ok(ran) if !ran.result.trim().is_empty() => {
+                format!("Its last words: {}", self.sayable(&ran.result, environment))
+            }
+            Ok(_) => "It left no words.".to_owned(),
+            Err(error) => format!("Its log could not be read: {error}"),
+        }
+    }
+
+    /// Words of the sandbox without the secrets that it was given.
+    fn sayable(&self, words: &str, environment: &BTreeMap<String, String>) -> String {
+        let mut words = words.to_owned();
+        let secret = |name: &&String| name.ends_with("_KEY") || name.ends_with("_PASSWORD");
+        for value in environment
+            .iter()
+            .filter(|(name, _)| secret(name))
+            .map(|(_, value)| value)
+        {
+            if value.len() >= 8 {
+                words = words.replace(value.as_str(), "***");
+            }
+        }
+        let words = redact(words.trim()).replace('\n', " · ");
+        let from = words
+            .char_indices()
+            .rev()
+            .nth(LAST_WORDS_CHARS_MAX - 1)
+            .map_or(0, |(at, _)| at);
+        words[from..].to_owned()
+    }
+}
+
+/// Polls the server until it is healthy, or the time is over and the last error counts.
+async fn healthy_within(agent: &OpenCode, within_ms: u64) -> Result<(), OpenCodeError> {
+    let until = Instant::now() + Duration::from_millis(within_ms);
+    let mut pause_ms = HEALTH_POLL_MS;
+    for look in 0_u32.. {
+        let renew = look % LOOKS_PER_PREVIEW == LOOKS_PER_PREVIEW - 1;
+        let seen = if renew {
+            agent.health().await
+        } else {
+            agent.probe().await
+        };
+        let error = match seen {
+            Ok(health) if health.healthy => return Ok(()),
+            Ok(_) => OpenCodeError::Unreachable {
+                seen: "the server calls itself unhealthy".to_owned(),
+            },
+            Err(
+                error @ (OpenCodeError::Preview(DaytonaError::NotFound) | OpenCodeError::Guard(_)),
+            ) => return Err(error),
+            Err(error) => error,
+        };
+        if Instant::now() + Duration::from_millis(pause_ms) >= until {
+            return Err(error);
+        }
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        pause_ms = (pause_ms * 2).min(HEALTH_POLL_MS_MAX);
+    }
+    Err(OpenCodeError::Unreachable {
+        seen: "it was never looked at".to_owned(),
+    })
+}

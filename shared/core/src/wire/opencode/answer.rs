@@ -1,0 +1,179 @@
+//! How a run stands and what it left, from the message list alone.
+
+use crate::card::Usage;
+use crate::event::{Answer, RunEnd};
+
+use super::steps::{first_line, redact, steps_of};
+use super::types::{AgentError, Message, PartKind, Role, Status};
+
+/// How a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The agent works, or waits for an ask.
+    Busy,
+    /// It is over.
+    Done(Answer),
+    /// It was broken off without an end: the server died. Believe it only when seen twice, some seconds apart.
+    Stopped,
+    /// The prompt is not there yet, or nothing came after it. Believe it only when seen twice, some seconds apart.
+    Pending,
+}
+
+/// Whether Bobbin minted this message id (see `PromptIds::mint`: twelve hex digits of time, fourteen of a hash).
+/// OpenCode's own tails are base 62, so that one of theirs looks like ours once in 10^8.
+#[must_use]
+pub fn is_minted(id: &str) -> bool {
+    id.strip_prefix("msg_").is_some_and(|rest| {
+        rest.len() == 26
+            && rest
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    })
+}
+
+/// The messages of the prompt's turn: those after it, up to the next prompt of ours. OpenCode's own user messages
+/// (compaction) belong to the turn, so `parentID` says nothing. `None` when the prompt is not in the list.
+#[must_use]
+pub fn turn_of<'a>(messages: &'a [Message], prompt: &str) -> Option<&'a [Message]> {
+    let start = messages.iter().position(|m| m.info.id == prompt)? + 1;
+    let rest = &messages[start..];
+    let end = rest
+        .iter()
+        .position(|m| m.info.role == Role::User && is_minted(&m.info.id))
+        .unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+/// How the run of this prompt stands. Read the status first, then the messages.
+#[must_use]
+pub fn conclude(messages: &[Message], prompt: &str, status: Option<&Status>) -> Verdict {
+    if !matches!(status, None | Some(Status::Idle)) {
+        return Verdict::Busy;
+    }
+    let Some(turn) = turn_of(messages, prompt) else {
+        return Verdict::Pending;
+    };
+    match turn.last() {
+        None => Verdict::Pending,
+        Some(last) if last.info.role == Role::Assistant && last.info.time.completed.is_some() => {
+            Verdict::Done(Answer {
+                end: end_of(last),
+                text: text_of(turn),
+                usage: usage_of(turn),
+                steps: steps_of(turn),
+            })
+        }
+        // Also OpenCode's own user message as the last one: the server died while it summarised.
+        Some(_) => Verdict::Stopped,
+    }
+}
+
+fn end_of(last: &Message) -> RunEnd {
+    match (&last.info.error, last.info.finish.as_deref()) {
+        (Some(error), _) if error.name == "MessageAbortedError" => RunEnd::Aborted,
+        (Some(error), _) => RunEnd::Error {
+            reason: people_reason(error),
+        },
+        (None, Some("tool-calls")) => RunEnd::Rejected,
+        (None, Some("error")) => RunEnd::Error {
+            reason: "The run ended in an error that OpenCode does not explain.".to_owned(),
+        },
+        (None, _) => RunEnd::Completed,
+    }
+}
+
+/// The last words of the turn; before an automatic "continue" of a compaction, if the agent had finished there.
+fn text_of(turn: &[Message]) -> String {
+    let continued = turn.iter().position(is_compaction_continue);
+    let finished_before = continued.and_then(|at| {
+        turn[..at]
+            .iter()
+            .rev()
+            .filter(|m| m.info.finish.as_deref() == Some("stop"))
+            .find_map(message_text)
+    });
+    finished_before
+        .or_else(|| turn.iter().rev().find_map(message_text))
+        .unwrap_or_default()
+}
+
+fn is_compaction_continue(message: &Message) -> bool {
+    message.info.role == Role::User
+        && message.parts.iter().any(|part| {
+            matches!(&part.kind, PartKind::Text { metadata, .. } if metadata.get("compaction_continue").is_some())
+        })
+}
+
+/// The words of an assistant message: the text parts after its last `step-start` (earlier ones belong to a broken
+/// connection), without OpenCode's own. `None` when there are none.
+fn message_text(message: &Message) -> Option<String> {
+    if message.info.role != Role::Assistant || message.info.is_summary() {
+        return None;
+    }
+    let start = message
+        .parts
+        .iter()
+        .rposition(|part| part.kind == PartKind::StepStart)
+        .map_or(0, |at| at + 1);
+    let texts: Vec<&str> = message.parts[start..]
+        .iter()
+        .filter_map(|part| match &part.kind {
+            PartKind::Text {
+                text,
+                synthetic: false,
+                ignored: false,
+                ..
+            } if !text.trim().is_empty() => Some(text.trim()),
+            _ => None,
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+fn usage_of(turn: &[Message]) -> Usage {
+    let own = || {
+        turn.iter()
+            .filter(|m| m.info.role == Role::Assistant)
+            .map(|m| &m.info)
+    };
+    let dollars: f64 = own().map(|info| info.cost.max(0.0)).sum();
+    Usage {
+        tokens: own()
+            .map(|info| info.tokens.all())
+            .fold(0, u64::saturating_add),
+        // A float beyond the range saturates.
+        cost_micro_usd: (dollars * 1_000_000.0).round() as u64,
+    }
+}
+
+/// An error in words for a person, with what to do.
+#[must_use]
+pub fn people_reason(error: &AgentError) -> String {
+    let said = redact(&first_line(&error.data.message, REASON_CHARS_MAX));
+    let said = said
+        .strip_prefix("ProviderModelNotFoundError: ")
+        .unwrap_or(&said);
+    match (error.name.as_str(), error.data.status_code) {
+        ("MessageAbortedError", _) => "The run was stopped.".to_owned(),
+        ("ContextOverflowError", _) => {
+            "The conversation no longer fits into the model's context. Reset the session to start a fresh one.".to_owned()
+        }
+        ("MessageOutputLengthError", _) => "The answer grew longer than the model may write. Ask for a smaller piece.".to_owned(),
+        ("ContentFilterError", _) => "The model's provider refused the content of this conversation.".to_owned(),
+        ("ProviderAuthError", _) | (_, Some(401 | 403)) => {
+            format!("The model's provider refused the key: {said} The operator has to check the model key.")
+        }
+        (_, Some(402)) => format!("The model's provider wants to be paid: {said} The operator has to add credit."),
+        (_, Some(429)) => format!("The model's provider is limiting requests: {said} Try again later."),
+        (_, Some(status @ 500..)) => format!("The model's provider failed ({status}): {said} Try again later."),
+        _ if said.contains("Model not found") => {
+            format!("{said} The operator has to set MODEL to one that its provider knows.")
+        }
+        (_, Some(status)) => format!("The model's provider refused the request ({status}): {said}"),
+        _ if said.is_empty() => "The agent failed without saying why.".to_owned(),
+        _ => format!("The agent failed: {said}"),
+    }
+}
+
+/// Characters of an error that are passed on.
+const REASON_CHARS_MAX: usize = 300;

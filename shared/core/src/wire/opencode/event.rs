@@ -1,0 +1,150 @@
+//! The events of `GET /event`, read leniently: what is unknown or unreadable is [`Event::Other`], because every loss
+//! heals at the next look at the messages.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::types::{AgentError, Info, Part, Permission, Question, Session, Status};
+
+/// What the server tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The subscription stands: nothing later is lost.
+    Connected,
+    /// A sign of life, every ten seconds.
+    Heartbeat,
+    /// The instance is closing; the stream ends.
+    Disposed,
+    /// A session was made or changed.
+    Session(Session),
+    /// What a session is doing.
+    Status {
+        /// Session.
+        session: String,
+        /// Its status.
+        status: Status,
+    },
+    /// A session has nothing to do: go and look.
+    Idle {
+        /// Session.
+        session: String,
+    },
+    /// Something failed; not by itself the end.
+    Error {
+        /// Session, if it was one's.
+        session: Option<String>,
+        /// What.
+        error: AgentError,
+    },
+    /// The head of a message.
+    Message(Info),
+    /// A message is gone.
+    MessageRemoved {
+        /// Its id.
+        message: String,
+    },
+    /// A whole part.
+    Part(Part),
+    /// More text of a part.
+    Delta(Delta),
+    /// A part is gone.
+    PartRemoved {
+        /// Its message.
+        message: String,
+        /// Its id.
+        part: String,
+    },
+    /// A permission is asked for.
+    PermissionAsked(Permission),
+    /// Questions are asked.
+    QuestionAsked(Question),
+    /// A permission or question is no longer open.
+    AskClosed {
+        /// Its id.
+        id: String,
+    },
+    /// Nothing for us.
+    Other,
+}
+
+/// More text of a part.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Delta {
+    /// Its session.
+    #[serde(rename = "sessionID")]
+    pub session_id: String,
+    /// Its message.
+    #[serde(rename = "messageID")]
+    pub message_id: String,
+    /// The part.
+    #[serde(rename = "partID")]
+    pub part_id: String,
+    /// Only `text` is known.
+    pub field: String,
+    /// What is appended.
+    pub delta: String,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    r#type: String,
+    #[serde(default)]
+    properties: Value,
+}
+
+impl Event {
+    /// Reads the data of one server-sent event.
+    #[must_use]
+    pub fn parse(data: &str) -> Self {
+        let Ok(Envelope { r#type, properties }) = serde_json::from_str(data) else {
+            return Self::Other;
+        };
+        Self::read(&r#type, properties).unwrap_or(Self::Other)
+    }
+
+    fn read(kind: &str, properties: Value) -> Option<Self> {
+        let session = || text(&properties, "sessionID");
+        Some(match kind {
+            "server.connected" => Self::Connected,
+            "server.heartbeat" => Self::Heartbeat,
+            "server.instance.disposed" => Self::Disposed,
+            "session.created" | "session.updated" => Self::Session(field(&properties, "info")?),
+            "session.status" => Self::Status {
+                session: session()?,
+                status: field(&properties, "status")?,
+            },
+            "session.idle" => Self::Idle {
+                session: session()?,
+            },
+            "session.error" => Self::Error {
+                session: session(),
+                error: field(&properties, "error")?,
+            },
+            "message.updated" => Self::Message(field(&properties, "info")?),
+            "message.removed" => Self::MessageRemoved {
+                message: text(&properties, "messageID")?,
+            },
+            "message.part.updated" => Self::Part(field(&properties, "part")?),
+            "message.part.delta" => Self::Delta(serde_json::from_value(properties).ok()?),
+            "message.part.removed" => Self::PartRemoved {
+                message: text(&properties, "messageID")?,
+                part: text(&properties, "partID")?,
+            },
+            "permission.asked" => Self::PermissionAsked(serde_json::from_value(properties).ok()?),
+            "question.asked" => Self::QuestionAsked(serde_json::from_value(properties).ok()?),
+            "permission.replied" | "question.replied" | "question.rejected" => Self::AskClosed {
+                id: text(&properties, "requestID")?,
+            },
+            _ => Self::Other,
+        })
+    }
+}
+
+fn field<T: DeserializeOwned>(properties: &Value, name: &str) -> Option<T> {
+    serde_json::from_value(properties.get(name)?.clone()).ok()
+}
+
+fn text(properties: &Value, name: &str) -> Option<String> {
+    properties.get(name)?.as_str().map(str::to_owned)
+}

@@ -1,0 +1,150 @@
+//! Bodies that we send to OpenCode, and the configuration of its server.
+
+use serde_json::{Value, json};
+
+use crate::ids::{PromptIds, ThreadKey};
+
+/// A model as `provider/model`; the model's own name may hold slashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName {
+    /// Provider id.
+    pub provider: String,
+    /// Model id at the provider.
+    pub model: String,
+}
+
+impl ModelName {
+    /// Reads `provider/model`.
+    ///
+    /// # Errors
+    /// A sentence with what is expected.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(Self {
+                provider: provider.to_owned(),
+                model: model.to_owned(),
+            }),
+            _ => Err(format!(
+                "MODEL is {name:?}; expected provider/model, for example anthropic/claude-sonnet-4-5"
+            )),
+        }
+    }
+}
+
+impl std::fmt::Display for ModelName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// The title by which a thread's session is found again.
+#[must_use]
+pub fn session_title(thread: &ThreadKey) -> String {
+    format!("bobbin {thread}")
+}
+
+/// Body of `POST /session`. A title saves the model call that would make one up.
+#[must_use]
+pub fn create_session(thread: &ThreadKey) -> Value {
+    json!({ "title": session_title(thread), "metadata": { "thread": thread.to_string() } })
+}
+
+/// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless; the model is always explicit, because an
+/// unknown one would become the session's default.
+#[must_use]
+pub fn prompt(ids: &PromptIds, model: &ModelName, text: &str) -> Value {
+    json!({
+        "messageID": ids.message,
+        "model": { "providerID": model.provider, "modelID": model.model },
+        "parts": [{ "id": ids.part(0), "type": "text", "text": text }],
+    })
+}
+
+/// Body of `POST /permission/{id}/reply`; `reply` is `once`, `always` or `reject`.
+#[must_use]
+pub fn permission_reply(reply: &str) -> Value {
+    json!({ "reply": reply })
+}
+
+/// Body of `POST /question/{id}/reply`: one list of labels per question.
+#[must_use]
+pub fn question_reply(answers: &[Vec<String>]) -> Value {
+    json!({ "answers": answers })
+}
+
+/// The server's configuration (`OPENCODE_CONFIG_CONTENT`). Permissions stay OpenCode's own: everything inside the
+/// project is allowed; a path outside it and `.env` files are asked for.
+///
+/// With `base_url` the model is served by an OpenAI-compatible endpoint there; the key is read from the variable
+/// `key_variable` of the server's environment, so that no secret stands in the configuration.
+#[must_use]
+pub fn server_config(model: &ModelName, base_url: Option<&str>, key_variable: &str) -> Value {
+    let name = model.to_string();
+    let mut config = json!({
+        "model": name, "small_model": name, "enabled_providers": [model.provider],
+        "autoupdate": false, "share": "disabled", "lsp": false, "formatter": false,
+    });
+    if let Some(base_url) = base_url {
+        config["provider"] = json!({ &model.provider: {
+            "npm": "@ai-sdk/openai-compatible", "name": model.provider,
+            "options": { "baseURL": base_url, "apiKey": format!("{{env:{key_variable}}}") },
+            "models": { &model.model: {
+                "name": model.model, "tool_call": true, "attachment": true,
+                "modalities": { "input": ["text", "image"], "output": ["text"] },
+                "limit": { "context": 128_000, "output": 8_192 },
+            } },
+        } });
+    }
+    config
+}
+
+/// Environment for a quiet start without downloads.
+pub const QUIET_ENVIRONMENT: [(&str, &str); 5] = [
+    ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+    ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+    ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+    ("OPENCODE_DISABLE_SHARE", "1"),
+    ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+];
+
+/// Content of `package-lock.json` in a configuration directory (beside an empty `node_modules`): keeps OpenCode from
+/// installing its plugin package, the one download that no variable switches off.
+#[must_use]
+pub fn plugin_marker() -> String {
+    json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": super::VERSION } } } })
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_name_keeps_the_slashes_of_the_model() {
+        let model = ModelName::parse("openrouter/anthropic/claude-sonnet-4.5").expect("valid");
+        assert_eq!(
+            (model.provider.as_str(), model.model.as_str()),
+            ("openrouter", "anthropic/claude-sonnet-4.5")
+        );
+        assert!(
+            ModelName::parse("claude").is_err()
+                && ModelName::parse("/x").is_err()
+                && ModelName::parse("x/").is_err()
+        );
+    }
+
+    #[test]
+    fn no_key_stands_in_the_configuration() {
+        let model = ModelName::parse("scripted/scripted-1").expect("valid");
+        let config = server_config(&model, Some("http://127.0.0.1:1/v1"), "MODEL_KEY");
+        assert_eq!(
+            config["provider"]["scripted"]["options"]["apiKey"],
+            "{env:MODEL_KEY}"
+        );
+        assert!(
+            server_config(&model, None, "MODEL_KEY")
+                .get("provider")
+                .is_none()
+        );
+    }
+}
