@@ -13,7 +13,12 @@ use crate::wire::Intake;
 /// Answers 401 to what is not signed, 400 to what is no command, 200 otherwise.
 #[must_use]
 pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
-    if let Err(refused) = (Request { raw, signature, timestamp }).admit(app, now_ms) {
+    let request = Request {
+        raw,
+        signature,
+        timestamp,
+    };
+    if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
     let fields = form(raw);
@@ -23,16 +28,29 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     }
     let command = field("command");
     let of_enterprise = field("is_enterprise_install") == "true";
-    let tenant = if of_enterprise { field("enterprise_id") } else { field("team_id") };
+    let tenant = if of_enterprise {
+        field("enterprise_id")
+    } else {
+        field("team_id")
+    };
     if command.is_empty() || tenant.is_empty() || field("user_id").is_empty() {
         return malformed("The form is no slash command: command, team_id or user_id is missing.");
     }
-    match app.policy.slack(tenant, field("channel_id"), field("user_id")) {
-        Err(Refusal::Tenant) => return only(ephemeral(&Refusal::Tenant.to_string()), "unknown tenant"),
+    match app
+        .policy
+        .slack(tenant, field("channel_id"), field("user_id"))
+    {
+        Err(Refusal::Tenant) => {
+            return only(ephemeral(&Refusal::Tenant.to_string()), "unknown tenant");
+        }
         Err(refusal) => return only(ephemeral(&refusal.to_string()), "refused by policy"),
         Ok(()) => {}
     }
-    let first = field("text").split_whitespace().next().unwrap_or("").to_ascii_lowercase();
+    let first = field("text")
+        .split_whitespace()
+        .next()
+        .unwrap_or("")
+        .to_ascii_lowercase();
     let (text, note) = match first.as_str() {
         "" | "help" => (HELP.to_owned(), "help"),
         word @ ("status" | "stop" | "reset") => (
@@ -43,9 +61,15 @@ thread (in a direct message: just `{word}`, as a reply in the thread).",
             ),
             "command for a thread",
         ),
-        "config" => ("Bobbin is configured by its operator; there is nothing to set from here.".to_owned(), "config"),
+        "config" => (
+            "Bobbin is configured by its operator; there is nothing to set from here.".to_owned(),
+            "config",
+        ),
         word => (
-            format!("`{}` is not a word that this command knows. {HELP}", quoted(word, ECHO_CHARS_MAX)),
+            format!(
+                "`{}` is not a word that this command knows. {HELP}",
+                quoted(word, ECHO_CHARS_MAX)
+            ),
             "unknown command",
         ),
     };

@@ -21,7 +21,9 @@ pub struct App {
 
 impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("App").field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("App")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }
 
@@ -33,25 +35,38 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Size, then signature; only after that may the body be read.
-    pub(super) fn admit(&self, app: &App, now_ms: Ms) -> Result<(), Intake> {
+    /// Why the request is not let in, if it is not: size, then signature. Only after that may the body be read.
+    pub(super) fn refusal(&self, app: &App, now_ms: Ms) -> Option<Intake> {
         if self.raw.len() > BODY_BYTES_MAX {
-            return Err(only(HttpAnswer::text(413, "The body is larger than 1 MiB."), "oversized body"));
+            let answer = HttpAnswer::text(413, "The body is larger than 1 MiB.");
+            return Some(only(answer, "oversized body"));
         }
-        verify(&app.signing_secret, self.signature, self.timestamp, self.raw, now_ms).map_err(|why| {
-            let note = match why {
-                Unverified::NoSecret => "no signing secret",
-                Unverified::Timestamp => "bad timestamp",
-                Unverified::Signature => "bad signature",
-            };
-            only(HttpAnswer::text(401, "The request signature is not valid."), note)
-        })
+        let why = verify(
+            &app.signing_secret,
+            self.signature,
+            self.timestamp,
+            self.raw,
+            now_ms,
+        )
+        .err()?;
+        let note = match why {
+            Unverified::NoSecret => "no signing secret",
+            Unverified::Timestamp => "bad timestamp",
+            Unverified::Signature => "bad signature",
+        };
+        let answer = HttpAnswer::text(401, "The request signature is not valid.");
+        Some(only(answer, note))
     }
 }
 
 /// An answer with nothing behind it.
 pub(super) fn only(answer: HttpAnswer, note: &'static str) -> Intake {
-    Intake { enqueue: None, on_queue_failure: answer.clone(), answer, note }
+    Intake {
+        enqueue: None,
+        on_queue_failure: answer.clone(),
+        answer,
+        note,
+    }
 }
 
 /// Acknowledged, nothing to do.
@@ -66,7 +81,9 @@ pub(super) fn malformed(what: &str) -> Intake {
 
 /// Words that only the person sees, as the answer to their own request.
 pub(super) fn ephemeral(text: &str) -> HttpAnswer {
-    HttpAnswer::json(&json!({ "response_type": "ephemeral", "replace_original": false, "text": text }))
+    HttpAnswer::json(
+        &json!({ "response_type": "ephemeral", "replace_original": false, "text": text }),
+    )
 }
 
 /// An object out of JSON text.
@@ -76,7 +93,9 @@ pub(super) fn object(text: &[u8]) -> Option<Map<String, Value>> {
 
 /// The fields of a form.
 pub(super) fn form(raw: &[u8]) -> std::collections::BTreeMap<String, String> {
-    form_urlencoded::parse(raw).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+    form_urlencoded::parse(raw)
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect()
 }
 
 /// The id of a message's work: the same for its two events and every retry, because it is made of what the message
@@ -88,9 +107,18 @@ pub(super) fn form(raw: &[u8]) -> std::collections::BTreeMap<String, String> {
 pub fn message_id(team: &str, channel: &str, ts: &str, further: &[&str]) -> String {
     let mut parts = vec!["slack", team, channel, ts];
     parts.extend(further);
-    let plain = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-');
+    let plain = |part: &&str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+    };
     let id = parts.join("_");
-    if id.len() <= MESSAGE_ID_CHARS_MAX && parts.iter().all(plain) { id } else { format!("slack_{}", digest(&parts)) }
+    if id.len() <= MESSAGE_ID_CHARS_MAX && parts.iter().all(plain) {
+        id
+    } else {
+        format!("slack_{}", digest(&parts))
+    }
 }
 
 /// The `ts` of the message that a turn stands for, where its id says it: nothing of the turn was posted before.
@@ -118,7 +146,13 @@ impl Asked {
     }
 
     pub(super) fn control(self, want: Want) -> Body {
-        Body::Control(Control { id: self.id, thread: self.thread, by: self.by, reply: self.reply, want })
+        Body::Control(Control {
+            id: self.id,
+            thread: self.thread,
+            by: self.by,
+            reply: self.reply,
+            want,
+        })
     }
 
     pub(super) fn say(self, text: impl Into<String>) -> Body {

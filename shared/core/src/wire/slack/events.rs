@@ -19,16 +19,26 @@ use crate::wire::{HttpAnswer, Intake};
 /// that Slack sends it again.
 #[must_use]
 pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
-    if let Err(refused) = (Request { raw, signature, timestamp }).admit(app, now_ms) {
+    let request = Request {
+        raw,
+        signature,
+        timestamp,
+    };
+    if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
-    let Some(fields) = object(raw) else { return malformed("The body is not a JSON object.") };
+    let Some(fields) = object(raw) else {
+        return malformed("The body is not a JSON object.");
+    };
     let Ok(envelope) = serde_json::from_value::<Envelope>(fields.into()) else {
         return malformed("The body is not an event envelope.");
     };
     match envelope.kind.as_str() {
         "url_verification" => match &envelope.challenge {
-            Some(challenge) => only(HttpAnswer::json(&json!({ "challenge": challenge })), "url verification"),
+            Some(challenge) => only(
+                HttpAnswer::json(&json!({ "challenge": challenge })),
+                "url verification",
+            ),
             None => malformed("url_verification without a challenge."),
         },
         "event_callback" => match &envelope.event {
@@ -55,7 +65,10 @@ fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
     if event.hidden {
         return Some("hidden message");
     }
-    if !matches!(event.subtype.as_deref(), None | Some("file_share" | "thread_broadcast")) {
+    if !matches!(
+        event.subtype.as_deref(),
+        None | Some("file_share" | "thread_broadcast")
+    ) {
         return Some("message subtype not in use");
     }
     // A bot's message of today has no subtype: only these fields tell.
@@ -67,12 +80,14 @@ fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
         user if user == envelope.bot() => return Some("message of our own"),
         Some(_) => {}
     }
-    let mentioned = event.kind == "app_mention" || envelope.bot().is_some_and(|bot| mentions(&event.text, bot));
+    let mentioned =
+        event.kind == "app_mention" || envelope.bot().is_some_and(|bot| mentions(&event.text, bot));
     (!mentioned && !is_direct(event)).then_some("message without a mention")
 }
 
 fn is_direct(event: &Event) -> bool {
-    event.channel_type.as_deref() == Some("im") || event.channel.get().is_some_and(|id| id.starts_with('D'))
+    event.channel_type.as_deref() == Some("im")
+        || event.channel.get().is_some_and(|id| id.starts_with('D'))
 }
 
 /// The person and the place of an event, or nothing if its ids cannot be used.
@@ -80,18 +95,31 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
     let (tenant, channel, user) = (envelope.tenant()?, event.channel.get()?, event.user.get()?);
     let root = event.thread_ts.as_deref().unwrap_or(ts);
     let thread = ThreadKey::slack(tenant, channel, root).ok()?;
-    let names = [&event.user_profile.display_name, &event.user_profile.real_name];
-    let name = names.into_iter().find(|name| !name.is_empty()).map_or(user, String::as_str);
+    let names = [
+        &event.user_profile.display_name,
+        &event.user_profile.real_name,
+    ];
+    let name = names
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .map_or(user, String::as_str);
     Some(Asked {
         id: message_id(tenant, channel, ts, &[]),
         team: tenant.to_owned(),
         channel: channel.to_owned(),
         thread,
-        by: Person { id: user.to_owned(), name: name.to_owned() },
+        by: Person {
+            id: user.to_owned(),
+            name: name.to_owned(),
+        },
         reply: Reply::Slack {
             channel: channel.to_owned(),
             // Outside of a thread a word for one person is seen in the channel, where they look.
-            thread_ts: if is_direct(event) { Some(root.to_owned()) } else { event.thread_ts.clone() },
+            thread_ts: if is_direct(event) {
+                Some(root.to_owned())
+            } else {
+                event.thread_ts.clone()
+            },
             user: user.to_owned(),
         },
     })
@@ -102,7 +130,10 @@ fn take(body: Body, note: &'static str) -> Intake {
     Intake {
         enqueue: Some(body),
         answer: HttpAnswer::text(200, ""),
-        on_queue_failure: HttpAnswer::text(503, "The queue does not accept now; please send it again."),
+        on_queue_failure: HttpAnswer::text(
+            503,
+            "The queue does not accept now; please send it again.",
+        ),
         note,
     }
 }
@@ -111,7 +142,11 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
     if let Some(why) = ignored(envelope, event) {
         return nothing(why);
     }
-    let Some(asked) = event.ts.as_deref().and_then(|ts| asked(envelope, event, ts)) else {
+    let Some(asked) = event
+        .ts
+        .as_deref()
+        .and_then(|ts| asked(envelope, event, ts))
+    else {
         return nothing("message with ids that cannot be used");
     };
     match asked.verdict(&app.policy, envelope.external(event)) {
@@ -135,34 +170,76 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
 }
 
 fn reset(asked: Asked, now_ms: Ms) -> Body {
-    Body::Message(Message { id: asked.id, thread: asked.thread, accepted_at_ms: now_ms, work: Work::Reset { by: asked.by } })
+    Body::Message(Message {
+        id: asked.id,
+        thread: asked.thread,
+        accepted_at_ms: now_ms,
+        work: Work::Reset { by: asked.by },
+    })
 }
 
 /// A prompt for the agent, within the product's bound.
-pub(super) fn prompt(asked: Asked, text: String, attachments: Vec<Attachment>, now_ms: Ms) -> Intake {
+pub(super) fn prompt(
+    asked: Asked,
+    text: String,
+    attachments: Vec<Attachment>,
+    now_ms: Ms,
+) -> Intake {
     if text.chars().count() > Limits::DEFAULT.prompt_chars {
-        return take(asked.say("That is too long for one message. Put it into a file and attach it."), "prompt too long");
+        return take(
+            asked.say("That is too long for one message. Put it into a file and attach it."),
+            "prompt too long",
+        );
     }
-    let work = Work::Prompt(Prompt { text, by: asked.by, attachments });
-    take(Body::Message(Message { id: asked.id, thread: asked.thread, accepted_at_ms: now_ms, work }), "prompt")
+    let work = Work::Prompt(Prompt {
+        text,
+        by: asked.by,
+        attachments,
+    });
+    take(
+        Body::Message(Message {
+            id: asked.id,
+            thread: asked.thread,
+            accepted_at_ms: now_ms,
+            work,
+        }),
+        "prompt",
+    )
 }
 
 /// The files of a message. One without an address stays in the list: the agent is told that it could not be had.
 pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
     let of = |file: &File| Attachment {
-        name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
-        url: if file.url_private_download.is_empty() { file.url_private.clone() } else { file.url_private_download.clone() },
+        name: if file.name.is_empty() {
+            file.id.clone()
+        } else {
+            file.name.clone()
+        },
+        url: if file.url_private_download.is_empty() {
+            file.url_private.clone()
+        } else {
+            file.url_private_download.clone()
+        },
         size: file.size,
         media_type: file.mimetype.clone().filter(|kind| !kind.is_empty()),
     };
-    files.iter().filter(|file| file.mode != "tombstone").take(FILES_MAX).map(of).collect()
+    files
+        .iter()
+        .filter(|file| file.mode != "tombstone")
+        .take(FILES_MAX)
+        .map(of)
+        .collect()
 }
 
 /// Slack's Stop button of an agent session.
 fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Intake {
     let at = event.event_ts.as_deref().or(event.ts.as_deref());
-    let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else { return nothing("stop without a thread") };
-    let Some(mut asked) = asked(envelope, event, root) else { return nothing("stop with ids that cannot be used") };
+    let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else {
+        return nothing("stop without a thread");
+    };
+    let Some(mut asked) = asked(envelope, event, root) else {
+        return nothing("stop with ids that cannot be used");
+    };
     asked.id = message_id(&asked.team, &asked.channel, root, &[at, &asked.by.id]);
     match asked.verdict(&app.policy, envelope.external(event)) {
         Verdict::Stranger => nothing("unknown tenant"),

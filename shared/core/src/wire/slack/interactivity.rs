@@ -16,7 +16,8 @@ pub const STOP_ACTION: &str = "v1:stop";
 pub const ASK_ACTION: &str = "v1:ask";
 
 /// Said when the queue does not accept: nothing of interactivity is sent again by Slack.
-pub(super) const NOT_TAKEN: &str = "Bobbin could not take that just now. Please try again in a minute.";
+pub(super) const NOT_TAKEN: &str =
+    "Bobbin could not take that just now. Please try again in a minute.";
 
 /// Callback id of the message shortcut (see `infra/slack-manifest.json`).
 const SHORTCUT: &str = "send_to_bobbin";
@@ -25,22 +26,39 @@ const SHORTCUT: &str = "send_to_bobbin";
 ///
 /// Answers 401 to what is not signed, 400 to what is no interaction, 200 otherwise.
 #[must_use]
-pub fn interactivity(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
-    if let Err(refused) = (Request { raw, signature, timestamp }).admit(app, now_ms) {
+pub fn interactivity(
+    raw: &[u8],
+    signature: &str,
+    timestamp: &str,
+    app: &App,
+    now_ms: Ms,
+) -> Intake {
+    let request = Request {
+        raw,
+        signature,
+        timestamp,
+    };
+    if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
     let fields = form(raw);
     if fields.get("ssl_check").is_some_and(|v| v == "1") {
         return nothing("ssl check");
     }
-    let Some(payload) = fields.get("payload") else { return malformed("The form has no payload.") };
-    let Some(payload) = object(payload.as_bytes()) else { return malformed("The payload is not a JSON object.") };
+    let Some(payload) = fields.get("payload") else {
+        return malformed("The form has no payload.");
+    };
+    let Some(payload) = object(payload.as_bytes()) else {
+        return malformed("The payload is not a JSON object.");
+    };
     let Ok(interaction) = serde_json::from_value::<Interaction>(payload.into()) else {
         return malformed("The payload is not an interaction.");
     };
     match interaction.kind.as_str() {
         "block_actions" => clicked(&interaction, app),
-        "message_action" if interaction.callback_id == SHORTCUT => shortcut(&interaction, app, now_ms),
+        "message_action" if interaction.callback_id == SHORTCUT => {
+            shortcut(&interaction, app, now_ms)
+        }
         "message_action" | "shortcut" => nothing("shortcut not in use"),
         "view_submission" | "view_closed" => nothing("view not in use"),
         "" => malformed("The payload has no type."),
@@ -50,9 +68,15 @@ pub fn interactivity(raw: &[u8], signature: &str, timestamp: &str, app: &App, no
 
 /// What a known element wants.
 fn wanted(action: &Action) -> Option<Want> {
-    let value = action.value.as_deref().or(action.selected_option.value.as_deref()).filter(|v| !v.is_empty());
+    let value = action
+        .value
+        .as_deref()
+        .or(action.selected_option.value.as_deref())
+        .filter(|v| !v.is_empty());
     if action.action_id == STOP_ACTION {
-        return Some(Want::Stop { turn: Some(value?.to_owned()) });
+        return Some(Want::Stop {
+            turn: Some(value?.to_owned()),
+        });
     }
     let tail = action.action_id.strip_prefix(ASK_ACTION)?;
     if !tail.is_empty() && !tail.starts_with(':') {
@@ -65,24 +89,48 @@ fn wanted(action: &Action) -> Option<Want> {
         "reject" => Choice::Reject,
         other => Choice::Option(other.strip_prefix('o')?.parse().ok()?),
     };
-    (!ask.is_empty()).then(|| Want::Settle { ask: ask.to_owned(), choice })
+    (!ask.is_empty()).then(|| Want::Settle {
+        ask: ask.to_owned(),
+        choice,
+    })
 }
 
 fn clicked(interaction: &Interaction, app: &App) -> Intake {
-    let Some((action, want)) = interaction.actions.iter().find_map(|a| Some((a, wanted(a)?))) else {
+    let Some((action, want)) = interaction
+        .actions
+        .iter()
+        .find_map(|a| Some((a, wanted(a)?)))
+    else {
         return nothing("element not in use");
     };
     let container = &interaction.container;
-    let stands_at = container.message_ts.as_deref().or(interaction.message.ts.as_deref());
-    let root = container.thread_ts.as_deref().or(interaction.message.thread_ts.as_deref()).or(stands_at);
-    let pressed_at = action.action_ts.as_deref().or(interaction.action_ts.as_deref()).unwrap_or("0");
+    let stands_at = container
+        .message_ts
+        .as_deref()
+        .or(interaction.message.ts.as_deref());
+    let root = container
+        .thread_ts
+        .as_deref()
+        .or(interaction.message.thread_ts.as_deref())
+        .or(stands_at);
+    let pressed_at = action
+        .action_ts
+        .as_deref()
+        .or(interaction.action_ts.as_deref())
+        .unwrap_or("0");
     let asked = asked(interaction, stands_at, root, pressed_at);
-    let Some(asked) = asked else { return nothing("click with ids that cannot be used") };
+    let Some(asked) = asked else {
+        return nothing("click with ids that cannot be used");
+    };
     match asked.verdict(&app.policy, interaction.external()) {
         Verdict::Stranger => nothing("unknown tenant"),
         Verdict::Refused(why) => take(asked.say(why), "refused by policy"),
         Verdict::Admitted => {
-            let note = if matches!(want, Want::Stop { .. }) { "stop" } else { "ask settled" };
+            let note = if matches!(want, Want::Stop { .. }) {
+                "stop"
+            } else {
+                "ask settled"
+            };
             take(asked.control(want), note)
         }
     }
@@ -104,30 +152,60 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
     }
     let (text, files) = (typed(&message.text, None), attachments(&message.files));
     if text.is_empty() && files.is_empty() {
-        return take(asked.say("That message has no text to work on."), "empty message");
+        return take(
+            asked.say("That message has no text to work on."),
+            "empty message",
+        );
     }
-    Intake { on_queue_failure: ephemeral(NOT_TAKEN), ..prompt(asked, text, files, now_ms) }
+    Intake {
+        on_queue_failure: ephemeral(NOT_TAKEN),
+        ..prompt(asked, text, files, now_ms)
+    }
 }
 
-fn asked(interaction: &Interaction, stands_at: Option<&str>, root: Option<&str>, pressed_at: &str) -> Option<Asked> {
+fn asked(
+    interaction: &Interaction,
+    stands_at: Option<&str>,
+    root: Option<&str>,
+    pressed_at: &str,
+) -> Option<Asked> {
     let tenant = interaction.tenant()?;
-    let channel = interaction.container.channel_id.as_deref().or(interaction.channel.get())?;
+    let channel = interaction
+        .container
+        .channel_id
+        .as_deref()
+        .or(interaction.channel.get())?;
     let (stands_at, root) = (stands_at?, root?);
     let user = &interaction.user;
     if user.id.is_empty() {
         return None;
     }
-    let name = [&user.name, &user.username, &user.id].into_iter().find(|name| !name.is_empty()).expect("the id is not empty");
+    let name = [&user.name, &user.username, &user.id]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .expect("the id is not empty");
     Some(Asked {
         id: message_id(tenant, channel, stands_at, &[pressed_at, &user.id]),
         team: tenant.to_owned(),
         channel: channel.to_owned(),
         thread: ThreadKey::slack(tenant, channel, root).ok()?,
-        by: Person { id: user.id.clone(), name: name.clone() },
-        reply: Reply::Slack { channel: channel.to_owned(), thread_ts: Some(root.to_owned()), user: user.id.clone() },
+        by: Person {
+            id: user.id.clone(),
+            name: name.clone(),
+        },
+        reply: Reply::Slack {
+            channel: channel.to_owned(),
+            thread_ts: Some(root.to_owned()),
+            user: user.id.clone(),
+        },
     })
 }
 
 fn take(body: Body, note: &'static str) -> Intake {
-    Intake { enqueue: Some(body), answer: HttpAnswer::text(200, ""), on_queue_failure: ephemeral(NOT_TAKEN), note }
+    Intake {
+        enqueue: Some(body),
+        answer: HttpAnswer::text(200, ""),
+        on_queue_failure: ephemeral(NOT_TAKEN),
+        note,
+    }
 }

@@ -27,7 +27,13 @@ pub enum Unverified {
 ///
 /// # Errors
 /// [`Unverified`], which names what was wrong and never the expected value.
-pub fn verify(secret: &str, signature: &str, timestamp: &str, raw: &[u8], now_ms: Ms) -> Result<(), Unverified> {
+pub fn verify(
+    secret: &str,
+    signature: &str,
+    timestamp: &str,
+    raw: &[u8],
+    now_ms: Ms,
+) -> Result<(), Unverified> {
     if secret.is_empty() {
         return Err(Unverified::NoSecret);
     }
@@ -41,9 +47,11 @@ pub fn verify(secret: &str, signature: &str, timestamp: &str, raw: &[u8], now_ms
     let mut expected = [0_u8; 32];
     let digits = signature.strip_prefix("v0=").ok_or(Unverified::Signature)?;
     hex::decode_to_slice(digits, &mut expected).map_err(|_| Unverified::Signature)?;
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length");
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length");
     for part in [b"v0:", timestamp.as_bytes(), b":", raw] {
         mac.update(part);
     }
-    mac.verify_slice(&expected).map_err(|_| Unverified::Signature)
+    mac.verify_slice(&expected)
+        .map_err(|_| Unverified::Signature)
 }

@@ -21,7 +21,13 @@ pub(super) enum Verdict {
 }
 
 /// Checks tenant, home, channel and person, in this order.
-pub(super) fn verdict(policy: &Policy, tenant: &str, external: bool, channel: &str, user: &str) -> Verdict {
+pub(super) fn verdict(
+    policy: &Policy,
+    tenant: &str,
+    external: bool,
+    channel: &str,
+    user: &str,
+) -> Verdict {
     match policy.slack(tenant, channel, user) {
         Err(Refusal::Tenant) => Verdict::Stranger,
         _ if external => Verdict::Refused(EXTERNAL.to_owned()),
@@ -44,7 +50,11 @@ impl Envelope {
     pub(super) fn tenant(&self) -> Option<&str> {
         let of_installation = self.installation().and_then(|a| {
             let (team, enterprise) = (some(a.team_id.as_ref()), some(a.enterprise_id.as_ref()));
-            if a.is_enterprise_install { enterprise } else { team.or(enterprise) }
+            if a.is_enterprise_install {
+                enterprise
+            } else {
+                team.or(enterprise)
+            }
         });
         of_installation.or_else(|| some(self.team_id.as_ref()))
     }
@@ -62,28 +72,45 @@ impl Envelope {
         if self.is_ext_shared_channel {
             return true;
         }
-        let home = some(event.user_team.as_ref()).or(some(event.source_team.as_ref())).or(some(event.team.as_ref()));
+        let home = some(event.user_team.as_ref())
+            .or(some(event.source_team.as_ref()))
+            .or(some(event.team.as_ref()));
         home.is_some_and(|home| !self.is_ours(home))
     }
 
     fn is_ours(&self, home: &str) -> bool {
-        let enterprise = self.installation().and_then(|a| some(a.enterprise_id.as_ref()));
+        let enterprise = self
+            .installation()
+            .and_then(|a| some(a.enterprise_id.as_ref()));
         if self.tenant() == Some(home) || enterprise == Some(home) {
             return true;
         }
         // An organisation-wide installation serves every workspace of the enterprise: the envelope names the one.
         let org = self.installation().is_some_and(|a| a.is_enterprise_install);
-        let same_enterprise = some(self.enterprise_id.as_ref()).is_none_or(|id| Some(id) == enterprise);
-        org && same_enterprise && [some(self.team_id.as_ref()), some(self.context_team_id.as_ref())].contains(&Some(home))
+        let same_enterprise =
+            some(self.enterprise_id.as_ref()).is_none_or(|id| Some(id) == enterprise);
+        org && same_enterprise
+            && [
+                some(self.team_id.as_ref()),
+                some(self.context_team_id.as_ref()),
+            ]
+            .contains(&Some(home))
     }
 }
 
 impl Interaction {
     /// The installed team or enterprise, as far as a click tells it.
     pub(super) fn tenant(&self) -> Option<&str> {
-        let enterprise = self.enterprise.get().or(some(self.team.enterprise_id.as_ref()));
+        let enterprise = self
+            .enterprise
+            .get()
+            .or(some(self.team.enterprise_id.as_ref()));
         let team = some(self.team.id.as_ref());
-        if self.is_enterprise_install { enterprise } else { team.or(enterprise) }
+        if self.is_enterprise_install {
+            enterprise
+        } else {
+            team.or(enterprise)
+        }
     }
 
     /// Whether the person's home is another organisation; undecidable counts as yes.

@@ -27,7 +27,8 @@ pub(super) fn command(words: &str) -> Option<Command> {
 
 /// Whether Slack's text mentions this user.
 pub(super) fn mentions(text: &str, user: &str) -> bool {
-    text.match_indices("<@").any(|(at, _)| is_mention_of(&text[at..], user))
+    text.match_indices("<@")
+        .any(|(at, _)| is_mention_of(&text[at..], user))
 }
 
 fn is_mention_of(token: &str, user: &str) -> bool {
@@ -57,7 +58,9 @@ pub(super) fn typed(text: &str, bot: Option<&str>) -> String {
         } else if inside.starts_with(['@', '#', '!']) {
             out.push_str(&token[..=close]);
         } else {
-            let address = inside.split_once('|').map_or(inside, |(address, _)| address);
+            let address = inside
+                .split_once('|')
+                .map_or(inside, |(address, _)| address);
             out.push_str(&decoded(address.strip_prefix("mailto:").unwrap_or(address)));
         }
     }
@@ -67,7 +70,9 @@ pub(super) fn typed(text: &str, bot: Option<&str>) -> String {
 
 /// `&amp;` last: what a person typed as `&lt;` arrives as `&amp;lt;`.
 fn decoded(text: &str) -> String {
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }
 
 #[cfg(test)]
@@ -76,23 +81,45 @@ mod tests {
 
     #[test]
     fn our_mention_goes_and_the_others_stay() {
-        assert_eq!(typed("<@UBOT> ask <@U2> in <#C1|general>", Some("UBOT")), "ask <@U2> in <#C1|general>");
-        assert_eq!(typed("hey <@UBOT|bobbin> fix it", Some("UBOT")), "hey fix it");
+        assert_eq!(
+            typed("<@UBOT> ask <@U2> in <#C1|general>", Some("UBOT")),
+            "ask <@U2> in <#C1|general>"
+        );
+        assert_eq!(
+            typed("hey <@UBOT|bobbin> fix it", Some("UBOT")),
+            "hey fix it"
+        );
         assert_eq!(typed("<@UBOTX> hi", Some("UBOT")), "<@UBOTX> hi");
-        assert!(mentions("a <@UBOT|b>", "UBOT") && !mentions("<@UBOTX>", "UBOT") && !mentions("&lt;@UBOT&gt;", "UBOT"));
+        assert!(
+            mentions("a <@UBOT|b>", "UBOT")
+                && !mentions("<@UBOTX>", "UBOT")
+                && !mentions("&lt;@UBOT&gt;", "UBOT")
+        );
     }
 
     #[test]
     fn entities_are_decoded_once_and_links_become_their_address() {
-        assert_eq!(typed("if a &lt; b &amp;&amp; c &gt; d", None), "if a < b && c > d");
+        assert_eq!(
+            typed("if a &lt; b &amp;&amp; c &gt; d", None),
+            "if a < b && c > d"
+        );
         assert_eq!(typed("write &amp;lt; here", None), "write &lt; here");
-        assert_eq!(typed("see <https://a.example/?x=1&amp;y=2|the page>.", None), "see https://a.example/?x=1&y=2.");
-        assert_eq!(typed("<mailto:a@b.example|a@b.example>", None), "a@b.example");
+        assert_eq!(
+            typed("see <https://a.example/?x=1&amp;y=2|the page>.", None),
+            "see https://a.example/?x=1&y=2."
+        );
+        assert_eq!(
+            typed("<mailto:a@b.example|a@b.example>", None),
+            "a@b.example"
+        );
     }
 
     #[test]
     fn indentation_and_unclosed_tokens_survive() {
-        assert_eq!(typed("<@UBOT> run:\n```\nif x:\n    y  = 1\n```", Some("UBOT")), "run:\n```\nif x:\n    y  = 1\n```");
+        assert_eq!(
+            typed("<@UBOT> run:\n```\nif x:\n    y  = 1\n```", Some("UBOT")),
+            "run:\n```\nif x:\n    y  = 1\n```"
+        );
         assert_eq!(typed("odd < token", None), "odd < token");
     }
 

@@ -9,7 +9,8 @@ use crate::card::{Card, CardState, CardStep, StepState};
 use crate::session::Outcome;
 use crate::wire::slack::interactivity::STOP_ACTION;
 use crate::wire::slack::limits::{
-    BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX, SECTION_UNITS_MAX,
+    BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
+    SECTION_UNITS_MAX,
 };
 
 /// One step on its line.
@@ -36,16 +37,27 @@ pub(super) fn card(card: &Card) -> Rendered {
     }
     let fallback = match (&card.state, told) {
         (_, Some(told)) => format!("{title}. {told}"),
-        (CardState::Ended { .. }, None) => format!("{title}, after {}", duration(card.now_ms.saturating_sub(card.since_ms))),
+        (CardState::Ended { .. }, None) => format!(
+            "{title}, after {}",
+            duration(card.now_ms.saturating_sub(card.since_ms))
+        ),
         (_, None) => title.to_owned(),
     };
-    debug_assert!(units(&fallback) <= FALLBACK_UNITS_MAX, "the reason is cut below the limit of a section");
-    Rendered { text: fallback, blocks }
+    debug_assert!(
+        units(&fallback) <= FALLBACK_UNITS_MAX,
+        "the reason is cut below the limit of a section"
+    );
+    Rendered {
+        text: fallback,
+        blocks,
+    }
 }
 
 /// What a person should know beyond the title, escaped, below the limit of a section.
 fn told(state: &CardState) -> Option<String> {
-    let CardState::Ended { outcome, .. } = state else { return None };
+    let CardState::Ended { outcome, .. } = state else {
+        return None;
+    };
     let room = SECTION_UNITS_MAX - 200;
     match outcome {
         Outcome::Answered => None,
@@ -63,7 +75,11 @@ start in a fresh one."
 
 /// A typed command names only the id of its author; Slack shows the name, and an edit pings nobody.
 fn person(by: &str) -> String {
-    let is_id = by.len() >= 6 && by.starts_with(['U', 'W']) && by.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    let is_id = by.len() >= 6
+        && by.starts_with(['U', 'W'])
+        && by
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
     match by {
         _ if is_id => format!("<@{by}>"),
         "" => "a person in this thread".to_owned(),
@@ -81,7 +97,9 @@ fn steps(steps: &[CardStep]) -> Option<String> {
             StepState::Done => format!("✓ {}", line(&step.text, STEP_UNITS_MAX)),
             StepState::Failed => format!("✗ Failed: {}", line(&step.text, STEP_UNITS_MAX)),
         };
-        let Some(left) = room.checked_sub(units(&text) + 1) else { break };
+        let Some(left) = room.checked_sub(units(&text) + 1) else {
+            break;
+        };
         room = left;
         lines.push(text);
     }

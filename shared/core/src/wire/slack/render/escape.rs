@@ -9,8 +9,8 @@ pub(super) fn units(text: &str) -> usize {
 }
 
 /// The text within a limit, with an ellipsis where something is missing.
-pub(super) fn cut(text: &str, units_max: usize) -> String {
-    mapped(text, units_max, |c| Piece::Char(c))
+fn cut(text: &str, units_max: usize) -> String {
+    mapped(text, units_max, Piece::Char)
 }
 
 /// For mrkdwn: escaped and within a limit; no entity is cut in half.
@@ -20,7 +20,10 @@ pub(super) fn mrkdwn(text: &str, units_max: usize) -> String {
 
 /// For mrkdwn on one line.
 pub(super) fn line(text: &str, units_max: usize) -> String {
-    mrkdwn(&text.split_whitespace().collect::<Vec<_>>().join(" "), units_max)
+    mrkdwn(
+        &text.split_whitespace().collect::<Vec<_>>().join(" "),
+        units_max,
+    )
 }
 
 /// For mrkdwn between backticks on one line.
@@ -54,7 +57,11 @@ pub(super) fn markdown(text: &str, units_max: usize) -> String {
     let text = without_broadcasts(text);
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        out.push(if c == '<' && opens_mention(&text[at + 1..]) { '\u{2039}' } else { c });
+        out.push(if c == '<' && opens_mention(&text[at + 1..]) {
+            '\u{2039}'
+        } else {
+            c
+        });
     }
     cut(&out, units_max)
 }
@@ -64,7 +71,9 @@ pub(super) fn markdown(text: &str, units_max: usize) -> String {
 fn opens_mention(rest: &str) -> bool {
     let mut chars = rest.chars();
     let sign = chars.next().is_some_and(|c| matches!(c, '!' | '@' | '#'));
-    let doctype = rest.get(1..8).is_some_and(|word| word.eq_ignore_ascii_case("doctype"));
+    let doctype = rest
+        .get(1..8)
+        .is_some_and(|word| word.eq_ignore_ascii_case("doctype"));
     sign && chars.next().is_some_and(char::is_alphanumeric) && !doctype
 }
 
@@ -76,7 +85,11 @@ fn without_broadcasts(text: &str) -> String {
     let mut before = None;
     for (at, c) in text.char_indices() {
         let alone = !before.is_some_and(char::is_alphanumeric);
-        out.push(if c == '@' && alone && names_broadcast(&text[at + 1..]) { '\u{ff20}' } else { c });
+        out.push(if c == '@' && alone && names_broadcast(&text[at + 1..]) {
+            '\u{ff20}'
+        } else {
+            c
+        });
         before = Some(c);
     }
     out
@@ -84,7 +97,8 @@ fn without_broadcasts(text: &str) -> String {
 
 fn names_broadcast(rest: &str) -> bool {
     BROADCASTS.iter().any(|word| {
-        rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+        rest.get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word))
             && !rest[word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
     })
 }
@@ -146,7 +160,10 @@ mod tests {
 
     #[test]
     fn mrkdwn_is_escaped_and_never_cut_inside_an_entity() {
-        assert_eq!(mrkdwn("<!channel> & <@U1>", 100), "&lt;!channel&gt; &amp; &lt;@U1&gt;");
+        assert_eq!(
+            mrkdwn("<!channel> & <@U1>", 100),
+            "&lt;!channel&gt; &amp; &lt;@U1&gt;"
+        );
         assert_eq!(mrkdwn("ab<<<", 8), "ab&lt;…");
         assert_eq!(mrkdwn("abc", 3), "abc");
         assert_eq!(mrkdwn("abcd", 3), "ab…");
@@ -156,7 +173,10 @@ mod tests {
     fn markdown_loses_its_pings_and_keeps_its_length_and_its_code() {
         let text = "<!channel> <@U123> <#C1|x> @here me@here.example @hereby <!DOCTYPE html> <!-- c --> a<b";
         let harmless = markdown(text, 1_000);
-        assert_eq!(harmless, "‹!channel> ‹@U123> ‹#C1|x> ＠here me@here.example @hereby <!DOCTYPE html> <!-- c --> a<b");
+        assert_eq!(
+            harmless,
+            "‹!channel> ‹@U123> ‹#C1|x> ＠here me@here.example @hereby <!DOCTYPE html> <!-- c --> a<b"
+        );
         assert_eq!(units(&harmless), units(text));
     }
 

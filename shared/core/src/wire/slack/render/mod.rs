@@ -12,7 +12,7 @@ mod words;
 use serde_json::{Value, json};
 
 pub(super) use self::escape::quoted;
-use self::escape::{cut, markdown, mrkdwn};
+use self::escape::{markdown, mrkdwn};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 use crate::card::{CardState, Post, PostRef};
 
@@ -33,7 +33,9 @@ pub struct Rendered {
 pub fn post(post: &Post) -> Rendered {
     match post {
         Post::Card(card) => card::card(card),
-        Post::Chunk { text, .. } if text.trim().is_empty() => free("The agent finished without words."),
+        Post::Chunk { text, .. } if text.trim().is_empty() => {
+            free("The agent finished without words.")
+        }
         Post::Chunk { text, .. } => free(text),
         Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
         Post::Notice(text) => free(text),
@@ -43,9 +45,16 @@ pub fn post(post: &Post) -> Rendered {
 /// Free words in Markdown: an answer's part, a notice, a status, a refusal.
 #[must_use]
 pub fn free(text: &str) -> Rendered {
-    let text = if text.trim().is_empty() { "(nothing)" } else { text };
+    let text = if text.trim().is_empty() {
+        "(nothing)"
+    } else {
+        text
+    };
     let block = json!({ "type": "markdown", "text": markdown(text, MARKDOWN_UNITS_MAX) });
-    Rendered { text: mrkdwn(text, FALLBACK_UNITS_MAX), blocks: vec![block] }
+    Rendered {
+        text: mrkdwn(text, FALLBACK_UNITS_MAX),
+        blocks: vec![block],
+    }
 }
 
 /// The arguments of `chat.postMessage` for a post in a thread.
@@ -153,6 +162,10 @@ fn context(text: &str) -> Value {
 /// A button label: plain text, never empty.
 fn label(text: &str, units_max: usize) -> Value {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = if text.is_empty() { "(no words)".to_owned() } else { cut(&text, units_max) };
+    let text = if text.is_empty() {
+        "(no words)".to_owned()
+    } else {
+        markdown(&text, units_max)
+    };
     json!({ "type": "plain_text", "text": text, "emoji": false })
 }

@@ -20,7 +20,7 @@ pub(super) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -61,7 +61,13 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
     let took = duration(card.now_ms.saturating_sub(card.since_ms));
     let mut facts = vec![card.model.clone()];
     match &card.state {
-        CardState::Ended { usage: Usage { tokens, cost_micro_usd }, .. } => {
+        CardState::Ended {
+            usage: Usage {
+                tokens,
+                cost_micro_usd,
+            },
+            ..
+        } => {
             facts.push(format!("worked for {took}"));
             if *tokens > 0 {
                 facts.push(format!("{} tokens", thousands(*tokens)));
@@ -88,9 +94,18 @@ mod tests {
 
     #[test]
     fn amounts_read_like_a_person_would_write_them() {
-        assert_eq!([45_999, 120_000, 192_000, 3_600_000, 3_845_000].map(duration), ["45 s", "2 min", "3 min 12 s", "1 h", "1 h 4 min"]);
-        assert_eq!([7, 1_000, 1_234_567].map(thousands), ["7", "1,000", "1,234,567"]);
-        assert_eq!([450, 9_990, 10_000, 1_254_999].map(dollars), ["$0.0005", "$0.0100", "$0.01", "$1.25"]);
+        assert_eq!(
+            [45_999, 120_000, 192_000, 3_600_000, 3_845_000].map(duration),
+            ["45 s", "2 min", "3 min 12 s", "1 h", "1 h 4 min"]
+        );
+        assert_eq!(
+            [7, 1_000, 1_234_567].map(thousands),
+            ["7", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [450, 9_990, 10_000, 1_254_999].map(dollars),
+            ["$0.0005", "$0.0100", "$0.01", "$1.25"]
+        );
         assert_eq!(clock(12 * 3_600_000 + 5 * 60_000), "12:05 UTC");
     }
 }

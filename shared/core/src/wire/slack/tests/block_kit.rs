@@ -13,9 +13,20 @@ fn fields(at: &str, value: &Value, required: &[&str], optional: &[&str], found: 
         found.push(format!("{at} is no object"));
         return;
     };
-    found.extend(required.iter().filter(|name| !object.contains_key(**name)).map(|name| format!("{at} lacks {name}")));
-    let known = |name: &String| required.contains(&name.as_str()) || optional.contains(&name.as_str());
-    found.extend(object.keys().filter(|name| !known(name)).map(|name| format!("{at} has unknown field {name}")));
+    found.extend(
+        required
+            .iter()
+            .filter(|name| !object.contains_key(**name))
+            .map(|name| format!("{at} lacks {name}")),
+    );
+    let known =
+        |name: &String| required.contains(&name.as_str()) || optional.contains(&name.as_str());
+    found.extend(
+        object
+            .keys()
+            .filter(|name| !known(name))
+            .map(|name| format!("{at} has unknown field {name}")),
+    );
 }
 
 fn bound(at: &str, length: usize, min: usize, max: usize, found: &mut Vec<String>) {
@@ -25,7 +36,11 @@ fn bound(at: &str, length: usize, min: usize, max: usize, found: &mut Vec<String
 }
 
 fn text(at: &str, value: &Value, kind: &str, max: usize, found: &mut Vec<String>) {
-    let optional: &[&str] = if kind == "mrkdwn" { &["verbatim"] } else { &["emoji"] };
+    let optional: &[&str] = if kind == "mrkdwn" {
+        &["verbatim"]
+    } else {
+        &["emoji"]
+    };
     fields(at, value, &["type", "text"], optional, found);
     if value["type"] != kind {
         found.push(format!("{at} is not {kind}"));
@@ -34,24 +49,66 @@ fn text(at: &str, value: &Value, kind: &str, max: usize, found: &mut Vec<String>
 }
 
 fn button(at: &str, value: &Value, found: &mut Vec<String>) {
-    fields(at, value, &["type", "text", "action_id"], &["value", "style", "accessibility_label"], found);
-    text(&format!("{at}.text"), &value["text"], "plain_text", 75, found);
-    bound(&format!("{at}.value"), units(&value["value"]), 1, 2_000, found);
-    bound(&format!("{at}.accessibility_label"), units(&value["accessibility_label"]), 0, 75, found);
+    fields(
+        at,
+        value,
+        &["type", "text", "action_id"],
+        &["value", "style", "accessibility_label"],
+        found,
+    );
+    text(
+        &format!("{at}.text"),
+        &value["text"],
+        "plain_text",
+        75,
+        found,
+    );
+    bound(
+        &format!("{at}.value"),
+        units(&value["value"]),
+        1,
+        2_000,
+        found,
+    );
+    bound(
+        &format!("{at}.accessibility_label"),
+        units(&value["accessibility_label"]),
+        0,
+        75,
+        found,
+    );
     if !matches!(value["style"].as_str(), None | Some("primary" | "danger")) {
         found.push(format!("{at} has an unknown style"));
     }
 }
 
 fn select(at: &str, value: &Value, found: &mut Vec<String>) {
-    fields(at, value, &["type", "action_id", "options"], &["placeholder"], found);
-    text(&format!("{at}.placeholder"), &value["placeholder"], "plain_text", 150, found);
+    fields(
+        at,
+        value,
+        &["type", "action_id", "options"],
+        &["placeholder"],
+        found,
+    );
+    text(
+        &format!("{at}.placeholder"),
+        &value["placeholder"],
+        "plain_text",
+        150,
+        found,
+    );
     let options = value["options"].as_array().map_or(&[][..], Vec::as_slice);
     bound(&format!("{at}.options"), options.len(), 1, 100, found);
     for option in options {
         fields(at, option, &["text", "value"], &[], found);
         text(at, &option["text"], "plain_text", 75, found);
-        bound(&format!("{at}.option.value"), units(&option["value"]), 1, 150, found);
+        bound(
+            &format!("{at}.option.value"),
+            units(&option["value"]),
+            1,
+            150,
+            found,
+        );
     }
 }
 
@@ -67,7 +124,13 @@ fn actions(at: &str, block: &Value, found: &mut Vec<String>) {
             Some("static_select") => select(&at, element, found),
             other => found.push(format!("{at}: unknown element {other:?}")),
         }
-        bound(&format!("{at}.action_id"), units(&element["action_id"]), 1, 255, found);
+        bound(
+            &format!("{at}.action_id"),
+            units(&element["action_id"]),
+            1,
+            255,
+            found,
+        );
         if !ids.insert(element["action_id"].as_str()) {
             found.push(format!("{at}: action_id is used twice"));
         }
@@ -77,7 +140,13 @@ fn actions(at: &str, block: &Value, found: &mut Vec<String>) {
 /// What Slack would refuse in a message.
 pub(super) fn problems(fallback: &str, blocks: &[Value]) -> Vec<String> {
     let mut found = Vec::new();
-    bound("text", fallback.encode_utf16().count(), 1, 4_000, &mut found);
+    bound(
+        "text",
+        fallback.encode_utf16().count(),
+        1,
+        4_000,
+        &mut found,
+    );
     bound("blocks", blocks.len(), 1, 50, &mut found);
     let mut markdown = 0;
     let mut ids = BTreeSet::new();
@@ -92,7 +161,9 @@ pub(super) fn problems(fallback: &str, blocks: &[Value]) -> Vec<String> {
                 fields(&at, block, &["type", "elements"], &["block_id"], &mut found);
                 let elements = block["elements"].as_array().map_or(&[][..], Vec::as_slice);
                 bound(&at, elements.len(), 1, 10, &mut found);
-                elements.iter().for_each(|element| text(&at, element, "mrkdwn", 2_000, &mut found));
+                elements
+                    .iter()
+                    .for_each(|element| text(&at, element, "mrkdwn", 2_000, &mut found));
             }
             Some("markdown") => {
                 fields(&at, block, &["type", "text"], &["block_id"], &mut found);
@@ -125,6 +196,10 @@ fn the_check_finds_what_slack_refuses() {
         json!({"type": "alert", "text": "x"}),
     ];
     for block in bad {
-        assert_eq!(problems("t", std::slice::from_ref(&block)).len().min(1), 1, "{block}");
+        assert_eq!(
+            problems("t", std::slice::from_ref(&block)).len().min(1),
+            1,
+            "{block}"
+        );
     }
 }

@@ -36,17 +36,23 @@ fn admitted(name: &str) -> Intake {
 }
 
 fn message(intake: &Intake) -> &Message {
-    let Some(Body::Message(message)) = &intake.enqueue else { panic!("no message: {intake:?}") };
+    let Some(Body::Message(message)) = &intake.enqueue else {
+        panic!("no message: {intake:?}")
+    };
     message
 }
 
 fn prompt(intake: &Intake) -> &Prompt {
-    let Work::Prompt(prompt) = &message(intake).work else { panic!("no prompt: {intake:?}") };
+    let Work::Prompt(prompt) = &message(intake).work else {
+        panic!("no prompt: {intake:?}")
+    };
     prompt
 }
 
 fn control(intake: &Intake) -> &Control {
-    let Some(Body::Control(control)) = &intake.enqueue else { panic!("no control: {intake:?}") };
+    let Some(Body::Control(control)) = &intake.enqueue else {
+        panic!("no control: {intake:?}")
+    };
     control
 }
 
@@ -90,7 +96,14 @@ fn every_stored_payload_has_the_outcome_stated_here() {
     }
     let files: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".json").map(str::to_owned))
+        .filter_map(|entry| {
+            entry
+                .unwrap()
+                .file_name()
+                .to_str()?
+                .strip_suffix(".json")
+                .map(str::to_owned)
+        })
         .collect();
     assert_eq!(files, table.map(|(name, _)| name.to_owned()).into());
 }
@@ -98,7 +111,10 @@ fn every_stored_payload_has_the_outcome_stated_here() {
 #[test]
 fn url_verification_echoes_its_challenge_and_only_when_signed() {
     let intake = sent("url_verification", "");
-    assert_eq!(serde_json::from_str::<Value>(&intake.answer.body).unwrap(), json!({ "challenge": "kYx3mB7qT1cVw9" }));
+    assert_eq!(
+        serde_json::from_str::<Value>(&intake.answer.body).unwrap(),
+        json!({ "challenge": "kYx3mB7qT1cVw9" })
+    );
     let (_, raw) = request(&stored("url_verification"));
     let unsigned = events(&raw, "", "", &app(TEAM, "", ""), NOW_MS);
     assert_eq!((unsigned.answer.status, unsigned.enqueue), (401, None));
@@ -109,10 +125,16 @@ fn the_two_events_of_a_mention_and_its_retry_are_one_message() {
     let [mention, twin, retry] = ["app_mention", "message_twin", "retry"].map(admitted);
     assert_eq!(mention.enqueue, twin.enqueue);
     assert_eq!(mention.enqueue, retry.enqueue);
-    assert_eq!(message(&mention).id, "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100");
+    assert_eq!(
+        message(&mention).id,
+        "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100"
+    );
     assert_eq!(message(&mention).thread, thread("1790000000.000100"));
     assert_eq!(message(&mention).accepted_at_ms, NOW_MS);
-    assert_eq!(prompt(&mention).text, "list the files & say which are < 1 kB");
+    assert_eq!(
+        prompt(&mention).text,
+        "list the files & say which are < 1 kB"
+    );
     assert_eq!(prompt(&mention).by.id, ANNA);
     assert_eq!(mention.on_queue_failure.status, 503);
 }
@@ -121,16 +143,28 @@ fn the_two_events_of_a_mention_and_its_retry_are_one_message() {
 fn a_reply_goes_on_in_the_thread_of_its_root() {
     let reply = admitted("thread_reply_mention");
     assert_eq!(message(&reply).thread, thread("1790000000.000100"));
-    assert_eq!(message(&reply).id, "slack_T0BOBBIN01_C0BUILD0001_1790000060.000200");
-    assert_eq!(prompt(&reply).text, "now run the tests, see https://ci.example/run?id=7&full=1");
-    assert_eq!(message(&admitted("thread_broadcast")).thread, thread("1790000000.000100"));
+    assert_eq!(
+        message(&reply).id,
+        "slack_T0BOBBIN01_C0BUILD0001_1790000060.000200"
+    );
+    assert_eq!(
+        prompt(&reply).text,
+        "now run the tests, see https://ci.example/run?id=7&full=1"
+    );
+    assert_eq!(
+        message(&admitted("thread_broadcast")).thread,
+        thread("1790000000.000100")
+    );
     assert_eq!(admitted("thread_reply_plain").enqueue, None);
 }
 
 #[test]
 fn a_direct_message_needs_no_mention_and_names_its_author() {
     let direct = admitted("message_im");
-    assert_eq!(message(&direct).thread.to_string(), "slack:T0BOBBIN01:D0DIRECT001:1790000100.000100");
+    assert_eq!(
+        message(&direct).thread.to_string(),
+        "slack:T0BOBBIN01:D0DIRECT001:1790000100.000100"
+    );
     assert_eq!(prompt(&direct).by.name, "anna");
     let status = admitted("message_im_status");
     assert_eq!(control(&status).want, Want::Status);
@@ -161,7 +195,13 @@ fn a_file_without_words_is_a_prompt() {
     stored["json"]["event"]["text"] = "<@U0BOBBINBOT>".into();
     let (_, raw) = request(&stored);
     let intake = signed("events", &raw, &app(TEAM, "", ""));
-    assert_eq!((prompt(&intake).text.as_str(), prompt(&intake).attachments.len()), ("", 1));
+    assert_eq!(
+        (
+            prompt(&intake).text.as_str(),
+            prompt(&intake).attachments.len()
+        ),
+        ("", 1)
+    );
 }
 
 /// The mention with these words.
@@ -175,45 +215,100 @@ fn mention(words: &str, policy: &crate::wire::slack::App) -> Intake {
 #[test]
 fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
     let allowed = app(TEAM, "", "");
-    assert_eq!(control(&mention("stop", &allowed)).want, Want::Stop { turn: None });
+    assert_eq!(
+        control(&mention("stop", &allowed)).want,
+        Want::Stop { turn: None }
+    );
     assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Status);
-    assert_eq!(control(&mention("help", &allowed)).want, Want::Say { text: HELP.to_owned() });
-    assert_eq!(control(&mention(" ", &allowed)).want, Want::Say { text: HELP.to_owned() });
+    assert_eq!(
+        control(&mention("help", &allowed)).want,
+        Want::Say {
+            text: HELP.to_owned()
+        }
+    );
+    assert_eq!(
+        control(&mention(" ", &allowed)).want,
+        Want::Say {
+            text: HELP.to_owned()
+        }
+    );
     let reset = mention("Reset", &allowed);
     assert!(matches!(&message(&reset).work, Work::Reset { by } if by.id == ANNA));
-    assert_eq!(prompt(&mention("stop the server", &allowed)).text, "stop the server");
+    assert_eq!(
+        prompt(&mention("stop the server", &allowed)).text,
+        "stop the server"
+    );
 }
 
 #[test]
 fn an_unknown_team_gets_nothing_and_a_refusal_is_told_only_to_its_person() {
-    for name in ["app_mention", "message_im", "block_actions_stop", "message_shortcut", "agent_session_stopped"] {
+    for name in [
+        "app_mention",
+        "message_im",
+        "block_actions_stop",
+        "message_shortcut",
+        "agent_session_stopped",
+    ] {
         let intake = sent(name, "T0SOMEBODY");
-        assert_eq!((intake.answer.status, intake.answer.body.as_str(), intake.enqueue), (200, "", None), "{name}");
+        assert_eq!(
+            (
+                intake.answer.status,
+                intake.answer.body.as_str(),
+                intake.enqueue
+            ),
+            (200, "", None),
+            "{name}"
+        );
     }
     let intake = mention("hello", &app(TEAM, "C0OTHER", ""));
     let refused = control(&intake);
-    assert_eq!(refused.want, Want::Say { text: Refusal::Channel.to_string() });
-    assert_eq!(refused.reply, Reply::Slack { channel: CHANNEL.into(), thread_ts: None, user: ANNA.into() });
+    assert_eq!(
+        refused.want,
+        Want::Say {
+            text: Refusal::Channel.to_string()
+        }
+    );
+    assert_eq!(
+        refused.reply,
+        Reply::Slack {
+            channel: CHANNEL.into(),
+            thread_ts: None,
+            user: ANNA.into()
+        }
+    );
     let intake = mention("hello", &app(TEAM, "", "U0BEN"));
-    assert_eq!(control(&intake).want, Want::Say { text: Refusal::Person.to_string() });
+    assert_eq!(
+        control(&intake).want,
+        Want::Say {
+            text: Refusal::Person.to_string()
+        }
+    );
 }
 
 #[test]
 fn people_and_channels_of_other_organisations_are_refused_under_our_own_tenant() {
     let foreign = admitted("connect_foreign_user");
-    assert!(matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace")));
+    assert!(
+        matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace"))
+    );
     assert_eq!(control(&foreign).thread.tenant(), "slack:T0BOBBIN01");
     // The sender's own team being on the list does not make it the tenant.
     assert_eq!(sent("connect_foreign_user", "T0FOREIGN01").enqueue, None);
     let mut not_shared = stored("connect_foreign_user");
     not_shared["json"]["is_ext_shared_channel"] = false.into();
     let (_, raw) = request(&not_shared);
-    assert!(matches!(&control(&signed("events", &raw, &app(TEAM, "", ""))).want, Want::Say { .. }));
+    assert!(matches!(
+        &control(&signed("events", &raw, &app(TEAM, "", ""))).want,
+        Want::Say { .. }
+    ));
 }
 
 #[test]
 fn an_organisation_wide_installation_is_its_enterprise() {
-    assert_eq!(control(&admitted("org_install")).thread.tenant(), "slack:E0BOBBIN01");
+    assert_eq!(
+        control(&admitted("org_install")).thread.tenant(),
+        "slack:E0BOBBIN01"
+    );
     assert_eq!(sent("org_install", TEAM).enqueue, None);
 }
 
@@ -221,11 +316,21 @@ fn an_organisation_wide_installation_is_its_enterprise() {
 fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
     let intake = admitted("block_actions_stop");
     let stop = control(&intake);
-    assert_eq!(stop.want, Want::Stop { turn: Some("slack_T0BOBBIN01_C0BUILD0001_1790000000.000100".into()) });
+    assert_eq!(
+        stop.want,
+        Want::Stop {
+            turn: Some("slack_T0BOBBIN01_C0BUILD0001_1790000000.000100".into())
+        }
+    );
     assert_eq!(stop.thread, thread("1790000000.000100"));
     assert_eq!(stop.by.name, "anna");
-    assert_eq!(stop.id, "slack_T0BOBBIN01_C0BUILD0001_1790000002.000200_1790000010.000001_U0ANNA00001");
-    assert!(intake.on_queue_failure.status == 200 && intake.on_queue_failure.body.contains("try again"));
+    assert_eq!(
+        stop.id,
+        "slack_T0BOBBIN01_C0BUILD0001_1790000002.000200_1790000010.000001_U0ANNA00001"
+    );
+    assert!(
+        intake.on_queue_failure.status == 200 && intake.on_queue_failure.body.contains("try again")
+    );
     let slacks_own = admitted("agent_session_stopped");
     assert_eq!(control(&slacks_own).want, Want::Stop { turn: None });
 }
@@ -233,21 +338,41 @@ fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
 #[test]
 fn buttons_and_selects_settle_an_ask() {
     let always = admitted("block_actions_ask");
-    let want = Want::Settle { ask: "per_0123456789abcdef".into(), choice: Choice::Always };
+    let want = Want::Settle {
+        ask: "per_0123456789abcdef".into(),
+        choice: Choice::Always,
+    };
     assert_eq!(control(&always).want, want);
     let picked = admitted("block_actions_select");
-    let want = Want::Settle { ask: "que_0123456789abcdef".into(), choice: Choice::Option(3) };
+    let want = Want::Settle {
+        ask: "que_0123456789abcdef".into(),
+        choice: Choice::Option(3),
+    };
     assert_eq!(control(&picked).want, want);
 }
 
 #[test]
 fn a_click_with_a_value_that_is_not_ours_does_nothing() {
-    for value in ["", ":", "per_1", "per_1:", ":once", "per_1:maybe", "per_1:o", "per_1:o-1", "per_1:o99999999999999999999999"] {
+    for value in [
+        "",
+        ":",
+        "per_1",
+        "per_1:",
+        ":once",
+        "per_1:maybe",
+        "per_1:o",
+        "per_1:o-1",
+        "per_1:o99999999999999999999999",
+    ] {
         let mut stored = stored("block_actions_ask");
         stored["payload"]["actions"][0]["value"] = value.into();
         let (_, raw) = request(&stored);
         let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
-        assert_eq!((intake.enqueue, intake.note), (None, "element not in use"), "{value:?}");
+        assert_eq!(
+            (intake.enqueue, intake.note),
+            (None, "element not in use"),
+            "{value:?}"
+        );
     }
 }
 
@@ -264,21 +389,42 @@ fn a_click_of_another_organisations_member_is_refused() {
 fn the_shortcut_starts_a_turn_in_the_thread_of_its_message() {
     let intake = admitted("message_shortcut");
     assert_eq!(message(&intake).thread, thread("1789999000.000300"));
-    assert_eq!(prompt(&intake).text, "The build fails on https://ci.example/9");
+    assert_eq!(
+        prompt(&intake).text,
+        "The build fails on https://ci.example/9"
+    );
     assert_eq!(prompt(&intake).by.id, ANNA);
     assert_eq!(message_ts(&message(&intake).id), Some("1789999000.000300"));
 }
 
 #[test]
 fn slash_commands_answer_the_person_alone() {
-    for (name, words) in [("slash_status", "@Bobbin status"), ("slash_help", "Mention me"), ("slash_unknown", "`dance` is not")] {
+    for (name, words) in [
+        ("slash_status", "@Bobbin status"),
+        ("slash_help", "Mention me"),
+        ("slash_unknown", "`dance` is not"),
+    ] {
         let intake = admitted(name);
         let answer: Value = serde_json::from_str(&intake.answer.body).unwrap();
-        assert_eq!((answer["response_type"].as_str(), intake.enqueue), (Some("ephemeral"), None));
-        assert!(answer["text"].as_str().unwrap().contains(words), "{name}: {answer}");
+        assert_eq!(
+            (answer["response_type"].as_str(), intake.enqueue),
+            (Some("ephemeral"), None)
+        );
+        assert!(
+            answer["text"].as_str().unwrap().contains(words),
+            "{name}: {answer}"
+        );
     }
-    assert!(sent("slash_help", "").answer.body.contains("not enabled here"));
-    assert!(!HELP.contains(['&', '<', '>']), "the help text goes into mrkdwn as it is");
+    assert!(
+        sent("slash_help", "")
+            .answer
+            .body
+            .contains("not enabled here")
+    );
+    assert!(
+        !HELP.contains(['&', '<', '>']),
+        "the help text goes into mrkdwn as it is"
+    );
 }
 
 #[test]
@@ -301,22 +447,40 @@ fn a_body_that_is_not_what_slack_sends_gets_a_clear_400() {
     ];
     for (endpoint, raw) in bad {
         let intake = signed(endpoint, raw, &app(TEAM, "", ""));
-        assert_eq!((intake.answer.status, &intake.enqueue), (400, &None), "{endpoint} {:?}", String::from_utf8_lossy(raw));
+        assert_eq!(
+            (intake.answer.status, &intake.enqueue),
+            (400, &None),
+            "{endpoint} {:?}",
+            String::from_utf8_lossy(raw)
+        );
         assert!(intake.answer.body.len() > 10);
     }
     let deep = format!("{{\"type\":{}", "[".repeat(100_000));
-    assert_eq!(signed("events", deep.as_bytes(), &app(TEAM, "", "")).answer.status, 400);
+    assert_eq!(
+        signed("events", deep.as_bytes(), &app(TEAM, "", ""))
+            .answer
+            .status,
+        400
+    );
 }
 
 #[test]
 fn an_oversized_body_is_refused_before_it_is_hashed() {
     let raw = vec![b' '; super::super::limits::BODY_BYTES_MAX + 1];
-    assert_eq!(signed("events", &raw, &app(TEAM, "", "")).answer.status, 413);
+    assert_eq!(
+        signed("events", &raw, &app(TEAM, "", "")).answer.status,
+        413
+    );
 }
 
 #[test]
 fn every_entrance_refuses_what_is_not_signed_and_reads_nothing_of_it() {
-    for name in ["app_mention", "block_actions_stop", "slash_status", "ssl_check"] {
+    for name in [
+        "app_mention",
+        "block_actions_stop",
+        "slash_status",
+        "ssl_check",
+    ] {
         let (endpoint, raw) = request(&stored(name));
         let entrance = match endpoint.as_str() {
             "events" => events,
@@ -324,8 +488,18 @@ fn every_entrance_refuses_what_is_not_signed_and_reads_nothing_of_it() {
             _ => crate::wire::slack::commands,
         };
         let timestamp = (NOW_MS / 1_000).to_string();
-        let intake = entrance(&raw, &sign("another secret", &timestamp, &raw), &timestamp, &app(TEAM, "", ""), NOW_MS);
-        assert_eq!((intake.answer.status, intake.enqueue, intake.note), (401, None, "bad signature"), "{name}");
+        let intake = entrance(
+            &raw,
+            &sign("another secret", &timestamp, &raw),
+            &timestamp,
+            &app(TEAM, "", ""),
+            NOW_MS,
+        );
+        assert_eq!(
+            (intake.answer.status, intake.enqueue, intake.note),
+            (401, None, "bad signature"),
+            "{name}"
+        );
     }
 }
 
@@ -340,10 +514,17 @@ fn unknown_kinds_and_odd_fields_are_acknowledged_without_effect() {
     ];
     for body in odd {
         let intake = signed("events", body.to_string().as_bytes(), &app(TEAM, "", ""));
-        assert_eq!((intake.answer.status, intake.enqueue), (200, None), "{body}");
+        assert_eq!(
+            (intake.answer.status, intake.enqueue),
+            (200, None),
+            "{body}"
+        );
     }
     let raw = b"payload=%7B%22type%22%3A%22from_the_future%22%7D";
-    assert_eq!(signed("interactivity", raw, &app(TEAM, "", "")).note, "unknown interaction");
+    assert_eq!(
+        signed("interactivity", raw, &app(TEAM, "", "")).note,
+        "unknown interaction"
+    );
 }
 
 #[test]
@@ -358,7 +539,13 @@ fn ids_fit_the_queue_and_never_collide_over_their_parts() {
     let id = message_id(&long, &long, &long, &["1", "U1"]);
     assert!(id.len() <= 128 && id.is_ascii() && message_ts(&id).is_none());
     assert_ne!(id, message_id(&long, &long, &long, &["2", "U1"]));
-    assert_ne!(message_id("T1", "C1_2", "3", &[]), message_id("T1", "C1", "2_3", &[]));
-    assert_eq!(message_ts("slack_T1_C1_1790000000.000100"), Some("1790000000.000100"));
+    assert_ne!(
+        message_id("T1", "C1_2", "3", &[]),
+        message_id("T1", "C1", "2_3", &[])
+    );
+    assert_eq!(
+        message_ts("slack_T1_C1_1790000000.000100"),
+        Some("1790000000.000100")
+    );
     assert_eq!(message_ts("1182000000000000000"), None);
 }

@@ -20,7 +20,10 @@ const SECRET: &str = "a-signing-secret-for-tests";
 const NOW_MS: u64 = 1_790_000_300_000;
 
 fn app(teams: &str, channels: &str, people: &str) -> App {
-    App { signing_secret: SECRET.to_owned(), policy: Policy::from_lists("", teams, channels, people) }
+    App {
+        signing_secret: SECRET.to_owned(),
+        policy: Policy::from_lists("", teams, channels, people),
+    }
 }
 
 fn sign(secret: &str, timestamp: &str, raw: &[u8]) -> String {
@@ -47,7 +50,10 @@ fn signed(endpoint: &str, raw: &[u8], app: &App) -> Intake {
 fn request(stored: &Value) -> (String, Vec<u8>) {
     let endpoint = stored["endpoint"].as_str().unwrap().to_owned();
     let form = |fields: Vec<(&str, String)>| {
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into_bytes()
+        form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish()
+            .into_bytes()
     };
     let raw = if let Some(raw) = stored.get("raw") {
         raw.as_str().unwrap().as_bytes().to_vec()
@@ -57,7 +63,12 @@ fn request(stored: &Value) -> (String, Vec<u8>) {
         form(vec![("payload", payload.to_string())])
     } else {
         let fields = stored["form"].as_object().unwrap();
-        form(fields.iter().map(|(k, v)| (k.as_str(), v.as_str().unwrap().to_owned())).collect())
+        form(
+            fields
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str().unwrap().to_owned()))
+                .collect(),
+        )
     };
     (endpoint, raw)
 }

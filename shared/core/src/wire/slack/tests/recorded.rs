@@ -10,7 +10,8 @@ use crate::wire::Intake;
 
 fn folder() -> Option<PathBuf> {
     let specs = std::env::var_os("BOBBIN_SPECS")?;
-    Some(PathBuf::from(specs).join("../reference/payloads")).filter(|path| path.join("index.json").is_file())
+    Some(PathBuf::from(specs).join("../reference/payloads"))
+        .filter(|path| path.join("index.json").is_file())
 }
 
 fn read(path: PathBuf) -> Value {
@@ -20,10 +21,22 @@ fn read(path: PathBuf) -> Value {
 
 /// The tenant of the installation, whoever sent it.
 fn tenants(request: &Value) -> String {
-    let body = request.get("json").or(request.get("payload")).unwrap_or(&Value::Null);
+    let body = request
+        .get("json")
+        .or(request.get("payload"))
+        .unwrap_or(&Value::Null);
     let authorization = &body["authorizations"][0];
-    let ids = [&authorization["team_id"], &authorization["enterprise_id"], &body["team_id"], &body["team"]["id"], &request["form"]["team_id"]];
-    ids.iter().filter_map(|id| id.as_str()).collect::<Vec<_>>().join(",")
+    let ids = [
+        &authorization["team_id"],
+        &authorization["enterprise_id"],
+        &body["team_id"],
+        &body["team"]["id"],
+        &request["form"]["team_id"],
+    ];
+    ids.iter()
+        .filter_map(|id| id.as_str())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn turn(intake: &Intake) -> Option<(&str, &crate::message::Prompt)> {
@@ -40,7 +53,11 @@ fn check(id: &str, case: &Value) {
     let (endpoint, raw) = request(&case["request"]);
     let intake = signed(&endpoint, &raw, &app(&tenants(&case["request"]), "", ""));
     let expect = &case["expect"];
-    assert_eq!(Some(u64::from(intake.answer.status)), expect["status"].as_u64(), "{id}: {intake:?}");
+    assert_eq!(
+        Some(u64::from(intake.answer.status)),
+        expect["status"].as_u64(),
+        "{id}: {intake:?}"
+    );
     if let Some(challenge) = expect["challenge"].as_str() {
         assert!(intake.answer.body.contains(challenge), "{id}");
     }
@@ -49,34 +66,57 @@ fn check(id: &str, case: &Value) {
             // A mention without any words starts no turn: it is answered with help.
             assert_eq!(turn(&intake).is_some(), *starts, "{id}: {intake:?}");
         }
-        Value::String(when) if when.contains("exactly once") => assert!(turn(&intake).is_some(), "{id}"),
-        Value::String(_) => assert!(turn(&intake).is_none(), "{id}: a thread is not known to the door: {intake:?}"),
+        Value::String(when) if when.contains("exactly once") => {
+            assert!(turn(&intake).is_some(), "{id}")
+        }
+        Value::String(_) => assert!(
+            turn(&intake).is_none(),
+            "{id}: a thread is not known to the door: {intake:?}"
+        ),
         _ => {}
     }
     if expect["external"].is_boolean() || expect["external_channel"] == true {
         assert!(turn(&intake).is_none(), "{id}: external");
     }
     if let (Some(tenant), Some(body)) = (expect["tenant"].as_str(), &intake.enqueue) {
-        assert!(body.group().starts_with(&format!("slack:{tenant}:")), "{id}: {body:?}");
+        assert!(
+            body.group().starts_with(&format!("slack:{tenant}:")),
+            "{id}: {body:?}"
+        );
     }
     if let (Some(text), Some((_, prompt))) = (expect["text"].as_str(), turn(&intake)) {
         assert_eq!(prompt.text, text, "{id}");
     }
     if let (Some(files), Some((_, prompt))) = (expect["files"].as_array(), turn(&intake)) {
-        let names: Vec<&str> = prompt.attachments.iter().map(|file| file.name.as_str()).collect();
-        assert_eq!(names, files.iter().filter_map(Value::as_str).collect::<Vec<_>>(), "{id}");
+        let names: Vec<&str> = prompt
+            .attachments
+            .iter()
+            .map(|file| file.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            files.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+            "{id}"
+        );
     }
 }
 
 #[test]
 fn recorded_requests_have_the_outcome_that_they_state() {
     let Some(folder) = folder() else {
-        eprintln!("SKIPPED recorded Slack payloads: set BOBBIN_SPECS to a specs folder with reference/payloads beside it");
+        eprintln!(
+            "SKIPPED recorded Slack payloads: set BOBBIN_SPECS to a specs folder with reference/payloads beside it"
+        );
         return;
     };
     let index = read(folder.join("index.json"));
     let mut checked = 0;
-    for entry in index.as_array().unwrap().iter().filter(|entry| entry["platform"] == "slack") {
+    for entry in index
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["platform"] == "slack")
+    {
         let id = entry["id"].as_str().unwrap();
         check(id, &read(folder.join(format!("{id}.json"))));
         checked += 1;
@@ -87,10 +127,17 @@ fn recorded_requests_have_the_outcome_that_they_state() {
 #[test]
 fn the_retries_of_one_event_are_one_message() {
     let Some(folder) = folder() else {
-        eprintln!("SKIPPED recorded Slack retries: set BOBBIN_SPECS to a specs folder with reference/payloads beside it");
+        eprintln!(
+            "SKIPPED recorded Slack retries: set BOBBIN_SPECS to a specs folder with reference/payloads beside it"
+        );
         return;
     };
-    let names = ["08-app-mention-full-envelope", "77-retry-1-http-timeout", "78-retry-2-http-error", "79-retry-3-connection-failed"];
+    let names = [
+        "08-app-mention-full-envelope",
+        "77-retry-1-http-timeout",
+        "78-retry-2-http-error",
+        "79-retry-3-connection-failed",
+    ];
     let ids: std::collections::BTreeSet<String> = names
         .iter()
         .map(|name| {

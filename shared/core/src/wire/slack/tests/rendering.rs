@@ -13,8 +13,14 @@ fn card(state: CardState) -> Card {
         turn: "slack_T1_C1_1790000000.000100".into(),
         state,
         steps: vec![
-            CardStep { text: "Wrote src/main.rs".into(), state: StepState::Done },
-            CardStep { text: "Running `cargo test` && echo <ok>".into(), state: StepState::Running },
+            CardStep {
+                text: "Wrote src/main.rs".into(),
+                state: StepState::Done,
+            },
+            CardStep {
+                text: "Running `cargo test` && echo <ok>".into(),
+                state: StepState::Running,
+            },
         ],
         since_ms: 0,
         now_ms: 192_000,
@@ -23,11 +29,23 @@ fn card(state: CardState) -> Card {
 }
 
 fn ended(outcome: Outcome) -> CardState {
-    CardState::Ended { outcome, usage: Usage { tokens: 12_345, cost_micro_usd: 40_000 } }
+    CardState::Ended {
+        outcome,
+        usage: Usage {
+            tokens: 12_345,
+            cost_micro_usd: 40_000,
+        },
+    }
 }
 
 fn ask(about: About) -> Ask {
-    Ask { id: "per_1".into(), about, expires_at_ms: 1_790_000_000_000, post: None, settled: false }
+    Ask {
+        id: "per_1".into(),
+        about,
+        expires_at_ms: 1_790_000_000_000,
+        post: None,
+        settled: false,
+    }
 }
 
 /// Everything that is read, without the structure.
@@ -46,13 +64,21 @@ fn read(rendered: &Rendered) -> String {
         }
     }
     let mut out = String::new();
-    rendered.blocks.iter().for_each(|block| walk(block, &mut out));
+    rendered
+        .blocks
+        .iter()
+        .for_each(|block| walk(block, &mut out));
     out
 }
 
 fn elements(rendered: &Rendered) -> Vec<Value> {
-    let actions = rendered.blocks.iter().filter(|block| block["type"] == "actions");
-    actions.flat_map(|block| block["elements"].as_array().unwrap().clone()).collect()
+    let actions = rendered
+        .blocks
+        .iter()
+        .filter(|block| block["type"] == "actions");
+    actions
+        .flat_map(|block| block["elements"].as_array().unwrap().clone())
+        .collect()
 }
 
 #[test]
@@ -64,7 +90,10 @@ fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
         "*Working*\n✓ Wrote src/main.rs\n… Running `cargo test` &amp;&amp; echo &lt;ok&gt;\nanthropic/claude · 3 min 12 s\nStop\n"
     );
     let stop = &elements(&shown)[0];
-    assert_eq!((stop["action_id"].as_str(), stop["style"].as_str()), (Some("v1:stop"), Some("danger")));
+    assert_eq!(
+        (stop["action_id"].as_str(), stop["style"].as_str()),
+        (Some("v1:stop"), Some("danger"))
+    );
     assert_eq!(stop["value"], "slack_T1_C1_1790000000.000100");
     assert_eq!(shown.text, "Working");
 }
@@ -72,19 +101,33 @@ fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
 #[test]
 fn an_ended_card_says_what_it_took_and_has_no_stop_button() {
     let shown = render::post(&Post::Card(card(ended(Outcome::Answered))));
-    assert!(read(&shown).contains("anthropic/claude · worked for 3 min 12 s · 12,345 tokens · $0.04"), "{}", read(&shown));
+    assert!(
+        read(&shown).contains("anthropic/claude · worked for 3 min 12 s · 12,345 tokens · $0.04"),
+        "{}",
+        read(&shown)
+    );
     assert!(elements(&shown).is_empty());
     assert_eq!(shown.text, "Done, after 3 min 12 s");
-    for state in [CardState::Stopping, ended(Outcome::Lost), ended(Outcome::Cancelled { by: "anna".into() })] {
+    for state in [
+        CardState::Stopping,
+        ended(Outcome::Lost),
+        ended(Outcome::Cancelled { by: "anna".into() }),
+    ] {
         assert!(elements(&render::post(&Post::Card(card(state)))).is_empty());
     }
 }
 
 #[test]
 fn a_failed_card_tells_the_reason_and_what_to_do_next() {
-    let shown = render::post(&Post::Card(card(ended(Outcome::Failed { reason: "The model's key is <invalid>.".into() }))));
+    let shown = render::post(&Post::Card(card(ended(Outcome::Failed {
+        reason: "The model's key is <invalid>.".into(),
+    }))));
     let words = read(&shown);
-    assert!(words.contains("*Failed.* The model's key is &lt;invalid&gt;.") && words.contains("send another message"), "{words}");
+    assert!(
+        words.contains("*Failed.* The model's key is &lt;invalid&gt;.")
+            && words.contains("send another message"),
+        "{words}"
+    );
     assert!(shown.text.starts_with("Failed. The model's key"));
     let lost = read(&render::post(&Post::Card(card(ended(Outcome::Lost)))));
     assert!(lost.contains("Send your message again"), "{lost}");
@@ -92,7 +135,11 @@ fn a_failed_card_tells_the_reason_and_what_to_do_next() {
 
 #[test]
 fn who_stopped_is_shown_by_name() {
-    let by = |by: &str| read(&render::post(&Post::Card(card(ended(Outcome::Cancelled { by: by.into() })))));
+    let by = |by: &str| {
+        read(&render::post(&Post::Card(card(ended(
+            Outcome::Cancelled { by: by.into() },
+        )))))
+    };
     assert!(by("U0ANNA00001").contains("By <@U0ANNA00001>."));
     assert!(by("anna <x>").contains("By anna &lt;x&gt;."));
     assert!(by("!channel").contains("By !channel."));
@@ -100,39 +147,87 @@ fn who_stopped_is_shown_by_name() {
 
 #[test]
 fn a_permission_shows_the_exact_command_and_three_answers() {
-    let about = About::Permission { action: "bash".into(), subject: "rm -rf ```<tmp>".into() };
-    let shown = render::post(&Post::Ask { ask: ask(about.clone()), settled: None });
+    let about = About::Permission {
+        action: "bash".into(),
+        subject: "rm -rf ```<tmp>".into(),
+    };
+    let shown = render::post(&Post::Ask {
+        ask: ask(about.clone()),
+        settled: None,
+    });
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
-    assert!(read(&shown).contains("run a command") && read(&shown).contains("rm -rf ˋˋˋ&lt;tmp&gt;"), "{}", read(&shown));
+    assert!(
+        read(&shown).contains("run a command") && read(&shown).contains("rm -rf ˋˋˋ&lt;tmp&gt;"),
+        "{}",
+        read(&shown)
+    );
     let buttons: Vec<(String, String)> = elements(&shown)
         .iter()
-        .map(|b| (b["text"]["text"].as_str().unwrap().to_owned(), b["value"].as_str().unwrap().to_owned()))
+        .map(|b| {
+            (
+                b["text"]["text"].as_str().unwrap().to_owned(),
+                b["value"].as_str().unwrap().to_owned(),
+            )
+        })
         .collect();
-    let expected = [("Allow Once", "per_1:once"), ("Always Allow", "per_1:always"), ("Deny", "per_1:reject")];
+    let expected = [
+        ("Allow Once", "per_1:once"),
+        ("Always Allow", "per_1:always"),
+        ("Deny", "per_1:reject"),
+    ];
     assert_eq!(buttons, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
-    let settled = render::post(&Post::Ask { ask: ask(about), settled: Some("Denied by anna & co".into()) });
+    let settled = render::post(&Post::Ask {
+        ask: ask(about),
+        settled: Some("Denied by anna & co".into()),
+    });
     assert!(elements(&settled).is_empty() && read(&settled).contains("Denied by anna &amp; co"));
     assert!(settled.text.contains("Denied by anna"));
 }
 
 #[test]
 fn a_command_too_long_to_show_says_how_much_is_missing() {
-    let about = About::Permission { action: "bash".into(), subject: "x".repeat(20_000) };
-    let shown = render::post(&Post::Ask { ask: ask(about), settled: None });
+    let about = About::Permission {
+        action: "bash".into(),
+        subject: "x".repeat(20_000),
+    };
+    let shown = render::post(&Post::Ask {
+        ask: ask(about),
+        settled: None,
+    });
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
-    assert!(read(&shown).contains("11024 more characters are not shown"), "{}", shown.blocks.last().unwrap());
+    assert!(
+        read(&shown).contains("11024 more characters are not shown"),
+        "{}",
+        shown.blocks.last().unwrap()
+    );
 }
 
 #[test]
 fn options_are_buttons_while_they_fit_and_a_select_beyond() {
     let question = |n: usize| {
         let options = (0..n).map(|i| format!("Option {i}")).collect();
-        render::post(&Post::Ask { ask: ask(About::Question { text: "Which?".into(), options }), settled: None })
+        render::post(&Post::Ask {
+            ask: ask(About::Question {
+                text: "Which?".into(),
+                options,
+            }),
+            settled: None,
+        })
     };
     let few = elements(&question(25));
-    assert_eq!((few.len(), few[24]["value"].as_str(), few[24]["type"].as_str()), (25, Some("per_1:o24"), Some("button")));
+    assert_eq!(
+        (
+            few.len(),
+            few[24]["value"].as_str(),
+            few[24]["type"].as_str()
+        ),
+        (25, Some("per_1:o24"), Some("button"))
+    );
     let many = elements(&question(60));
-    assert_eq!((many.len(), many[0]["options"].as_array().unwrap().len()), (1, 60));
+    assert_eq!(
+        (many.len(), many[0]["options"].as_array().unwrap().len()),
+        (1, 60)
+    );
     assert_eq!(many[0]["options"][59]["value"], "per_1:o59");
     assert_eq!(elements(&question(0))[0]["value"], "per_1:reject");
 }
@@ -140,9 +235,16 @@ fn options_are_buttons_while_they_fit_and_a_select_beyond() {
 #[test]
 fn an_answer_stays_markdown_and_cannot_ping() {
     let text = "# Done\n\n```rust\nif a < b && c > d {}\n```\n<!channel> <@U123> @here";
-    let shown = render::post(&Post::Chunk { text: text.into(), last: true, file: None });
+    let shown = render::post(&Post::Chunk {
+        text: text.into(),
+        last: true,
+        file: None,
+    });
     assert_eq!(shown.blocks[0]["type"], "markdown");
-    assert_eq!(shown.blocks[0]["text"], "# Done\n\n```rust\nif a < b && c > d {}\n```\n‹!channel> ‹@U123> ＠here");
+    assert_eq!(
+        shown.blocks[0]["text"],
+        "# Done\n\n```rust\nif a < b && c > d {}\n```\n‹!channel> ‹@U123> ＠here"
+    );
     assert!(shown.text.contains("&lt;!channel&gt;"));
 }
 
@@ -150,9 +252,26 @@ fn an_answer_stays_markdown_and_cannot_ping() {
 fn a_message_carries_its_name_and_unfurls_nothing() {
     let shown = render::post(&Post::Notice("Paused.".into()));
     let new = render::message("C1", "1.2", "abc", &shown);
-    assert_eq!(new["metadata"], serde_json::json!({"event_type": "bobbin", "event_payload": {"op_id": "abc"}}));
-    assert_eq!((&new["thread_ts"], &new["unfurl_links"], &new["unfurl_media"]), (&"1.2".into(), &false.into(), &false.into()));
-    let edit = render::update(&PostRef { channel: "C1".into(), id: "1.3".into() }, "abc", &shown);
+    assert_eq!(
+        new["metadata"],
+        serde_json::json!({"event_type": "bobbin", "event_payload": {"op_id": "abc"}})
+    );
+    assert_eq!(
+        (
+            &new["thread_ts"],
+            &new["unfurl_links"],
+            &new["unfurl_media"]
+        ),
+        (&"1.2".into(), &false.into(), &false.into())
+    );
+    let edit = render::update(
+        &PostRef {
+            channel: "C1".into(),
+            id: "1.3".into(),
+        },
+        "abc",
+        &shown,
+    );
     assert!(edit["ts"] == "1.3" && edit["blocks"].is_array() && edit.get("thread_ts").is_none());
 }
 
@@ -188,7 +307,11 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 fn any_post() -> impl Strategy<Value = Post> {
-    let step_state = prop_oneof![Just(StepState::Running), Just(StepState::Done), Just(StepState::Failed)];
+    let step_state = prop_oneof![
+        Just(StepState::Running),
+        Just(StepState::Done),
+        Just(StepState::Failed)
+    ];
     let steps = prop::collection::vec((hostile(), step_state), 0..30);
     let outcome = prop_oneof![
         Just(Outcome::Answered),
@@ -196,29 +319,63 @@ fn any_post() -> impl Strategy<Value = Post> {
         hostile().prop_map(|reason| Outcome::Failed { reason }),
         hostile().prop_map(|by| Outcome::Cancelled { by }),
     ];
-    let usage = (any::<u64>(), any::<u64>()).prop_map(|(tokens, cost_micro_usd)| Usage { tokens, cost_micro_usd });
+    let usage = (any::<u64>(), any::<u64>()).prop_map(|(tokens, cost_micro_usd)| Usage {
+        tokens,
+        cost_micro_usd,
+    });
     let state = prop_oneof![
         Just(CardState::Received),
         Just(CardState::Working),
         Just(CardState::Waiting),
         (outcome, usage).prop_map(|(outcome, usage)| CardState::Ended { outcome, usage }),
     ];
-    let card = (hostile(), state, steps, any::<u64>(), any::<u64>(), hostile()).prop_map(|(turn, state, steps, since_ms, now_ms, model)| {
-        let steps = steps.into_iter().map(|(text, state)| CardStep { text, state }).collect();
-        Post::Card(Card { turn, state, steps, since_ms, now_ms, model })
-    });
+    let card = (
+        hostile(),
+        state,
+        steps,
+        any::<u64>(),
+        any::<u64>(),
+        hostile(),
+    )
+        .prop_map(|(turn, state, steps, since_ms, now_ms, model)| {
+            let steps = steps
+                .into_iter()
+                .map(|(text, state)| CardStep { text, state })
+                .collect();
+            Post::Card(Card {
+                turn,
+                state,
+                steps,
+                since_ms,
+                now_ms,
+                model,
+            })
+        });
     let about = prop_oneof![
         (hostile(), hostile()).prop_map(|(action, subject)| About::Permission { action, subject }),
-        (hostile(), prop::collection::vec(hostile(), 0..120)).prop_map(|(text, options)| About::Question { text, options }),
+        (hostile(), prop::collection::vec(hostile(), 0..120))
+            .prop_map(|(text, options)| About::Question { text, options }),
     ];
-    let ask = (hostile(), about, any::<u64>(), prop::option::of(hostile())).prop_map(|(id, about, expires_at_ms, settled)| Post::Ask {
-        ask: Ask { id, about, expires_at_ms, post: None, settled: settled.is_some() },
-        settled,
-    });
+    let ask = (hostile(), about, any::<u64>(), prop::option::of(hostile())).prop_map(
+        |(id, about, expires_at_ms, settled)| Post::Ask {
+            ask: Ask {
+                id,
+                about,
+                expires_at_ms,
+                post: None,
+                settled: settled.is_some(),
+            },
+            settled,
+        },
+    );
     prop_oneof![
         card,
         ask,
-        hostile().prop_map(|text| Post::Chunk { text, last: true, file: None }),
+        hostile().prop_map(|text| Post::Chunk {
+            text,
+            last: true,
+            file: None
+        }),
         hostile().prop_map(Post::Notice),
     ]
 }
@@ -229,12 +386,17 @@ fn pings(text: &str) -> bool {
     let token = text.match_indices('<').any(|(at, _)| {
         let rest = &text[at + 1..];
         let sign = rest.starts_with(['!', '@', '#']);
-        sign && rest[1..].starts_with(|c: char| c.is_ascii_alphanumeric()) && !rest.starts_with("!date^")
+        sign && rest[1..].starts_with(|c: char| c.is_ascii_alphanumeric())
+            && !rest.starts_with("!date^")
     });
     let bare = |word: &str| {
         lower.match_indices(word).any(|(at, _)| {
-            let before = lower[..at].chars().next_back().is_some_and(char::is_alphanumeric);
-            let after = lower[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            let before = lower[..at]
+                .chars()
+                .next_back()
+                .is_some_and(char::is_alphanumeric);
+            let after =
+                lower[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
             !before && !after
         })
     };
@@ -242,7 +404,7 @@ fn pings(text: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_post_is_within_every_limit_and_cannot_ping(post in any_post()) {

@@ -1,0 +1,209 @@
+//! What Slack's refusals mean, and what to do about them.
+
+use bobbin_core::failure::Failure;
+use serde_json::Value;
+
+/// A call that did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SlackError {
+    /// Too many calls; wait.
+    #[error("Slack limits {method} for {after_ms} ms")]
+    RateLimited {
+        /// Method.
+        method: &'static str,
+        /// Milliseconds, from `Retry-After`.
+        after_ms: u64,
+    },
+    /// No connection was made: nothing has happened.
+    #[error("Slack could not be reached for {method}: {seen}")]
+    NotSent {
+        /// Method.
+        method: &'static str,
+        /// What was seen.
+        seen: String,
+    },
+    /// Whether the call had its effect is unknown: look before repeating.
+    #[error("Slack gave no clear answer to {method}: {seen}")]
+    Unclear {
+        /// Method.
+        method: &'static str,
+        /// What was seen.
+        seen: String,
+    },
+    /// The address may not be spoken to.
+    #[error("the Slack address cannot be used: {seen}")]
+    Address {
+        /// Which rule.
+        seen: String,
+    },
+    /// The token does not count (any more).
+    #[error("Slack does not accept the bot token: {error}")]
+    Token {
+        /// Slack's word.
+        error: String,
+    },
+    /// The app lacks a permission.
+    #[error("the Slack app lacks the scope {needed} for {method}")]
+    Scope {
+        /// Method.
+        method: &'static str,
+        /// Which.
+        needed: String,
+    },
+    /// The app is not in the channel.
+    #[error("the Slack app is not in the channel ({error}): /invite it")]
+    NotInvited {
+        /// Slack's word.
+        error: String,
+    },
+    /// Nothing can be posted there any more.
+    #[error("the Slack channel or thread is closed to us: {error}")]
+    Closed {
+        /// Slack's word.
+        error: String,
+    },
+    /// The post that was to be edited is not there, or not editable.
+    #[error("the Slack message cannot be edited: {error}")]
+    PostLost {
+        /// Slack's word.
+        error: String,
+    },
+    /// Our arguments are wrong.
+    #[error("Slack does not take the arguments of {method}: {error} {details}")]
+    Invalid {
+        /// Method.
+        method: &'static str,
+        /// Slack's word.
+        error: String,
+        /// `response_metadata.messages`: where, not what.
+        details: String,
+    },
+    /// Any other refusal.
+    #[error("Slack refused {method}: {error}")]
+    Refused {
+        /// Method.
+        method: &'static str,
+        /// Slack's word.
+        error: String,
+    },
+    /// A file of a message could not be had.
+    #[error("the file could not be fetched from Slack: {seen}")]
+    File {
+        /// What was seen.
+        seen: String,
+    },
+    /// A thread or reply of another platform.
+    #[error("this thread is not in Slack")]
+    NotSlack,
+}
+
+impl SlackError {
+    /// An answer with `ok: false`.
+    pub(super) fn of_answer(method: &'static str, body: &Value) -> Self {
+        let error = word(body["error"].as_str().unwrap_or("no_error_named"));
+        match error.as_str() {
+            "ratelimited" | "rate_limited" => Self::RateLimited {
+                method,
+                after_ms: super::RETRY_AFTER_MS_DEFAULT,
+            },
+            "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" => {
+                Self::Unclear {
+                    method,
+                    seen: error,
+                }
+            }
+            "invalid_auth"
+            | "not_authed"
+            | "token_revoked"
+            | "token_expired"
+            | "account_inactive"
+            | "org_login_required"
+            | "ekm_access_denied"
+            | "not_allowed_token_type" => Self::Token { error },
+            "missing_scope" => Self::Scope {
+                method,
+                needed: word(body["needed"].as_str().unwrap_or("(not named)")),
+            },
+            "not_in_channel" | "channel_not_found" => Self::NotInvited { error },
+            "is_archived"
+            | "message_limit_exceeded"
+            | "thread_not_found"
+            | "cannot_reply_to_message" => Self::Closed { error },
+            restricted if restricted.starts_with("restricted_action") => Self::Closed { error },
+            "message_not_found" | "cant_update_message" | "edit_window_closed" => {
+                Self::PostLost { error }
+            }
+            "msg_too_long"
+            | "msg_blocks_too_long"
+            | "invalid_blocks"
+            | "invalid_blocks_format"
+            | "no_text"
+            | "invalid_arguments"
+            | "invalid_json"
+            | "invalid_metadata_format" => Self::Invalid {
+                method,
+                error,
+                details: details(body),
+            },
+            _ => Self::Refused { method, error },
+        }
+    }
+
+    /// What this means.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let seen = self.to_string();
+        let advice = match self {
+            Self::RateLimited { after_ms, .. } => {
+                return Failure::Wait {
+                    after_ms: *after_ms,
+                    seen,
+                };
+            }
+            Self::NotSent { .. } | Self::Unclear { .. } => {
+                return Failure::Wait { after_ms: 0, seen };
+            }
+            Self::NotInvited { .. } | Self::Closed { .. } | Self::PostLost { .. } => {
+                return Failure::ThreadGone { seen };
+            }
+            Self::Address { .. } => format!("{seen}. The operator has to check SLACK_API."),
+            Self::Token { .. } => {
+                format!("{seen}. The operator has to install the app again and set its bot token.")
+            }
+            Self::Scope { .. } => {
+                format!("{seen}. The operator has to add it to the app and install the app again.")
+            }
+            Self::Invalid { .. } => {
+                format!("{seen}. This is a fault of Bobbin; the operator finds more in the log.")
+            }
+            Self::Refused { .. } | Self::File { .. } | Self::NotSlack => format!("{seen}."),
+        };
+        Failure::NonRecoverable { advice }
+    }
+
+    /// Whether a repeat later may help, or must be preceded by a look.
+    pub(super) const fn passes(&self) -> bool {
+        matches!(
+            self,
+            Self::RateLimited { .. } | Self::NotSent { .. } | Self::Unclear { .. }
+        )
+    }
+}
+
+/// Slack's errors are short names; anything else is not repeated into a log.
+fn word(error: &str) -> String {
+    error
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "_:,.-".contains(*c))
+        .take(100)
+        .collect()
+}
+
+/// Where Slack saw the fault. The messages name rules and JSON pointers.
+fn details(body: &Value) -> String {
+    let messages = body["response_metadata"]["messages"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let all: Vec<&str> = messages.iter().filter_map(Value::as_str).take(5).collect();
+    all.join("; ").chars().take(500).collect()
+}

@@ -1,0 +1,339 @@
+//! Posting once: look for the post's name, edit what is there, and post only what is not.
+//!
+//! Slack has no key by which a repeated post would be recognised. So every post carries its name as metadata, and before
+//! the first post of a turn by this process, and after every unclear outcome, the thread is read and searched for names.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bobbin_core::card::{Post, PostRef};
+use bobbin_core::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::wire::slack::message_ts;
+use bobbin_core::wire::slack::render::{self, EVENT_TYPE, Rendered, Status};
+use serde_json::Value;
+
+use super::{Slack, SlackError};
+
+/// Turns whose posts are remembered; a forgotten one is only read again.
+const TURNS_MAX: usize = 64;
+/// Messages in one page of a thread.
+const PAGE_MESSAGES: usize = 200;
+/// Pages that are read of one thread, from the turn's own message on.
+const PAGES_MAX: usize = 10;
+/// Slack shows a post to readers after this time at the latest.
+const SETTLE_MS: u64 = 500;
+/// Times that one post is sent.
+const SENDS_MAX: u32 = 3;
+
+/// What this process knows of the posts of recent turns, by name.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    turns: VecDeque<(String, BTreeMap<String, String>)>,
+}
+
+impl Memory {
+    fn posts(&mut self, turn: &str) -> Option<&mut BTreeMap<String, String>> {
+        self.turns
+            .iter_mut()
+            .find(|(known, _)| known == turn)
+            .map(|(_, posts)| posts)
+    }
+
+    fn learn(&mut self, turn: &str, posts: BTreeMap<String, String>) {
+        self.forget(turn);
+        if self.turns.len() == TURNS_MAX {
+            self.turns.pop_front();
+        }
+        self.turns.push_back((turn.to_owned(), posts));
+    }
+
+    /// What is known of the turn may be wrong: read it again before the next post.
+    fn forget(&mut self, turn: &str) {
+        self.turns.retain(|(known, _)| known != turn);
+    }
+}
+
+/// One post to be made.
+struct Wanted<'a> {
+    channel: &'a str,
+    root: &'a str,
+    turn: &'a str,
+    key: String,
+}
+
+impl Wanted<'_> {
+    /// Names the turn in the memory; a turn's id alone could be that of another thread.
+    fn place(&self) -> String {
+        format!("{}/{}/{}", self.channel, self.root, self.turn)
+    }
+}
+
+impl Slack {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // A panic elsewhere leaves plain maps behind: what they hold is still true.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Posts, or edits what stands at `at`. A post that is already there under the same name is edited instead of made
+    /// again; one that cannot be edited any more is made anew. A card sets the thread's status as well.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, SlackError> {
+        let ThreadKey::Slack {
+            channel, root_ts, ..
+        } = thread
+        else {
+            return Err(SlackError::NotSlack);
+        };
+        let wanted = Wanted {
+            channel,
+            root: root_ts,
+            turn,
+            key: post_key(thread, turn, kind),
+        };
+        let mut rendered = render::post(post);
+        let edited = match at {
+            Some(at) => self.edited(at, &wanted.key, &rendered).await?,
+            None => None,
+        };
+        let posted = match edited {
+            Some(posted) => posted,
+            None => {
+                let lost = at.map(|at| at.id.as_str());
+                match self.found(&wanted, lost, &rendered).await? {
+                    Some(posted) => posted,
+                    None => {
+                        if let Post::Chunk {
+                            text,
+                            file: Some(file),
+                            ..
+                        } = post
+                        {
+                            rendered = self.with_file(&wanted, text, file).await?;
+                        }
+                        self.sent(&wanted, lost, rendered).await?
+                    }
+                }
+            }
+        };
+        if let Post::Card(card) = post {
+            self.set_status(thread, Status::of(&card.state)).await;
+        }
+        Ok(posted)
+    }
+
+    /// Edits a post; nothing when it is not there any more or not editable.
+    async fn edited(
+        &self,
+        at: &PostRef,
+        key: &str,
+        rendered: &Rendered,
+    ) -> Result<Option<PostRef>, SlackError> {
+        let outcome = match self
+            .call("chat.update", &render::update(at, key, rendered))
+            .await
+        {
+            Err(error @ SlackError::Invalid { .. }) => {
+                self.call(
+                    "chat.update",
+                    &render::update(at, key, &plain(rendered, &error)),
+                )
+                .await
+            }
+            other => other,
+        };
+        match outcome {
+            Ok(_) => Ok(Some(at.clone())),
+            Err(SlackError::PostLost { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The post, brought up to date, if it is already in the thread.
+    async fn found(
+        &self,
+        wanted: &Wanted<'_>,
+        lost: Option<&str>,
+        rendered: &Rendered,
+    ) -> Result<Option<PostRef>, SlackError> {
+        let place = wanted.place();
+        let known = self.memory().posts(&place).cloned();
+        let posts = match known {
+            Some(posts) => posts,
+            None => {
+                let posts = self.read_back(wanted).await?;
+                self.memory().learn(&place, posts.clone());
+                posts
+            }
+        };
+        match posts.get(&wanted.key) {
+            Some(ts) if lost != Some(ts.as_str()) => {
+                let at = PostRef {
+                    channel: wanted.channel.to_owned(),
+                    id: ts.clone(),
+                };
+                self.edited(&at, &wanted.key, rendered).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Sends a new post. After an unclear outcome the thread is read before it is sent again.
+    async fn sent(
+        &self,
+        wanted: &Wanted<'_>,
+        lost: Option<&str>,
+        mut rendered: Rendered,
+    ) -> Result<PostRef, SlackError> {
+        let place = wanted.place();
+        let mut sends = 0;
+        loop {
+            sends += 1;
+            // If this future is dropped while the call is under way, the next one has to look.
+            let known = self.memory().posts(&place).cloned().unwrap_or_default();
+            self.memory().forget(&place);
+            let arguments = render::message(wanted.channel, wanted.root, &wanted.key, &rendered);
+            match self.call("chat.postMessage", &arguments).await {
+                Ok(answer) => {
+                    let ts = answer["ts"].as_str().unwrap_or_default();
+                    if ts.is_empty() {
+                        return Err(SlackError::Unclear {
+                            method: "chat.postMessage",
+                            seen: "an answer without ts".to_owned(),
+                        });
+                    }
+                    let mut posts = known;
+                    posts.insert(wanted.key.clone(), ts.to_owned());
+                    self.memory().learn(&place, posts);
+                    // In a direct message asked for by a user's id, Slack names the channel that it became.
+                    let channel = answer["channel"]
+                        .as_str()
+                        .unwrap_or(wanted.channel)
+                        .to_owned();
+                    return Ok(PostRef {
+                        channel,
+                        id: ts.to_owned(),
+                    });
+                }
+                Err(SlackError::Unclear { .. }) if sends < SENDS_MAX => {
+                    tokio::time::sleep(Duration::from_millis(SETTLE_MS)).await;
+                    if let Some(posted) = self.found(wanted, lost, &rendered).await? {
+                        return Ok(posted);
+                    }
+                }
+                Err(error @ SlackError::Invalid { .. })
+                    if !rendered.blocks.is_empty() && sends < SENDS_MAX =>
+                {
+                    rendered = plain(&rendered, &error);
+                    self.memory().learn(&place, known);
+                }
+                Err(error) => {
+                    if !error.passes() {
+                        self.memory().learn(&place, known);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The names of our posts in the thread, with their `ts`, from the turn's own message on.
+    async fn read_back(&self, wanted: &Wanted<'_>) -> Result<BTreeMap<String, String>, SlackError> {
+        let me = self.auth_test().await?.clone();
+        let mut posts = BTreeMap::new();
+        let mut cursor = String::new();
+        for _ in 0..PAGES_MAX {
+            let mut fields = vec![
+                ("channel", wanted.channel.to_owned()),
+                ("ts", wanted.root.to_owned()),
+                ("include_all_metadata", "true".to_owned()),
+                ("limit", PAGE_MESSAGES.to_string()),
+            ];
+            fields.extend(message_ts(wanted.turn).map(|ts| ("oldest", ts.to_owned())));
+            if !cursor.is_empty() {
+                fields.push(("cursor", cursor.clone()));
+            }
+            let page = match self.call_form("conversations.replies", &fields).await {
+                Ok(page) => page,
+                Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    // Better twice than never: without the right to read, a post after a crash may repeat one.
+                    tracing::warn!(%error, "a Slack thread cannot be read back");
+                    return Ok(posts);
+                }
+            };
+            let messages = page["messages"].as_array().map_or(&[][..], Vec::as_slice);
+            let ours = |message: &&Value| {
+                message["user"] == me.user.as_str() || message["bot_id"] == me.bot.as_str()
+            };
+            for message in messages.iter().filter(ours) {
+                let metadata = &message["metadata"];
+                if metadata["event_type"] == EVENT_TYPE
+                    && let (Some(key), Some(ts)) = (
+                        metadata["event_payload"]["op_id"].as_str(),
+                        message["ts"].as_str(),
+                    )
+                {
+                    posts.insert(key.to_owned(), ts.to_owned());
+                }
+            }
+            cursor = page["response_metadata"]["next_cursor"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        Ok(posts)
+    }
+
+    /// Brings the whole answer into the thread as a file; the message that is posted next is the one that counts, so a
+    /// crash in between repeats the file rather than losing it.
+    async fn with_file(
+        &self,
+        wanted: &Wanted<'_>,
+        text: &str,
+        file: &str,
+    ) -> Result<Rendered, SlackError> {
+        let outcome = self
+            .upload(
+                wanted.channel,
+                wanted.root,
+                "answer.md",
+                "The whole answer",
+                file,
+            )
+            .await;
+        match outcome {
+            Ok(()) => Ok(render::free(text)),
+            Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "an answer's file cannot be posted to Slack");
+                Ok(render::free(&format!(
+                    "_The answer was too long for messages, and its file could not be attached ({error})._\n\n{text}"
+                )))
+            }
+        }
+    }
+}
+
+/// The words alone: Slack did not take the blocks, which is a fault of ours and must not swallow the words.
+fn plain(rendered: &Rendered, error: &SlackError) -> Rendered {
+    tracing::error!(%error, "Slack does not take the blocks of a post; it is sent as text");
+    Rendered {
+        text: rendered.text.clone(),
+        blocks: Vec::new(),
+    }
+}

@@ -1,0 +1,716 @@
+//! The client against a small Slack of our own on loopback, which answers as scripted and keeps what it was sent.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::message::{Attachment, Reply};
+use bobbin_core::session::Outcome;
+use serde_json::{Value, json};
+
+use super::{Slack, SlackError};
+
+const TOKEN: &str = "xoxb-a-token-for-tests";
+const TURN: &str = "slack_T1_C1_1790000000.000100";
+
+/// What was asked, and what will be answered.
+#[derive(Default)]
+struct Script {
+    calls: Vec<(String, Value)>,
+    answers: BTreeMap<String, VecDeque<(u16, Value)>>,
+    /// Messages of the thread; what is posted is kept also when the scripted answer says otherwise.
+    messages: Vec<Value>,
+    uploads: Vec<(Option<String>, String)>,
+}
+
+type Shared = Arc<Mutex<Script>>;
+
+struct Fake {
+    base: String,
+    script: Shared,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Fake {
+    async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let script = Shared::default();
+        let routes = Router::new()
+            .route("/api/{method}", post(serve))
+            .route("/upload", post(receive))
+            .route("/file/{name}", get(hand_out))
+            .with_state((script.clone(), base.clone()));
+        let server = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        Self {
+            base,
+            script,
+            server,
+        }
+    }
+
+    fn client(&self) -> Slack {
+        Slack::new(&format!("{}/api/", self.base), TOKEN).unwrap()
+    }
+
+    fn will_answer(&self, method: &str, status: u16, body: Value) {
+        self.script
+            .lock()
+            .unwrap()
+            .answers
+            .entry(method.to_owned())
+            .or_default()
+            .push_back((status, body));
+    }
+
+    fn refuses(&self, method: &str, error: &str) {
+        self.will_answer(method, 200, json!({ "ok": false, "error": error }));
+    }
+
+    fn sent(&self, method: &str) -> Vec<Value> {
+        let script = self.script.lock().unwrap();
+        script
+            .calls
+            .iter()
+            .filter(|(name, _)| name == method)
+            .map(|(_, arguments)| arguments.clone())
+            .collect()
+    }
+}
+
+async fn serve(
+    State((script, base)): State<(Shared, String)>,
+    Path(method): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if headers
+        .get("authorization")
+        .is_none_or(|value| value != &format!("Bearer {TOKEN}"))
+    {
+        return (
+            StatusCode::OK,
+            axum::Json(json!({ "ok": false, "error": "invalid_auth" })),
+        )
+            .into_response();
+    }
+    let arguments: Value = serde_json::from_slice(&body)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()));
+    let mut script = script.lock().unwrap();
+    script.calls.push((method.clone(), arguments.clone()));
+    if method == "chat.postMessage" && arguments["metadata"].is_object() {
+        let ts = format!("1790000009.{:06}", script.messages.len());
+        let queue = script.answers.get("chat.postMessage");
+        let scripted = queue.and_then(|queue| queue.front()).cloned();
+        if scripted
+            .as_ref()
+            .is_none_or(|(_, body)| body["kept"] == true)
+        {
+            script.messages.push(
+                json!({ "ts": ts, "user": "UBOT", "bot_id": "BBOT", "metadata": arguments["metadata"] }),
+            );
+        }
+        if scripted.is_none() {
+            return axum::Json(json!({ "ok": true, "channel": "C1", "ts": ts })).into_response();
+        }
+    }
+    if let Some((status, body)) = script
+        .answers
+        .get_mut(&method)
+        .and_then(VecDeque::pop_front)
+    {
+        let status = StatusCode::from_u16(status).unwrap();
+        let mut response = match body.as_str() {
+            Some(text) => {
+                (status, [("content-type", "text/html")], text.to_owned()).into_response()
+            }
+            None => (status, axum::Json(body.clone())).into_response(),
+        };
+        if let Some(after) = body["retry_after"].as_str() {
+            response
+                .headers_mut()
+                .insert("retry-after", after.parse().unwrap());
+        }
+        return response;
+    }
+    let answer = match method.as_str() {
+        "auth.test" => json!({ "ok": true, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT" }),
+        "conversations.replies" => json!({ "ok": true, "messages": script.messages }),
+        "files.getUploadURLExternal" => {
+            json!({ "ok": true, "upload_url": format!("{base}/upload"), "file_id": "F1" })
+        }
+        _ => json!({ "ok": true }),
+    };
+    axum::Json(answer).into_response()
+}
+
+async fn receive(
+    State((script, _)): State<(Shared, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> &'static str {
+    let token = headers
+        .get("authorization")
+        .map(|value| value.to_str().unwrap().to_owned());
+    script
+        .lock()
+        .unwrap()
+        .uploads
+        .push((token, String::from_utf8_lossy(&body).into_owned()));
+    "OK"
+}
+
+async fn hand_out(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    let kind = if name == "login" {
+        "text/html"
+    } else {
+        "image/png"
+    };
+    assert_eq!(headers["authorization"], format!("Bearer {TOKEN}"));
+    ([("content-type", kind)], "12345678").into_response()
+}
+
+fn thread() -> ThreadKey {
+    ThreadKey::slack("T1", "C1", "1790000000.000100").unwrap()
+}
+
+fn chunk(text: &str) -> Post {
+    Post::Chunk {
+        text: text.to_owned(),
+        last: true,
+        file: None,
+    }
+}
+
+fn card(state: CardState) -> Post {
+    Post::Card(Card {
+        turn: TURN.to_owned(),
+        state,
+        steps: Vec::new(),
+        since_ms: 0,
+        now_ms: 1_000,
+        model: "m".to_owned(),
+    })
+}
+
+fn key(kind: &PostKind) -> String {
+    post_key(&thread(), TURN, kind)
+}
+
+#[tokio::test]
+async fn a_card_is_posted_once_with_its_name_then_edited() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let at = slack
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Card,
+            None,
+            &card(CardState::Working),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        at,
+        PostRef {
+            channel: "C1".into(),
+            id: "1790000009.000000".into()
+        }
+    );
+    let posted = &fake.sent("chat.postMessage")[0];
+    assert_eq!(
+        posted["metadata"]["event_payload"]["op_id"],
+        key(&PostKind::Card)
+    );
+    assert_eq!(
+        (&posted["channel"], &posted["thread_ts"]),
+        (&json!("C1"), &json!("1790000000.000100"))
+    );
+    let again = slack
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Card,
+            Some(&at),
+            &card(CardState::Stopping),
+        )
+        .await
+        .unwrap();
+    assert_eq!(again, at);
+    assert_eq!(fake.sent("chat.update")[0]["ts"], at.id);
+    assert_eq!(fake.sent("chat.postMessage").len(), 1);
+}
+
+#[tokio::test]
+async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
+    let fake = Fake::start().await;
+    let first = fake
+        .client()
+        .post(&thread(), TURN, &PostKind::Chunk(0), None, &chunk("one"))
+        .await
+        .unwrap();
+    let second = fake.client();
+    let found = second
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Chunk(0),
+            None,
+            &chunk("one, complete"),
+        )
+        .await
+        .unwrap();
+    assert_eq!(found, first);
+    assert_eq!(fake.sent("chat.postMessage").len(), 1);
+    assert_eq!(
+        fake.sent("chat.update")[0]["blocks"][0]["text"],
+        "one, complete"
+    );
+    second
+        .post(&thread(), TURN, &PostKind::Chunk(1), None, &chunk("two"))
+        .await
+        .unwrap();
+    assert_eq!(
+        fake.sent("conversations.replies").len(),
+        2,
+        "a process reads a turn's thread once"
+    );
+    let asked = fake.sent("conversations.replies")[0]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        asked.contains("include_all_metadata=true") && asked.contains("oldest=1790000000.000100"),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn an_unclear_answer_is_looked_up_before_the_post_is_repeated() {
+    for (status, body) in [
+        (503, json!("<html>")),
+        (200, json!({ "ok": false, "error": "internal_error" })),
+        (200, json!("<html>")),
+    ] {
+        let fake = Fake::start().await;
+        // The first time it was posted although the answer says otherwise; the second time it was not.
+        let kept = match &body {
+            Value::Object(_) => json!({ "ok": false, "error": "internal_error", "kept": true }),
+            _ => json!({ "kept": true }),
+        };
+        fake.will_answer(
+            "chat.postMessage",
+            if kept["ok"].is_boolean() { 200 } else { 500 },
+            kept,
+        );
+        let slack = fake.client();
+        let at = slack
+            .post(&thread(), TURN, &PostKind::Chunk(0), None, &chunk("one"))
+            .await
+            .unwrap();
+        assert_eq!(at.id, "1790000009.000000");
+        assert_eq!(fake.sent("chat.postMessage").len(), 1);
+        fake.will_answer("chat.postMessage", status, body);
+        let next = slack
+            .post(&thread(), TURN, &PostKind::Chunk(1), None, &chunk("two"))
+            .await
+            .unwrap();
+        assert_eq!(next.id, "1790000009.000001");
+        assert_eq!(fake.sent("chat.postMessage").len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_name_in_another_apps_message_is_not_ours() {
+    let fake = Fake::start().await;
+    let forged = json!({ "ts": "1790000008.000000", "user": "UEVIL", "bot_id": "BEVIL",
+        "metadata": { "event_type": "bobbin", "event_payload": { "op_id": key(&PostKind::Chunk(0)) } } });
+    fake.script.lock().unwrap().messages.push(forged);
+    fake.client()
+        .post(&thread(), TURN, &PostKind::Chunk(0), None, &chunk("one"))
+        .await
+        .unwrap();
+    assert_eq!(fake.sent("chat.postMessage").len(), 1);
+}
+
+#[tokio::test]
+async fn a_card_that_cannot_be_edited_any_more_is_posted_anew() {
+    for error in [
+        "message_not_found",
+        "cant_update_message",
+        "edit_window_closed",
+    ] {
+        let fake = Fake::start().await;
+        let slack = fake.client();
+        let at = slack
+            .post(
+                &thread(),
+                TURN,
+                &PostKind::Card,
+                None,
+                &card(CardState::Working),
+            )
+            .await
+            .unwrap();
+        fake.refuses("chat.update", error);
+        let anew = slack
+            .post(
+                &thread(),
+                TURN,
+                &PostKind::Card,
+                Some(&at),
+                &card(CardState::Stopping),
+            )
+            .await
+            .unwrap();
+        assert_ne!(anew, at, "{error}");
+        assert_eq!(fake.sent("chat.postMessage").len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    fake.will_answer(
+        "chat.update",
+        429,
+        json!({ "ok": false, "error": "ratelimited", "retry_after": "0.05" }),
+    );
+    let at = PostRef {
+        channel: "C1".into(),
+        id: "1.2".into(),
+    };
+    slack
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Notice,
+            Some(&at),
+            &Post::Notice("x".into()),
+        )
+        .await
+        .unwrap();
+    assert_eq!(fake.sent("chat.update").len(), 2);
+    fake.will_answer(
+        "chat.update",
+        429,
+        json!({ "ok": false, "error": "ratelimited", "retry_after": "30" }),
+    );
+    let error = slack
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Notice,
+            Some(&at),
+            &Post::Notice("x".into()),
+        )
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            error.failure(),
+            Failure::Wait {
+                after_ms: 30_000,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    for _ in 0..3 {
+        fake.will_answer("chat.update", 429, json!({ "retry_after": "0.01" }));
+    }
+    let error = slack
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Notice,
+            Some(&at),
+            &Post::Notice("x".into()),
+        )
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, SlackError::RateLimited { .. }),
+        "waiting in place has an end: {error:?}"
+    );
+}
+
+#[tokio::test]
+async fn blocks_that_slack_does_not_take_are_sent_as_words() {
+    let fake = Fake::start().await;
+    fake.will_answer("chat.postMessage", 200, json!({ "ok": false, "error": "invalid_blocks", "response_metadata": { "messages": ["[ERROR] bad [json-pointer:/blocks/0]"] } }));
+    fake.client()
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Notice,
+            None,
+            &Post::Notice("Paused.".into()),
+        )
+        .await
+        .unwrap();
+    let sent = fake.sent("chat.postMessage");
+    assert_eq!(
+        (sent.len(), &sent[1]["text"], &sent[1]["blocks"]),
+        (2, &json!("Paused."), &json!([]))
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_comes_with_its_file() {
+    let fake = Fake::start().await;
+    let long = Post::Chunk {
+        text: "first part".into(),
+        last: true,
+        file: Some("the whole answer, ä".into()),
+    };
+    fake.client()
+        .post(&thread(), TURN, &PostKind::Chunk(0), None, &long)
+        .await
+        .unwrap();
+    assert_eq!(
+        fake.script.lock().unwrap().uploads,
+        [(None, "the whole answer, ä".to_owned())]
+    );
+    assert_eq!(
+        fake.sent("files.getUploadURLExternal")[0],
+        "filename=answer.md&length=20"
+    );
+    let complete = &fake.sent("files.completeUploadExternal")[0];
+    assert_eq!(
+        (&complete["files"][0]["id"], &complete["thread_ts"]),
+        (&json!("F1"), &json!("1790000000.000100"))
+    );
+    assert_eq!(
+        fake.sent("chat.postMessage")[0]["blocks"][0]["text"],
+        "first part"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_whose_file_is_refused_still_arrives_and_says_so() {
+    let fake = Fake::start().await;
+    fake.will_answer(
+        "files.getUploadURLExternal",
+        200,
+        json!({ "ok": false, "error": "missing_scope", "needed": "files:write" }),
+    );
+    let long = Post::Chunk {
+        text: "first part".into(),
+        last: true,
+        file: Some("all".into()),
+    };
+    fake.client()
+        .post(&thread(), TURN, &PostKind::Chunk(0), None, &long)
+        .await
+        .unwrap();
+    let text = fake.sent("chat.postMessage")[0]["blocks"][0]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        text.contains("files:write") && text.ends_with("first part"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn one_person_is_told_by_an_ephemeral_message_and_in_a_direct_message_by_an_ordinary_one() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let to = |channel: &str| Reply::Slack {
+        channel: channel.into(),
+        thread_ts: Some("1.2".into()),
+        user: "U1".into(),
+    };
+    slack.tell(&to("C1"), "not here").await.unwrap();
+    let told = &fake.sent("chat.postEphemeral")[0];
+    assert_eq!(
+        (&told["user"], &told["thread_ts"], &told["text"]),
+        (&json!("U1"), &json!("1.2"), &json!("not here"))
+    );
+    slack.tell(&to("D1"), "not here").await.unwrap();
+    assert_eq!(fake.sent("chat.postMessage")[0]["channel"], "D1");
+}
+
+#[tokio::test]
+async fn the_session_status_follows_the_card_and_is_not_repeated() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let done = CardState::Ended {
+        outcome: Outcome::Answered,
+        usage: Usage::default(),
+    };
+    let mut at = None;
+    for state in [
+        CardState::Received,
+        CardState::Working,
+        CardState::Waiting,
+        CardState::Working,
+        done,
+    ] {
+        at = Some(
+            slack
+                .post(&thread(), TURN, &PostKind::Card, at.as_ref(), &card(state))
+                .await
+                .unwrap(),
+        );
+    }
+    let said: Vec<Value> = fake
+        .sent("agents.sessions.setStatus")
+        .iter()
+        .map(|call| call["status"].clone())
+        .collect();
+    assert_eq!(said, ["processing", "suspended", "processing", "active"]);
+}
+
+#[tokio::test]
+async fn a_refused_status_falls_back_and_then_stays_silent() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    fake.refuses("agents.sessions.setStatus", "unknown_method");
+    let at = slack
+        .post(
+            &thread(),
+            TURN,
+            &PostKind::Card,
+            None,
+            &card(CardState::Working),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        fake.sent("assistant.threads.setStatus")[0]["status"],
+        "is working…"
+    );
+    fake.refuses("assistant.threads.setStatus", "not_supported");
+    for state in [CardState::Waiting, CardState::Working] {
+        slack
+            .post(&thread(), TURN, &PostKind::Card, Some(&at), &card(state))
+            .await
+            .unwrap();
+    }
+    assert_eq!(fake.sent("agents.sessions.setStatus").len(), 1);
+    assert_eq!(fake.sent("assistant.threads.setStatus").len(), 2);
+}
+
+#[tokio::test]
+async fn every_refusal_is_classified_by_what_is_to_be_done() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let table = [
+        ("invalid_auth", "non_recoverable"),
+        ("token_revoked", "non_recoverable"),
+        ("missing_scope", "non_recoverable"),
+        ("not_in_channel", "thread_gone"),
+        ("channel_not_found", "thread_gone"),
+        ("is_archived", "thread_gone"),
+        ("restricted_action_thread_locked", "thread_gone"),
+        ("msg_too_long", "non_recoverable"),
+        ("something_new", "non_recoverable"),
+        ("fatal_error", "wait"),
+        ("service_unavailable", "wait"),
+    ];
+    for (error, class) in table {
+        fake.refuses("chat.delete", error);
+        let seen = slack.call("chat.delete", &json!({})).await.unwrap_err();
+        assert_eq!(
+            serde_json::to_value(seen.failure()).unwrap()["class"],
+            class,
+            "{seen:?}"
+        );
+    }
+    fake.will_answer("chat.delete", 404, json!("<html>"));
+    assert!(matches!(
+        slack
+            .call("chat.delete", &json!({}))
+            .await
+            .unwrap_err()
+            .failure(),
+        Failure::Wait { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_with_the_token_and_a_login_page_is_no_file() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let file = |name: &str, size: u64| Attachment {
+        name: name.into(),
+        url: format!("{}/file/{name}", fake.base),
+        size,
+        media_type: Some("image/png".into()),
+    };
+    assert_eq!(
+        slack.fetch(&file("a.png", 8), 100).await.unwrap(),
+        b"12345678"
+    );
+    for (attachment, max, why) in [
+        (file("login", 8), 100, "login page"),
+        (file("a.png", 9), 100, "8 bytes came instead of 9"),
+        (file("a.png", 8), 4, "more than 4 bytes"),
+        (
+            Attachment {
+                url: String::new(),
+                ..file("a.png", 8)
+            },
+            100,
+            "no address",
+        ),
+        (
+            Attachment {
+                url: "https://evil.example/a.png".into(),
+                ..file("a.png", 8)
+            },
+            100,
+            "not allowed",
+        ),
+        (
+            Attachment {
+                url: "https://slack.com.evil.example/a.png".into(),
+                ..file("a.png", 8)
+            },
+            100,
+            "not allowed",
+        ),
+    ] {
+        let error = slack.fetch(&attachment, max).await.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_token_shows_up_in_no_error_and_no_debug_text() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    assert!(!format!("{slack:?}").contains(TOKEN));
+    let stranger = Slack::new(&format!("{}/api", fake.base), "xoxb-another-token").unwrap();
+    let error = stranger.call("auth.test", &json!({})).await.unwrap_err();
+    assert!(
+        matches!(&error, SlackError::Token { .. })
+            && !format!("{error} {error:?}").contains("xoxb"),
+        "{error}"
+    );
+    drop(fake);
+    assert!(
+        Slack::new("http://slack.com/api", TOKEN).is_err(),
+        "plain http is only for loopback"
+    );
+}
