@@ -14,7 +14,7 @@ use bobbin_adapters::queue::Queues;
 use bobbin_adapters::sandbox::Sandboxes;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
-use bobbin_adapters::world::{Live, Visibility, now_ms};
+use bobbin_adapters::world::{self, Live, Visibility, now_ms};
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
@@ -23,7 +23,6 @@ use bobbin_core::message::{Body, Message};
 const WIND_UP_MS: u64 = 60_000;
 
 /// Everything that the worker needs, made once a process.
-#[derive(Debug)]
 pub struct Worker {
     config: Config,
     queues: Queues,
@@ -53,7 +52,7 @@ impl Worker {
             queues: Queues::new(clients.sqs, &config),
             store: Store::new(clients.dynamodb, &config.table),
             chat: Arc::new(Chat::new(&config, &secrets)?),
-            sandboxes: Arc::new(Sandboxes::from_config(&config, &secrets)?),
+            sandboxes: Arc::new(world::sandboxes(&config, &secrets)?),
             config,
         })
     }

@@ -5,7 +5,10 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey};
 use bobbin_core::message::Reply;
 
+use crate::config::Config;
 use crate::discord::Discord;
+use crate::http::{Hosts, Http, host_of};
+use crate::secrets::Secrets;
 use crate::slack::Slack;
 
 /// Longest part of an answer on Discord, in UTF-16 units: `content` of a bot's message (reference: 2000).
@@ -23,6 +26,27 @@ pub struct Chat {
 }
 
 impl Chat {
+    /// The platforms that configuration and secret name.
+    ///
+    /// # Errors
+    /// A sentence that names the address that cannot be used.
+    pub fn new(config: &Config, secrets: &Secrets) -> Result<Self, String> {
+        let discord = match (config.discord_application_id.as_str(), &secrets.discord_bot_token) {
+            ("", _) => None,
+            (_, token) if token.is_empty() => None,
+            (application, token) => {
+                let hosts = Hosts::Named(host_of(&config.discord_api).into_iter().collect());
+                let http = Http::new(&config.discord_api, hosts).map_err(|e| format!("DISCORD_API: {e}"))?;
+                Some(Discord::new(http, &config.discord_api, application, token.expose()))
+            }
+        };
+        let slack = match &secrets.slack_bot_token {
+            token if token.is_empty() => None,
+            token => Some(Slack::new(&config.slack_api, token.expose()).map_err(|e| format!("SLACK_API: {e}"))?),
+        };
+        Ok(Self { discord, slack })
+    }
+
     /// Longest part of an answer in this thread, in UTF-16 units.
     #[must_use]
     pub fn chunk_units(thread: &ThreadKey) -> usize {

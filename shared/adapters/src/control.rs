@@ -16,7 +16,6 @@ use crate::sandbox::Sandboxes;
 use crate::store::Store;
 
 /// What the control lane works with.
-#[derive(Debug)]
 pub struct Lane<'a> {
     /// The records.
     pub store: &'a Store,

@@ -1,14 +1,18 @@
 //! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
 
 pub mod aws;
+pub mod chat;
 pub mod config;
+pub mod control;
 pub mod daytona;
 pub mod discord;
 pub mod http;
 pub mod opencode;
+pub mod opening;
 pub mod queue;
 pub mod sandbox;
 pub mod secrets;
 pub mod slack;
 pub mod store;
 pub mod telemetry;
+pub mod world;

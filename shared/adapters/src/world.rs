@@ -12,9 +12,12 @@ use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::message::Person;
 use bobbin_core::ports::{Saved, World};
 use bobbin_core::session::{Marks, Session};
+use bobbin_core::wire::daytona::Image;
 
 use crate::chat::Chat;
-use crate::sandbox::{Beside, Sandboxes};
+use crate::config::Config;
+use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use crate::secrets::Secrets;
 use crate::store::Store;
 
 /// The present time.
@@ -22,6 +25,37 @@ use crate::store::Store;
 pub fn now_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What a sandbox is built from where no snapshot is configured.
+const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
+
+/// The sandbox side, from configuration and secret.
+///
+/// # Errors
+/// A sentence that names the setting that cannot be used.
+pub fn sandboxes(config: &Config, secrets: &Secrets) -> Result<Sandboxes, String> {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let key = |secret: &crate::secrets::Secret| secret.expose().to_owned();
+    let settings = SandboxSettings {
+        stack: config.stack.clone(),
+        stack_key: key(&secrets.stack_key),
+        daytona_api: config.daytona_api.clone(),
+        daytona_api_key: key(&secrets.daytona_api_key),
+        image: some(&config.daytona_snapshot).map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
+        model: config.model.clone(),
+        model_base_url: some(&config.model_base_url),
+        keys: ModelKeys {
+            anthropic: key(&secrets.anthropic_api_key),
+            openai: key(&secrets.openai_api_key),
+            openrouter: key(&secrets.openrouter_api_key),
+        },
+        discord_api: config.discord_api.clone(),
+        slack_api: config.slack_api.clone(),
+        slack_bot_token: some(secrets.slack_bot_token.expose()),
+        limits: config.limits.clone(),
+    };
+    Sandboxes::new(settings).map_err(|e| e.to_string())
 }
 
 /// Until when the message in hand stays invisible, as its heartbeat last heard.
@@ -42,7 +76,6 @@ impl Visibility {
 }
 
 /// The world of one delivery.
-#[derive(Debug)]
 pub struct Live {
     store: Store,
     chat: Arc<Chat>,
@@ -103,7 +136,7 @@ impl World for Live {
                 Ok(at) => Event::Posted(at),
                 Err(failure) => Event::Failed(failure),
             },
-            effect => self.sandboxes.perform(thread, effect, self).await,
+            effect => self.sandboxes.perform(self, thread, effect).await,
         };
         let took_ms = now_ms().saturating_sub(began_ms);
         match &event {
@@ -115,6 +148,10 @@ impl World for Live {
 }
 
 impl Beside for Live {
+    fn now_ms(&self) -> Ms {
+        now_ms()
+    }
+
     async fn cancelled(&self, thread: &ThreadKey, turn: &str) -> Option<Person> {
         match self.store.load(thread).await {
             Ok(Some((_, marks))) => {
