@@ -18,8 +18,8 @@ use bobbin_core::wire::discord::render::{self, Rendered};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use self::client::{Call, Client};
 pub use self::client::RATE_WAIT_MS_MAX;
+use self::client::{Call, Client};
 pub use self::error::DiscordError;
 use crate::http::Http;
 
@@ -27,8 +27,8 @@ use crate::http::Http;
 pub const ORIGINAL_WAIT_MS_MAX: u64 = 3_000;
 /// Between two tries of such an edit.
 const ORIGINAL_POLL_MS: u64 = 300;
-/// The message is for one person.
-const EPHEMERAL: u64 = 64;
+/// Flags of a first answer that is for one person, or that still shows "thinking": both are ours to fill in.
+const EPHEMERAL_OR_LOADING: u64 = 64 | 128;
 
 /// Discord's HTTP API, for one application.
 #[derive(Debug, Clone)]
@@ -41,18 +41,30 @@ impl Discord {
     /// `base` ends in the version (`https://discord.com/api/v10`); `http` must allow its host.
     #[must_use]
     pub fn new(http: Http, base: &str, application: &str, bot_token: &str) -> Self {
-        Self { client: Client::new(http, base, application, bot_token), application: application.to_owned() }
+        Self {
+            client: Client::new(http, base, application, bot_token),
+            application: application.to_owned(),
+        }
     }
 
     /// Makes a post, or edits the one that stands at `at`. A deleted or no longer editable one is made anew.
     ///
     /// # Errors
     /// [`DiscordError`]; a repeat after any of them is safe.
-    pub async fn post(&self, thread: &ThreadKey, turn: &str, kind: &PostKind, at: Option<&PostRef>, post: &Post) -> Result<PostRef, DiscordError> {
+    pub async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, DiscordError> {
         let channel = channel_of(thread)?;
         let rendered = render::post(post);
         let nonce = post_key(thread, turn, kind);
-        let Some(at) = at else { return self.create_or_less(channel, &rendered, &nonce).await };
+        let Some(at) = at else {
+            return self.create_or_less(channel, &rendered, &nonce).await;
+        };
         match self.edit_or_less(at, &rendered).await {
             // Deleted, or older than an hour and edited too often. Not the first name: that one may still stand for the old message.
             Err(gone) if matches!(gone.code(), 10_008 | 30_046) => {
@@ -68,23 +80,49 @@ impl Discord {
     /// # Errors
     /// [`DiscordError`], after the line says so where a repeat cannot help.
     pub async fn open(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, DiscordError> {
-        let Reply::Discord { application, token } = &open.reply else { return Err(DiscordError::NotDiscord("a reply".to_owned())) };
+        let Reply::Discord { application, token } = &open.reply else {
+            return Err(DiscordError::NotDiscord("a reply".to_owned()));
+        };
         let anchor = render::anchor(open);
         let young = now_ms.saturating_sub(open.accepted_at_ms) < Reply::DISCORD_TOKEN_MS;
-        let answered = if young { self.edit_original(application, token, &anchor).await } else { Err(DiscordError::TokenGone) };
+        let answered = if young {
+            self.edit_original(application, token, &anchor).await
+        } else {
+            Err(DiscordError::TokenGone)
+        };
         let message = match answered {
             Ok(message) => message,
             Err(DiscordError::TokenGone) => {
                 let nonce = &digest(&["open", &open.guild, &open.channel, &open.id])[..24];
-                self.create_message(&open.channel, &Rendered { body: anchor, file: None }, nonce).await?
+                self.create_message(
+                    &open.channel,
+                    &Rendered {
+                        body: anchor,
+                        file: None,
+                    },
+                    nonce,
+                )
+                .await?
             }
             Err(other) => return Err(other),
         };
-        match self.start_thread(&open.channel, &message.id, &open.prompt.text).await {
-            Ok(thread) => ThreadKey::discord(&open.guild, &thread).map_err(|bad| DiscordError::NotDiscord(bad.to_string())),
+        match self
+            .start_thread(&open.channel, &message.id, &open.prompt.text)
+            .await
+        {
+            Ok(thread) => ThreadKey::discord(&open.guild, &thread)
+                .map_err(|bad| DiscordError::NotDiscord(bad.to_string())),
             Err(refused) => {
-                if let Failure::NonRecoverable { advice: why } | Failure::ThreadGone { seen: why } = refused.failure() {
-                    let line = Rendered { body: render::anchor_failed(open, &format!("No thread could be made: {why}")), file: None };
+                if let Failure::NonRecoverable { advice: why } | Failure::ThreadGone { seen: why } =
+                    refused.failure()
+                {
+                    let line = Rendered {
+                        body: render::anchor_failed(
+                            open,
+                            &format!("No thread could be made: {why}"),
+                        ),
+                        file: None,
+                    };
                     if let Err(error) = self.edit_message(&message, &line).await {
                         tracing::warn!(%error, "discord: the refused thread could not be told");
                     }
@@ -100,11 +138,20 @@ impl Discord {
     /// # Errors
     /// [`DiscordError`] of any other kind.
     pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), DiscordError> {
-        let Reply::Discord { application, token } = reply else { return Err(DiscordError::NotDiscord("a reply".to_owned())) };
+        let Reply::Discord { application, token } = reply else {
+            return Err(DiscordError::NotDiscord("a reply".to_owned()));
+        };
         // After a click the first answer is the clicked message itself, and must not be overwritten.
         let told = match self.get_original(application, token).await {
-            Ok(original) if original["flags"].as_u64().unwrap_or(0) & EPHEMERAL != 0 => self.edit_original(application, token, &render::told(text)).await.map(drop),
-            Ok(_) => self.follow_up(application, token, &render::whispered(text)).await.map(drop),
+            Ok(original) if original["flags"].as_u64().unwrap_or(0) & EPHEMERAL_OR_LOADING != 0 => {
+                self.edit_original(application, token, &render::told(text))
+                    .await
+                    .map(drop)
+            }
+            Ok(_) => self
+                .follow_up(application, token, &render::whispered(text))
+                .await
+                .map(drop),
             Err(error) => Err(error),
         };
         match told {
@@ -122,16 +169,33 @@ impl Discord {
     /// [`DiscordError`].
     pub async fn register_commands(&self, guild: Option<&str>) -> Result<bool, DiscordError> {
         let (path, wanted) = match guild {
-            Some(guild) => (format!("/applications/{}/guilds/{guild}/commands", self.application), guild_commands()),
-            None => (format!("/applications/{}/commands", self.application), commands()),
+            Some(guild) => (
+                format!("/applications/{}/guilds/{guild}/commands", self.application),
+                guild_commands(),
+            ),
+            None => (
+                format!("/applications/{}/commands", self.application),
+                commands(),
+            ),
         };
-        let call = |name, method| Call { name, method, path: path.clone(), bucket: format!("{name} {}", guild.unwrap_or_default()), by_token: false };
-        let listed = self.client.call(&call("list commands", Method::GET), None, None).await?;
+        let call = |name, method| Call {
+            name,
+            method,
+            path: path.clone(),
+            bucket: format!("{name} {}", guild.unwrap_or_default()),
+            by_token: false,
+        };
+        let listed = self
+            .client
+            .call(&call("list commands", Method::GET), None, None)
+            .await?;
         // Creations are counted by the day, so only a change is written.
         if registered(&listed, &wanted) {
             return Ok(false);
         }
-        self.client.call(&call("set commands", Method::PUT), Some(&wanted), None).await?;
+        self.client
+            .call(&call("set commands", Method::PUT), Some(&wanted), None)
+            .await?;
         Ok(true)
     }
 
@@ -139,10 +203,18 @@ impl Discord {
     ///
     /// # Errors
     /// [`DiscordError`].
-    pub async fn create_message(&self, channel: &str, rendered: &Rendered, nonce: &str) -> Result<PostRef, DiscordError> {
+    pub async fn create_message(
+        &self,
+        channel: &str,
+        rendered: &Rendered,
+        nonce: &str,
+    ) -> Result<PostRef, DiscordError> {
         let call = in_channel("create message", Method::POST, channel, "/messages");
         let body = render::with_nonce(rendered.body.clone(), nonce);
-        let made = self.client.call(&call, Some(&body), rendered.file.as_ref()).await?;
+        let made = self
+            .client
+            .call(&call, Some(&body), rendered.file.as_ref())
+            .await?;
         post_ref(&call, channel, &made)
     }
 
@@ -150,13 +222,27 @@ impl Discord {
     ///
     /// # Errors
     /// [`DiscordError`].
-    pub async fn edit_message(&self, at: &PostRef, rendered: &Rendered) -> Result<PostRef, DiscordError> {
-        let call = in_channel("edit message", Method::PATCH, &at.channel, &format!("/messages/{}", at.id));
-        let edit = || self.client.call(&call, Some(&rendered.body), rendered.file.as_ref());
+    pub async fn edit_message(
+        &self,
+        at: &PostRef,
+        rendered: &Rendered,
+    ) -> Result<PostRef, DiscordError> {
+        let call = in_channel(
+            "edit message",
+            Method::PATCH,
+            &at.channel,
+            &format!("/messages/{}", at.id),
+        );
+        let edit = || {
+            self.client
+                .call(&call, Some(&rendered.body), rendered.file.as_ref())
+        };
         let edited = match edit().await {
             Err(archived) if archived.code() == 50_083 => {
                 let open = in_channel("unarchive thread", Method::PATCH, &at.channel, "");
-                self.client.call(&open, Some(&json!({"archived": false})), None).await?;
+                self.client
+                    .call(&open, Some(&json!({"archived": false})), None)
+                    .await?;
                 edit().await?
             }
             other => other?,
@@ -169,7 +255,18 @@ impl Discord {
     /// # Errors
     /// [`DiscordError`]; code 10008 when it was deleted.
     pub async fn get_message(&self, at: &PostRef) -> Result<Value, DiscordError> {
-        self.client.call(&in_channel("get message", Method::GET, &at.channel, &format!("/messages/{}", at.id)), None, None).await
+        self.client
+            .call(
+                &in_channel(
+                    "get message",
+                    Method::GET,
+                    &at.channel,
+                    &format!("/messages/{}", at.id),
+                ),
+                None,
+                None,
+            )
+            .await
     }
 
     /// Deletes a message; one that is gone already is fine.
@@ -177,7 +274,12 @@ impl Discord {
     /// # Errors
     /// [`DiscordError`].
     pub async fn delete_message(&self, at: &PostRef) -> Result<(), DiscordError> {
-        let call = in_channel("delete message", Method::DELETE, &at.channel, &format!("/messages/{}", at.id));
+        let call = in_channel(
+            "delete message",
+            Method::DELETE,
+            &at.channel,
+            &format!("/messages/{}", at.id),
+        );
         match self.client.call(&call, None, None).await {
             Err(gone) if gone.code() == 10_008 => Ok(()),
             other => other.map(drop),
@@ -188,10 +290,32 @@ impl Discord {
     ///
     /// # Errors
     /// [`DiscordError`].
-    pub async fn start_thread(&self, channel: &str, message: &str, prompt: &str) -> Result<String, DiscordError> {
-        let call = in_channel("start thread", Method::POST, channel, &format!("/messages/{message}/threads"));
-        match self.client.call(&call, Some(&render::thread(prompt)), None).await {
-            Ok(thread) => thread["id"].as_str().map(str::to_owned).ok_or(DiscordError::Unreadable { route: call.name, status: 200 }),
+    pub async fn start_thread(
+        &self,
+        channel: &str,
+        message: &str,
+        prompt: &str,
+    ) -> Result<String, DiscordError> {
+        let call = in_channel(
+            "start thread",
+            Method::POST,
+            channel,
+            &format!("/messages/{message}/threads"),
+        );
+        match self
+            .client
+            .call(&call, Some(&render::thread(prompt)), None)
+            .await
+        {
+            Ok(thread) => {
+                thread["id"]
+                    .as_str()
+                    .map(str::to_owned)
+                    .ok_or(DiscordError::Unreadable {
+                        route: call.name,
+                        status: 200,
+                    })
+            }
             // A thread has the id of the message that it hangs on.
             Err(exists) if exists.code() == 160_004 => Ok(message.to_owned()),
             Err(other) => Err(other),
@@ -202,8 +326,19 @@ impl Discord {
     ///
     /// # Errors
     /// [`DiscordError::TokenGone`] when it cannot be answered any more; others.
-    pub async fn edit_original(&self, application: &str, token: &str, body: &Value) -> Result<PostRef, DiscordError> {
-        let call = by_token("edit answer", Method::PATCH, application, token, "/messages/@original");
+    pub async fn edit_original(
+        &self,
+        application: &str,
+        token: &str,
+        body: &Value,
+    ) -> Result<PostRef, DiscordError> {
+        let call = by_token(
+            "edit answer",
+            Method::PATCH,
+            application,
+            token,
+            "/messages/@original",
+        );
         let edited = self.on_original(&call, token, Some(body)).await?;
         let channel = edited["channel_id"].as_str().unwrap_or_default();
         post_ref(&call, channel, &edited)
@@ -213,7 +348,12 @@ impl Discord {
     ///
     /// # Errors
     /// [`DiscordError::TokenGone`] when it cannot be answered any more; others.
-    pub async fn follow_up(&self, application: &str, token: &str, body: &Value) -> Result<Value, DiscordError> {
+    pub async fn follow_up(
+        &self,
+        application: &str,
+        token: &str,
+        body: &Value,
+    ) -> Result<Value, DiscordError> {
         if self.client.is_dead(token) {
             return Err(DiscordError::TokenGone);
         }
@@ -226,17 +366,35 @@ impl Discord {
     }
 
     async fn get_original(&self, application: &str, token: &str) -> Result<Value, DiscordError> {
-        self.on_original(&by_token("get answer", Method::GET, application, token, "/messages/@original"), token, None).await
+        self.on_original(
+            &by_token(
+                "get answer",
+                Method::GET,
+                application,
+                token,
+                "/messages/@original",
+            ),
+            token,
+            None,
+        )
+        .await
     }
 
     /// The worker may be faster than Discord's processing of ingress' answer: a 404 is asked again for a while.
-    async fn on_original(&self, call: &Call, token: &str, body: Option<&Value>) -> Result<Value, DiscordError> {
+    async fn on_original(
+        &self,
+        call: &Call,
+        token: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, DiscordError> {
         if self.client.is_dead(token) {
             return Err(DiscordError::TokenGone);
         }
         for _ in 0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS {
             match self.client.call(call, body, None).await {
-                Err(DiscordError::TokenGone | DiscordError::Api { status: 404, .. }) => tokio::time::sleep(Duration::from_millis(ORIGINAL_POLL_MS)).await,
+                Err(DiscordError::TokenGone | DiscordError::Api { status: 404, .. }) => {
+                    tokio::time::sleep(Duration::from_millis(ORIGINAL_POLL_MS)).await
+                }
                 other => return other,
             }
         }
@@ -244,7 +402,12 @@ impl Discord {
         Err(DiscordError::TokenGone)
     }
 
-    async fn create_or_less(&self, channel: &str, rendered: &Rendered, nonce: &str) -> Result<PostRef, DiscordError> {
+    async fn create_or_less(
+        &self,
+        channel: &str,
+        rendered: &Rendered,
+        nonce: &str,
+    ) -> Result<PostRef, DiscordError> {
         match self.create_message(channel, rendered, nonce).await {
             Err(refused) => match less(rendered, &refused, false) {
                 Some(less) => self.create_message(channel, &less, nonce).await,
@@ -254,7 +417,11 @@ impl Discord {
         }
     }
 
-    async fn edit_or_less(&self, at: &PostRef, rendered: &Rendered) -> Result<PostRef, DiscordError> {
+    async fn edit_or_less(
+        &self,
+        at: &PostRef,
+        rendered: &Rendered,
+    ) -> Result<PostRef, DiscordError> {
         match self.edit_message(at, rendered).await {
             Err(refused) => match less(rendered, &refused, true) {
                 Some(less) => self.edit_message(at, &less).await,
@@ -267,9 +434,13 @@ impl Discord {
 
 /// What can be shown instead of a post that Discord refused for its content; tried once.
 fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rendered> {
-    let DiscordError::Api { code, status, .. } = refused else { return None };
+    let DiscordError::Api { code, status, .. } = refused else {
+        return None;
+    };
     let body = match (code, status) {
-        (40_005 | 50_045 | 400_001, _) if rendered.file.is_some() => render::without_file(&rendered.body),
+        (40_005 | 50_045 | 400_001, _) if rendered.file.is_some() => {
+            render::without_file(&rendered.body)
+        }
         (200_000 | 240_000, _) => render::blocked(&rendered.body),
         // More text than Discord processes; its own limit is not documented.
         (_, 500) => render::smaller(&rendered.body)?,
@@ -281,7 +452,10 @@ fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rende
         _ => return None,
     };
     let keeps_file = body.get("attachments").is_some();
-    Some(Rendered { body, file: rendered.file.clone().filter(|_| keeps_file) })
+    Some(Rendered {
+        body,
+        file: rendered.file.clone().filter(|_| keeps_file),
+    })
 }
 
 fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
@@ -292,16 +466,44 @@ fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
 }
 
 fn in_channel(name: &'static str, method: Method, channel: &str, rest: &str) -> Call {
-    Call { name, method, path: format!("/channels/{channel}{rest}"), bucket: format!("{name} {channel}"), by_token: false }
+    Call {
+        name,
+        method,
+        path: format!("/channels/{channel}{rest}"),
+        bucket: format!("{name} {channel}"),
+        by_token: false,
+    }
 }
 
-fn by_token(name: &'static str, method: Method, application: &str, token: &str, rest: &str) -> Call {
-    Call { name, method, path: format!("/webhooks/{application}/{token}{rest}"), bucket: format!("webhook {}", digest(&[token])), by_token: true }
+fn by_token(
+    name: &'static str,
+    method: Method,
+    application: &str,
+    token: &str,
+    rest: &str,
+) -> Call {
+    Call {
+        name,
+        method,
+        path: format!("/webhooks/{application}/{token}{rest}"),
+        bucket: format!("webhook {}", digest(&[token])),
+        by_token: true,
+    }
 }
 
 fn post_ref(call: &Call, channel: &str, message: &Value) -> Result<PostRef, DiscordError> {
-    let id = message["id"].as_str().filter(|id| !id.is_empty()).ok_or(DiscordError::Unreadable { route: call.name, status: 200 })?;
-    Ok(PostRef { channel: channel.to_owned(), id: id.to_owned() })
+    let id =
+        message["id"]
+            .as_str()
+            .filter(|id| !id.is_empty())
+            .ok_or(DiscordError::Unreadable {
+                route: call.name,
+                status: 200,
+            })?;
+    Ok(PostRef {
+        channel: channel.to_owned(),
+        id: id.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -15,9 +15,8 @@ use super::bounds::{
 use super::content::{bounded, code, emphasised_name, inline, is_blank, mute};
 use super::custom_id::{CustomId, word};
 use crate::card::{Card, CardState, CardStep, Post, StepState};
-use crate::ids::Ms;
 use crate::message::{Choice, Open};
-use crate::session::{About, Ask, Outcome, Phase, Session};
+use crate::session::{About, Ask, Outcome};
 use crate::text::{discord_markdown, one_line, shorten, units};
 
 /// A body, and the file that goes with it.
@@ -236,54 +235,18 @@ pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
     container(if settled.is_some() { GREY } else { YELLOW }, parts)
 }
 
-/// What `/status` says, in words.
-#[must_use]
-pub fn status(session: Option<&Session>, now_ms: Ms) -> String {
-    let Some(session) = session else {
-        return "This thread has no sandbox yet. The first prompt makes one.".to_owned();
-    };
-    let sandbox = match session.phase {
-        Phase::Creating => "The sandbox is being made.",
-        Phase::Active => "The sandbox is running.",
-        Phase::Pausing => "The sandbox is being paused.",
-        Phase::Paused => "The sandbox is paused. The next prompt wakes it.",
-        Phase::Resuming => "The sandbox is being woken.",
-        Phase::Destroying => "The sandbox is being deleted.",
-        Phase::Destroyed => "There is no sandbox at present. The next prompt makes a new one.",
-        Phase::Error => "The last sandbox could not be made. The next prompt tries again.",
-    };
-    let turn = match &session.turn {
-        None => format!(
-            "Nothing is running. Last activity: {} ago.",
-            duration(now_ms.saturating_sub(session.last_activity_ms))
-        ),
-        Some(turn) => {
-            let open = turn.asks.iter().filter(|ask| !ask.settled).count();
-            let waiting = if open == 0 {
-                ""
-            } else {
-                " It waits for a decision in this thread."
-            };
-            let since = duration(now_ms.saturating_sub(turn.accepted_at_ms));
-            format!(
-                "A prompt by {} has been running for {since}.{waiting}",
-                emphasised_name(&turn.by)
-            )
-        }
-    };
-    format!(
-        "{sandbox}\n{turn}\n-# sandbox {} of this thread",
-        session.generation
-    )
-}
-
 /// The same message without its file, saying so.
 #[must_use]
 pub fn without_file(body: &Value) -> Value {
     let mut less = body.clone();
-    less.as_object_mut().into_iter().for_each(|fields| drop(fields.remove("attachments")));
+    less.as_object_mut()
+        .into_iter()
+        .for_each(|fields| drop(fields.remove("attachments")));
     let content = body["content"].as_str().unwrap_or_default();
-    less["content"] = json!(noted(content, "-# The file with the whole answer could not be attached: this server does not take it."));
+    less["content"] = json!(noted(
+        content,
+        "-# The file with the whole answer could not be attached: this server does not take it."
+    ));
     less
 }
 
@@ -291,7 +254,11 @@ pub fn without_file(body: &Value) -> Value {
 #[must_use]
 pub fn blocked(body: &Value) -> Value {
     const WORDS: &str = "This part was blocked by this server's message filter. Ask for it as a file in the sandbox.";
-    let mut less = if body["flags"].as_u64().unwrap_or(0) & COMPONENTS_V2 == 0 { notice(WORDS) } else { container(GREY, vec![text(WORDS)]) };
+    let mut less = if body["flags"].as_u64().unwrap_or(0) & COMPONENTS_V2 == 0 {
+        notice(WORDS)
+    } else {
+        container(GREY, vec![text(WORDS)])
+    };
     if body["components"].is_array() && less["components"].is_null() {
         less["components"] = body["components"].clone();
     }
@@ -302,20 +269,23 @@ pub fn blocked(body: &Value) -> Value {
 #[must_use]
 pub fn smaller(body: &Value) -> Option<Value> {
     const KEPT_UNITS: usize = 200;
-    fn halve(part: &mut Value, changed: &mut bool) {
-        if part["type"] == 10
-            && let Some(content) = part["content"].as_str().filter(|content| units(content) > KEPT_UNITS)
-        {
-            *changed = true;
-            // A code block must stay closed.
-            let half = crate::text::split(content, units(content) / 2).into_iter().next().unwrap_or_default();
-            part["content"] = json!(half);
+    fn halve(parent: &mut Value, changed: &mut bool) {
+        let parts = parent.get_mut("components").and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten() {
+            let content = part["content"].as_str().unwrap_or_default();
+            if part["type"] == 10 && units(content) > KEPT_UNITS {
+                *changed = true;
+                // A code block stays closed, and nobody approves half a command for a whole one.
+                let half = crate::text::split(content, units(content) / 2);
+                let half = half.first().map_or("", String::as_str);
+                part["content"] = json!(format!("{half}\n**This text is shortened.**"));
+            }
+            halve(part, changed);
         }
-        part["components"].as_array_mut().into_iter().flatten().for_each(|child| halve(child, changed));
     }
     let mut less = body.clone();
     let mut changed = false;
-    less["components"].as_array_mut().into_iter().flatten().for_each(|part| halve(part, &mut changed));
+    halve(&mut less, &mut changed);
     changed.then_some(less)
 }
 
@@ -324,7 +294,11 @@ pub fn smaller(body: &Value) -> Option<Value> {
 pub fn as_text(body: &Value) -> Value {
     fn collect<'v>(part: &'v Value, into: &mut Vec<&'v str>) {
         into.extend(part["content"].as_str());
-        part["components"].as_array().into_iter().flatten().for_each(|child| collect(child, into));
+        part["components"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|child| collect(child, into));
     }
     let mut texts = Vec::new();
     collect(body, &mut texts);
@@ -333,7 +307,12 @@ pub fn as_text(body: &Value) -> Value {
 
 /// Text with a line below it, both within a message's content.
 fn noted(content: &str, line: &str) -> String {
-    format!("{}\n{line}", shorten(content, CONTENT_UNITS_MAX - units(line) - 1)).trim().to_owned()
+    format!(
+        "{}\n{line}",
+        shorten(content, CONTENT_UNITS_MAX - units(line) - 1)
+    )
+    .trim()
+    .to_owned()
 }
 
 fn plain(body: Value) -> Rendered {

@@ -3,9 +3,7 @@ use proptest::prelude::*;
 use super::super::check::assert_fits;
 use super::*;
 use crate::card::Usage;
-use crate::ids::ThreadKey;
 use crate::message::{Person, Prompt, Reply};
-use crate::session::{Stage, Turn};
 
 const CREATE: &str = "/channels/{channel_id}/messages";
 const EDIT: &str = "/channels/{channel_id}/messages/{message_id}";
@@ -322,49 +320,44 @@ fn a_thread_is_named_after_its_task_on_one_line() {
 }
 
 #[test]
-fn a_status_says_what_is_going_on() {
-    let key = ThreadKey::discord("1", "2").expect("valid");
-    assert!(status(None, 0).contains("no sandbox yet"));
-    let mut session = Session::new(key, 0);
-    session.phase = Phase::Paused;
-    assert!(status(Some(&session), 65_000).contains(
-        "paused. The next prompt wakes it.\nNothing is running. Last activity: 1 min 5 s ago."
-    ));
-    session.phase = Phase::Active;
-    let turn =
-        r#"{"id":"1","by":{"id":"4","name":"Sam"},"accepted_at_ms":0,"stage":{"stage":"running"}}"#;
-    let mut turn: Turn = serde_json::from_str(turn).expect("a turn");
-    assert_eq!(turn.stage, Stage::Running);
-    turn.asks.push(an_ask(About::Question {
-        text: "?".to_owned(),
-        options: Vec::new(),
-    }));
-    session.turn = Some(turn);
-    let words = status(Some(&session), 3_700_000);
-    assert!(
-        words.contains(
-            "A prompt by **Sam** has been running for 1 h 1 min. It waits for a decision"
-        ),
-        "{words}"
-    );
-    assert_fits(ORIGINAL, "patch", &told(&words));
-    assert_fits(FOLLOW_UP, "post", &whispered(&words));
+fn a_word_for_one_person_fits_an_edit_and_a_message_of_its_own() {
+    assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
+    assert_fits(FOLLOW_UP, "post", &whispered("Nothing is running here."));
+    assert_eq!(whispered("x")["flags"], super::super::answer::EPHEMERAL);
 }
 
 #[test]
 fn a_refused_message_has_something_less_to_show() {
-    let long = CardStep { text: "x".repeat(400), state: StepState::Done };
-    let shown = card(&Card { steps: vec![long; 5], ..a_card(CardState::Working) });
+    let long = CardStep {
+        text: "x".repeat(400),
+        state: StepState::Done,
+    };
+    let shown = card(&Card {
+        steps: vec![long; 5],
+        ..a_card(CardState::Working)
+    });
     let half = smaller(&shown).expect("a long text display");
     assert!(half.to_string().len() < shown.to_string().len());
     assert_eq!(labels(&half["components"][0]), ["Stop"]);
     assert_eq!(smaller(&card(&a_card(CardState::Received))), None);
     let answer = chunk(&"y".repeat(2000), true, Some("whole")).body;
-    for body in [&half, &without_file(&answer), &blocked(&answer), &blocked(&shown), &as_text(&shown), &as_text(&answer)] {
+    for body in [
+        &half,
+        &without_file(&answer),
+        &blocked(&answer),
+        &blocked(&shown),
+        &as_text(&shown),
+        &as_text(&answer),
+    ] {
         assert_postable(body);
     }
     assert!(without_file(&answer).get("attachments").is_none());
-    assert!(as_text(&shown)["content"].as_str().expect("text").starts_with("**Working**"));
+    assert!(
+        as_text(&shown)["content"]
+            .as_str()
+            .expect("text")
+            .starts_with("**Working**")
+    );
 }
 
 #[test]
