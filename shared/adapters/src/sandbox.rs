@@ -122,6 +122,14 @@ pub struct Sandboxes {
     clients: Mutex<HashMap<String, OpenCode>>,
 }
 
+impl std::fmt::Debug for Sandboxes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sandboxes")
+            .field("daytona", &self.daytona)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Sandboxes {
     /// Ready to perform.
     ///

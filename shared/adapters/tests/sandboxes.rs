@@ -1,0 +1,758 @@
+//! The sandbox side of the world against the local provider, a real OpenCode server and the scripted model.
+//!
+//! One sandbox goes through a whole life; each step is named by the promise it proves. The program has its own `main`
+//! because the provider starts each sandbox's first process from the running program.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use bobbin_core::card::{Card, CardState, PostRef};
+use bobbin_core::effect::{Effect, Follow};
+use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PromptIds, ThreadKey, sandbox_name};
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Attachment, Choice, Person};
+use bobbin_core::session::{About, Ask};
+use bobbin_core::wire::daytona::Image;
+use bobbin_local_daytona::{Provider, Settings, opencode, sandbox_init_main};
+use bobbin_local_model::{MODEL_ID, Model};
+
+const STACK: &str = "test";
+const GENERATION: u32 = 1;
+/// Longest time for one step of the test.
+const STEP_MS_MAX: u64 = 90_000;
+
+fn now_ms() -> Ms {
+    u64::try_from(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_millis(),
+    )
+    .unwrap()
+}
+
+/// What lies beside the sandbox: a clock, a visibility, a cancel mark, and the cards that were shown.
+struct Desk {
+    visible_until_ms: AtomicU64,
+    cancelled_by: Mutex<Option<Person>>,
+    cards: Mutex<Vec<Card>>,
+}
+
+impl Beside for Desk {
+    fn now_ms(&self) -> Ms {
+        now_ms()
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.visible_until_ms.load(Ordering::SeqCst)
+    }
+
+    async fn cancelled(&self, _: &ThreadKey, _: &str) -> Option<Person> {
+        self.cancelled_by.lock().unwrap().clone()
+    }
+
+    async fn show(&self, _: &ThreadKey, _: &str, _: &PostRef, card: Card) {
+        self.cards.lock().unwrap().push(card);
+    }
+}
+
+struct Scene {
+    provider: Provider,
+    model: Model,
+    sandboxes: Sandboxes,
+    desk: Desk,
+    thread: ThreadKey,
+    session: String,
+}
+
+impl Scene {
+    async fn perform(&self, effect: Effect) -> Event {
+        let done = self.sandboxes.perform(&self.desk, &self.thread, &effect);
+        tokio::time::timeout(Duration::from_millis(STEP_MS_MAX), done)
+            .await
+            .unwrap_or_else(|_| panic!("{effect:?} took too long"))
+    }
+
+    async fn until(&self, coarse: Coarse) {
+        for _ in 0..200 {
+            let seen = self
+                .perform(Effect::Observe {
+                    generation: GENERATION,
+                    after_ms: 100,
+                })
+                .await;
+            if seen == Event::Observed(coarse.clone()) {
+                return;
+            }
+            assert!(matches!(seen, Event::Observed(_)), "{seen:?}");
+        }
+        panic!("the sandbox never became {coarse:?}");
+    }
+
+    async fn ensure_server(&self, restart: bool) -> Event {
+        self.perform(Effect::EnsureServer {
+            generation: GENERATION,
+            restart,
+            within_ms: 60_000,
+        })
+        .await
+    }
+
+    async fn send(&self, turn: &str, text: &str, again: bool) -> PromptIds {
+        let ids = PromptIds::mint(&self.thread, turn, now_ms());
+        self.send_as(&ids, text, again).await;
+        ids
+    }
+
+    async fn send_as(&self, ids: &PromptIds, text: &str, again: bool) {
+        let (agent_session, ids, text) = (self.session.clone(), ids.clone(), text.to_owned());
+        let sent = self
+            .perform(Effect::SendPrompt {
+                generation: GENERATION,
+                agent_session,
+                ids,
+                text,
+                again,
+            })
+            .await;
+        assert_eq!(sent, Event::Prompted);
+    }
+
+    fn follow(&self, ids: &PromptIds) -> Follow {
+        Follow {
+            generation: GENERATION,
+            agent_session: self.session.clone(),
+            message: ids.message.clone(),
+            turn: "turn".to_owned(),
+            card: Some(PostRef {
+                channel: "c".to_owned(),
+                id: "1".to_owned(),
+            }),
+            card_state: CardState::Working,
+            since_ms: now_ms(),
+            asks: Vec::new(),
+            cancel_known: false,
+            until_ms: now_ms() + STEP_MS_MAX,
+            messages_max: 200,
+        }
+    }
+
+    async fn finished(&self, follow: Follow) -> Answer {
+        match self.perform(Effect::Follow(follow)).await {
+            Event::Finished(answer) => answer,
+            other => panic!("not finished: {other:?}"),
+        }
+    }
+
+    fn home(&self) -> PathBuf {
+        let name = sandbox_name(STACK, &self.thread, GENERATION);
+        self.provider
+            .sandboxes()
+            .into_iter()
+            .find(|sandbox| sandbox.name == name)
+            .unwrap()
+            .dir
+    }
+
+    fn cards(&self) -> Vec<Card> {
+        std::mem::take(&mut *self.desk.cards.lock().unwrap())
+    }
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = sandbox_init_main() {
+        return code;
+    }
+    // A filter that names other tests, or a listing of them, is not for this program.
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let listing = std::env::args().any(|argument| argument == "--list");
+    if listing
+        || !(wanted.is_empty()
+            || wanted
+                .iter()
+                .any(|name| "sandboxes::life".contains(name.as_str())))
+    {
+        return ExitCode::SUCCESS;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(life());
+    ExitCode::SUCCESS
+}
+
+async fn life() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap();
+    let tools = opencode::install(&root.join(".bobbin/cache"), |step| eprintln!("{step}"))
+        .await
+        .unwrap();
+    let state_dir = std::env::temp_dir().join(format!("bobbin-sandboxes-{}", std::process::id()));
+    let mut settings = Settings::new(state_dir.clone(), "local-key".to_owned());
+    settings.tools = vec![tools.bin_dir];
+    let provider = Provider::start(settings).await.unwrap();
+    let model = Model::start(0).await.unwrap();
+    let mut scene = scene(provider, model);
+
+    macro_rules! step {
+        ($name:ident) => {
+            let began = std::time::Instant::now();
+            $name(&mut scene).await;
+            println!(
+                "test sandboxes::life::{} ... ok ({} ms)",
+                stringify!($name),
+                began.elapsed().as_millis()
+            );
+        };
+    }
+    step!(a_sandbox_is_created_once_and_its_server_started_once);
+    step!(a_thread_keeps_its_session);
+    step!(a_prompt_is_run_and_its_file_is_there);
+    step!(a_prompt_is_sent_once);
+    step!(attachments_are_brought_and_the_missing_ones_named);
+    step!(a_slow_run_gives_back_control_is_cancelled_and_aborted);
+    step!(a_permission_is_asked_and_given);
+    step!(a_question_is_asked_and_answered);
+    step!(a_refusal_ends_the_run);
+    step!(a_models_error_is_told);
+    step!(a_model_that_nobody_knows_is_told);
+    step!(a_run_without_end_is_bounded);
+    step!(a_server_that_died_is_seen_and_the_same_prompt_goes_on);
+    step!(a_stop_needs_time_and_keeps_the_session);
+    step!(what_is_deleted_is_gone);
+
+    scene.provider.stop().await;
+    scene.model.stop().await;
+    std::fs::remove_dir_all(&state_dir).unwrap();
+}
+
+fn settings(provider: &Provider, model: &Model) -> SandboxSettings {
+    SandboxSettings {
+        stack: STACK.to_owned(),
+        stack_key: "stack-key".to_owned(),
+        daytona_api: provider.api_url(),
+        daytona_api_key: provider.api_key().to_owned(),
+        image: Image::Dockerfile("FROM scratch\n".to_owned()),
+        model: format!("scripted/{MODEL_ID}"),
+        model_base_url: Some(model.base_url()),
+        keys: ModelKeys::default(),
+        discord_api: "http://127.0.0.1:1/api".to_owned(),
+        slack_api: "https://slack.com/api".to_owned(),
+        slack_bot_token: Some("xoxb-test".to_owned()),
+        limits: Limits {
+            card_edit_ms: 200,
+            poll_ms: 200,
+            ..Limits::DEFAULT
+        },
+    }
+}
+
+fn scene(provider: Provider, model: Model) -> Scene {
+    let sandboxes = Sandboxes::new(settings(&provider, &model)).unwrap();
+    let desk = Desk {
+        visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
+        cancelled_by: Mutex::default(),
+        cards: Mutex::default(),
+    };
+    let thread = ThreadKey::discord("1", "2").unwrap();
+    Scene {
+        provider,
+        model,
+        sandboxes,
+        desk,
+        thread,
+        session: String::new(),
+    }
+}
+
+async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene) {
+    let create = Effect::Create {
+        generation: GENERATION,
+    };
+    assert!(matches!(
+        scene.perform(create.clone()).await,
+        Event::Observed(Coarse::Provisioning)
+    ));
+    assert!(matches!(
+        scene.perform(create).await,
+        Event::Observed(Coarse::Provisioning | Coarse::Running)
+    ));
+    assert_eq!(scene.provider.sandboxes().len(), 1);
+    scene.until(Coarse::Running).await;
+    let check = Effect::CheckServer {
+        generation: GENERATION,
+        within_ms: 300,
+    };
+    assert!(matches!(
+        scene.perform(check.clone()).await,
+        Event::Failed(Failure::SandboxDown { .. })
+    ));
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    let servers = scene.provider.sandboxes()[0].pids.clone();
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    assert_eq!(scene.provider.sandboxes()[0].pids, servers);
+    assert_eq!(scene.perform(check).await, Event::Healthy);
+    let other = Sandboxes::new(SandboxSettings {
+        stack: "other".to_owned(),
+        ..settings(&scene.provider, &scene.model)
+    })
+    .unwrap();
+    let look = Effect::Observe {
+        generation: GENERATION,
+        after_ms: 0,
+    };
+    assert_eq!(
+        other.perform(&scene.desk, &scene.thread, &look).await,
+        Event::Observed(Coarse::Gone)
+    );
+}
+
+async fn a_thread_keeps_its_session(scene: &mut Scene) {
+    let find = |known: Option<String>| Effect::FindAgentSession {
+        generation: GENERATION,
+        known,
+    };
+    let Event::AgentSession { id } = scene.perform(find(None)).await else {
+        panic!("a session")
+    };
+    for known in [None, Some(id.clone()), Some("ses_unknown".to_owned())] {
+        assert_eq!(
+            scene.perform(find(known)).await,
+            Event::AgentSession { id: id.clone() }
+        );
+    }
+    scene.session = id;
+}
+
+async fn a_prompt_is_run_and_its_file_is_there(scene: &mut Scene) {
+    let ids = scene
+        .send("t1", "slow: 1 on it\nwrite: src/notes.txt hello", false)
+        .await;
+    let answer = scene.finished(scene.follow(&ids)).await;
+    assert_eq!(answer.end, RunEnd::Completed);
+    assert!(answer.text.contains("on it"), "{answer:?}");
+    assert!(answer.usage.tokens > 0);
+    assert!(
+        answer
+            .steps
+            .iter()
+            .any(|step| step.text == "Wrote src/notes.txt"),
+        "{:?}",
+        answer.steps
+    );
+    assert_eq!(
+        std::fs::read_to_string(scene.home().join("project/src/notes.txt"))
+            .unwrap()
+            .trim(),
+        "hello"
+    );
+    let cards = scene.cards();
+    assert!(
+        cards
+            .iter()
+            .all(|card| card.turn == "turn" && card.steps.len() <= 12)
+    );
+}
+
+async fn a_prompt_is_sent_once(scene: &mut Scene) {
+    let ids = scene.send("t2", "echo: once", false).await;
+    let first = scene.finished(scene.follow(&ids)).await;
+    scene.send_as(&ids, "echo: once", false).await;
+    let second = scene.finished(scene.follow(&ids)).await;
+    assert_eq!((first.text.as_str(), &first), ("once", &second));
+}
+
+async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let routes = axum::Router::new().route("/a.txt", axum::routing::get(|| async { "attached" }));
+    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+    let file = |name: &str, url: String| Attachment {
+        name: name.to_owned(),
+        url,
+        size: 8,
+        media_type: None,
+    };
+    let files = vec![
+        file("a.txt", format!("{base}/a.txt")),
+        file("gone.txt", format!("{base}/gone.txt")),
+        file("inside.txt", "https://169.254.169.254/latest".to_owned()),
+        Attachment {
+            size: u64::MAX,
+            ..file("huge.bin", format!("{base}/a.txt"))
+        },
+    ];
+    let attached = scene
+        .perform(Effect::Attach {
+            generation: GENERATION,
+            turn: "t".to_owned(),
+            files,
+        })
+        .await;
+    server.abort();
+    let Event::Attached { note } = attached else {
+        panic!("{attached:?}")
+    };
+    let path = note
+        .lines()
+        .find_map(|line| line.strip_prefix("- ")?.split_once(" (a.txt, 8 bytes)"))
+        .unwrap()
+        .0;
+    assert_eq!(
+        std::fs::read_to_string(scene.home().join("project").join(path)).unwrap(),
+        "attached"
+    );
+    for line in [
+        "gone.txt is gone",
+        "inside.txt lies at an address that is not allowed",
+        "huge.bin is larger than",
+    ] {
+        assert!(note.contains(line), "{line}: {note}");
+    }
+}
+
+async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scene) {
+    let ids = scene
+        .send("t3", "run: echo working\nslow: 60 a b c d", false)
+        .await;
+    let slice = Follow {
+        until_ms: now_ms() + 1_500,
+        ..scene.follow(&ids)
+    };
+    assert_eq!(
+        scene.perform(Effect::Follow(slice)).await,
+        Event::StillRunning
+    );
+    let by = Person {
+        id: "7".to_owned(),
+        name: "Ada".to_owned(),
+    };
+    *scene.desk.cancelled_by.lock().unwrap() = Some(by.clone());
+    assert_eq!(
+        scene.perform(Effect::Follow(scene.follow(&ids))).await,
+        Event::CancelSeen { by }
+    );
+    let abort = Effect::Abort {
+        generation: GENERATION,
+        agent_session: scene.session.clone(),
+    };
+    assert_eq!(scene.perform(abort).await, Event::Aborted);
+    let rest = Follow {
+        cancel_known: true,
+        card_state: CardState::Stopping,
+        ..scene.follow(&ids)
+    };
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Aborted);
+    *scene.desk.cancelled_by.lock().unwrap() = None;
+}
+
+fn ask(id: &str, about: &About) -> Ask {
+    Ask {
+        id: id.to_owned(),
+        about: about.clone(),
+        expires_at_ms: now_ms() + 60_000,
+        post: None,
+        settled: false,
+    }
+}
+
+async fn asked(scene: &Scene, ids: &PromptIds) -> Ask {
+    match scene.perform(Effect::Follow(scene.follow(ids))).await {
+        Event::Asked { id, about } => ask(&id, &about),
+        other => panic!("nothing was asked: {other:?}"),
+    }
+}
+
+async fn a_permission_is_asked_and_given(scene: &mut Scene) {
+    let ids = scene
+        .send("t4", "ask: echo permitted > permitted.txt", false)
+        .await;
+    let mut open = asked(scene, &ids).await;
+    let About::Permission { action, subject } = &open.about else {
+        panic!("{open:?}")
+    };
+    assert_eq!(action, "external_directory");
+    assert!(
+        subject.contains("echo permitted > permitted.txt"),
+        "{subject}"
+    );
+    let waiting = Follow {
+        asks: vec![open.clone()],
+        until_ms: now_ms() + 1_500,
+        ..scene.follow(&ids)
+    };
+    scene.cards();
+    assert_eq!(
+        scene.perform(Effect::Follow(waiting)).await,
+        Event::StillRunning
+    );
+    assert!(
+        scene
+            .cards()
+            .iter()
+            .any(|card| card.state == CardState::Waiting)
+    );
+    assert!(!scene.home().join("project/permitted.txt").exists());
+    assert!(
+        scene
+            .sandboxes
+            .settle(&scene.thread, GENERATION, &open, &Choice::Option(0))
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        scene
+            .sandboxes
+            .settle(&scene.thread, GENERATION, &open, &Choice::Once)
+            .await,
+        Ok(())
+    );
+    assert_eq!(
+        scene
+            .sandboxes
+            .settle(&scene.thread, GENERATION, &open, &Choice::Once)
+            .await,
+        Ok(())
+    );
+    let rest = Follow {
+        asks: vec![open.clone()],
+        ..scene.follow(&ids)
+    };
+    assert_eq!(
+        scene.perform(Effect::Follow(rest)).await,
+        Event::AskClosed {
+            id: open.id.clone()
+        }
+    );
+    open.settled = true;
+    let rest = Follow {
+        asks: vec![open],
+        ..scene.follow(&ids)
+    };
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
+    assert!(scene.home().join("project/permitted.txt").exists());
+}
+
+async fn a_question_is_asked_and_answered(scene: &mut Scene) {
+    let ids = scene
+        .send("t5", "question: Which colour? | red | dark blue", false)
+        .await;
+    let mut open = asked(scene, &ids).await;
+    let options = vec!["red".to_owned(), "dark blue".to_owned()];
+    assert_eq!(
+        open.about,
+        About::Question {
+            text: "Which colour?".to_owned(),
+            options
+        }
+    );
+    assert_eq!(
+        scene
+            .sandboxes
+            .settle(&scene.thread, GENERATION, &open, &Choice::Option(1))
+            .await,
+        Ok(())
+    );
+    open.settled = true;
+    let answer = scene
+        .finished(Follow {
+            asks: vec![open],
+            ..scene.follow(&ids)
+        })
+        .await;
+    assert!(answer.text.contains("dark blue"), "{answer:?}");
+}
+
+async fn a_refusal_ends_the_run(scene: &mut Scene) {
+    let ids = scene.send("t6", "ask: echo no > refused.txt", false).await;
+    let mut open = asked(scene, &ids).await;
+    let no = Effect::Decline {
+        generation: GENERATION,
+        ask: open.id.clone(),
+        about: open.about.clone(),
+    };
+    assert_eq!(
+        scene.perform(no).await,
+        Event::Declined {
+            id: open.id.clone()
+        }
+    );
+    open.settled = true;
+    let answer = scene
+        .finished(Follow {
+            asks: vec![open],
+            ..scene.follow(&ids)
+        })
+        .await;
+    assert_eq!(answer.end, RunEnd::Rejected);
+    assert!(!scene.home().join("project/refused.txt").exists());
+}
+
+async fn a_models_error_is_told(scene: &mut Scene) {
+    let ids = scene.send("t7", "fail: 400", false).await;
+    let RunEnd::Error { reason } = scene.finished(scene.follow(&ids)).await.end else {
+        panic!("an error")
+    };
+    assert!(
+        reason.starts_with("The model's provider refused the request (400)"),
+        "{reason}"
+    );
+}
+
+async fn a_model_that_nobody_knows_is_told(scene: &mut Scene) {
+    let unknown = SandboxSettings {
+        model: "scripted/nobody".to_owned(),
+        ..settings(&scene.provider, &scene.model)
+    };
+    let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown).unwrap());
+    let ids = scene.send("t8", "echo: x", false).await;
+    let RunEnd::Error { reason } = scene.finished(scene.follow(&ids)).await.end else {
+        panic!("an error")
+    };
+    assert!(
+        reason.contains("MODEL") && reason.contains("scripted/nobody"),
+        "{reason}"
+    );
+    scene.sandboxes = known;
+}
+
+async fn a_run_without_end_is_bounded(scene: &mut Scene) {
+    let ids = scene.send("t9", "cut", false).await;
+    let bounded = Follow {
+        messages_max: 5,
+        ..scene.follow(&ids)
+    };
+    assert!(matches!(
+        scene.perform(Effect::Follow(bounded)).await,
+        Event::Failed(Failure::TurnFailed { .. })
+    ));
+    assert_eq!(
+        scene
+            .sandboxes
+            .abort(&scene.thread, GENERATION, &scene.session)
+            .await,
+        Ok(())
+    );
+    let rest = Follow {
+        messages_max: 100_000,
+        ..scene.follow(&ids)
+    };
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Aborted);
+}
+
+async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scene) {
+    let ids = scene
+        .send("t10", "write: before.txt x\nslow: 8 went on", false)
+        .await;
+    let slice = Follow {
+        until_ms: now_ms() + 3_000,
+        ..scene.follow(&ids)
+    };
+    assert_eq!(
+        scene.perform(Effect::Follow(slice)).await,
+        Event::StillRunning
+    );
+    assert_eq!(scene.ensure_server(true).await, Event::Healthy);
+    let lost = scene.perform(Effect::Follow(scene.follow(&ids))).await;
+    assert_eq!(
+        lost,
+        Event::Failed(Failure::SandboxDown {
+            seen: "the server restarted during the run".to_owned()
+        })
+    );
+    scene
+        .send_as(&ids, "write: before.txt x\nslow: 8 went on", true)
+        .await;
+    let answer = scene.finished(scene.follow(&ids)).await;
+    assert_eq!(answer.end, RunEnd::Completed);
+    assert!(answer.text.contains("went on"), "{answer:?}");
+}
+
+async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
+    let stop = Effect::Stop {
+        generation: GENERATION,
+    };
+    scene
+        .desk
+        .visible_until_ms
+        .store(now_ms() + 10_000, Ordering::SeqCst);
+    assert!(matches!(
+        scene.perform(stop.clone()).await,
+        Event::Failed(Failure::Wait { .. })
+    ));
+    scene
+        .desk
+        .visible_until_ms
+        .store(now_ms() + 3_600_000, Ordering::SeqCst);
+    assert!(matches!(
+        scene.perform(stop.clone()).await,
+        Event::Observed(Coarse::Busy | Coarse::Parked)
+    ));
+    scene.until(Coarse::Parked).await;
+    assert_eq!(scene.perform(stop).await, Event::Observed(Coarse::Parked));
+    let start = Effect::Start {
+        generation: GENERATION,
+    };
+    assert!(matches!(
+        scene.perform(start.clone()).await,
+        Event::Observed(Coarse::Provisioning | Coarse::Running)
+    ));
+    scene.until(Coarse::Running).await;
+    assert_eq!(scene.perform(start).await, Event::Observed(Coarse::Running));
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    let find = Effect::FindAgentSession {
+        generation: GENERATION,
+        known: None,
+    };
+    assert_eq!(
+        scene.perform(find).await,
+        Event::AgentSession {
+            id: scene.session.clone()
+        }
+    );
+    let ids = scene.send("t11", "run: cat src/notes.txt", false).await;
+    assert!(
+        scene
+            .finished(scene.follow(&ids))
+            .await
+            .text
+            .contains("hello")
+    );
+}
+
+async fn what_is_deleted_is_gone(scene: &mut Scene) {
+    let delete = Effect::Delete {
+        generation: GENERATION,
+    };
+    assert_eq!(
+        scene.perform(delete.clone()).await,
+        Event::Observed(Coarse::Gone)
+    );
+    assert_eq!(scene.perform(delete).await, Event::Observed(Coarse::Gone));
+    assert_eq!(
+        scene
+            .perform(Effect::Start {
+                generation: GENERATION
+            })
+            .await,
+        Event::Observed(Coarse::Gone)
+    );
+    assert_eq!(
+        scene.ensure_server(false).await,
+        Event::Failed(Failure::SandboxGone)
+    );
+}
