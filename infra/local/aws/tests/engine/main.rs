@@ -1,0 +1,11 @@
+//! The engine through real HTTP with the real AWS SDK, its clock moved instead of slept through.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod lambda;
+mod mapping;
+mod queues;
+mod redrive;
+mod schedules;
+mod stack;
+mod support;
+mod tables;

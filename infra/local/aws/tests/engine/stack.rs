@@ -1,0 +1,181 @@
+//! The template: what is set up from it, what is named, what is refused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aws_credential_types::Credentials;
+use aws_sdk_secretsmanager::Client as Secrets;
+use aws_sdk_secretsmanager::config::{BehaviorVersion, Region};
+use bobbin_local_aws::Engine;
+use serde_json::Value;
+
+use crate::support::{Folder, Stack, settings};
+
+const FUNCTIONS: [&str; 3] = ["Ingress", "Worker", "Sweeper"];
+const PROJECT: &str = "../../../template.yaml";
+
+async fn project(folder: &Arc<Folder>, parameters: &[(&str, &str)]) -> Stack {
+    let mut settings = settings(folder, PROJECT, &FUNCTIONS);
+    settings.parameters = parameters
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    Stack::start_with(folder.clone(), settings).await
+}
+
+async fn secret(stack: &Stack) -> Value {
+    let client = Secrets::from_conf(
+        aws_sdk_secretsmanager::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .endpoint_url(stack.engine.endpoint())
+            .build(),
+    );
+    let arn = stack.engine.resource("Secrets").unwrap();
+    let value = client
+        .get_secret_value()
+        .secret_id(arn)
+        .send()
+        .await
+        .unwrap();
+    serde_json::from_str(value.secret_string().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_generated_secret_is_kept_and_its_parameters_are_renewed() {
+    let folder = Arc::new(Folder::new());
+    let first = project(&folder, &[("SlackBotToken", "xoxb-1")]).await;
+    let before = secret(&first).await;
+    assert_eq!(before["slack_bot_token"], "xoxb-1");
+    let key = before["stack_key"].as_str().unwrap();
+    assert_eq!(key.len(), 48);
+    assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    first.engine.stop().await;
+
+    let second = project(&folder, &[("SlackBotToken", "xoxb-2")]).await;
+    let after = secret(&second).await;
+    assert_eq!(after["slack_bot_token"], "xoxb-2");
+    assert_eq!(after["stack_key"], before["stack_key"]);
+}
+
+#[tokio::test]
+async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
+    let stack = project(&Arc::new(Folder::new()), &[]).await;
+    let outputs = stack.engine.outputs();
+    let ingress = stack.engine.function_url("Ingress").unwrap();
+    assert_eq!(
+        outputs["DiscordEndpoint"],
+        format!("{ingress}discord/interactions")
+    );
+    assert_eq!(
+        outputs["MessagesQueueUrl"],
+        stack.engine.resource("Messages").unwrap()
+    );
+    assert_eq!(outputs["TableName"], "test-Table");
+    let unhonoured = stack.engine.unhonoured();
+    for expected in [
+        "AWS::Serverless::Function Policies (Ingress, Sweeper, Worker): roles are not enforced, every call is allowed",
+        "AWS::Serverless::Function MemorySize (Ingress, Sweeper, Worker): told to the function, not enforced",
+        "AWS::DynamoDB::Table SSESpecification (Table): the file is not encrypted",
+    ] {
+        assert!(
+            unhonoured.iter().any(|line| line == expected),
+            "{expected} in {unhonoured:#?}"
+        );
+    }
+    let unknown: Vec<_> = unhonoured
+        .iter()
+        .filter(|line| line.contains("not known"))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[tokio::test]
+async fn functions_of_the_project_get_messages_and_ticks() {
+    let stack = project(&Arc::new(Folder::new()), &[]).await;
+    crate::support::until("the sweeper ticks", async || {
+        let lines = stack.lines.lock().unwrap().clone();
+        lines
+            .iter()
+            .any(|line| line.function == "Sweeper" && line.text.contains("aws.scheduler"))
+    })
+    .await;
+    let url = stack.engine.resource("Messages").unwrap();
+    let send = stack
+        .sqs()
+        .send_message()
+        .queue_url(url)
+        .message_group_id("t");
+    send.message_body("{\"name\":\"x\"}").send().await.unwrap();
+    crate::support::until("the worker runs", async || stack.has_line("end x")).await;
+}
+
+#[tokio::test]
+async fn parameters_and_functions_of_the_template_are_resolved() {
+    let folder = Arc::new(Folder::new());
+    let mut wanted = settings(
+        &folder,
+        "tests/engine/template.yaml",
+        &["Echo", "Brief", "Broken"],
+    );
+    wanted.parameters = BTreeMap::from([("Greeting".to_owned(), "salve".to_owned())]);
+    let stack = Stack::start_with(folder, wanted).await;
+    let outputs = stack.engine.outputs();
+    assert_eq!(outputs["Joined"], "salve-us-east-1");
+    assert_eq!(
+        Some(outputs["Address"].clone()),
+        stack.engine.function_url("Echo")
+    );
+    assert!(stack.engine.unhonoured().contains(
+        &"AWS::CloudWatch::Alarm (Watch): resources of this type are not set up here".to_owned()
+    ));
+}
+
+async fn refusal(change: impl FnOnce(&mut bobbin_local_aws::Settings)) -> String {
+    let folder = Folder::new();
+    let mut settings = settings(&folder, PROJECT, &FUNCTIONS);
+    change(&mut settings);
+    Engine::start(settings).await.err().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn a_start_that_cannot_work_says_what_to_do() {
+    let unknown = refusal(|settings| {
+        settings
+            .parameters
+            .insert("Modell".to_owned(), "x".to_owned());
+    });
+    assert_eq!(
+        unknown.await,
+        "parameter Modell: the template does not declare it"
+    );
+    let missing = refusal(|settings| {
+        settings.functions.remove("Worker");
+    });
+    assert!(
+        missing
+            .await
+            .starts_with("function Worker: the template has it")
+    );
+    let unbuilt = refusal(|settings| {
+        settings
+            .functions
+            .insert("Worker".to_owned(), "/nowhere/worker".into());
+    });
+    assert!(unbuilt.await.ends_with("build it first"));
+    let absent = refusal(|settings| settings.template = "/nowhere/template.yaml".into());
+    assert!(absent.await.contains("could not be read"));
+    let secret = refusal(|settings| {
+        let quoted = "xoxb\"with-quote".to_owned();
+        settings
+            .parameters
+            .insert("SlackBotToken".to_owned(), quoted);
+    });
+    let secret = secret.await;
+    assert!(
+        secret.contains("quotation marks") && !secret.contains("xoxb"),
+        "{secret}"
+    );
+}

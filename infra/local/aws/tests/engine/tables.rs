@@ -1,0 +1,123 @@
+//! DynamoDB behind the endpoint.
+
+use std::collections::HashMap;
+
+use aws_credential_types::Credentials;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::json;
+use std::sync::Arc;
+
+use crate::support::{Folder, Stack, settings};
+
+const TABLE: &str = "test-Table";
+
+async fn stack(folder: Arc<Folder>) -> Stack {
+    let settings = settings(
+        &folder,
+        "../../../template.yaml",
+        &["Ingress", "Worker", "Sweeper"],
+    );
+    Stack::start_with(folder, settings).await
+}
+
+fn client(stack: &Stack) -> Client {
+    Client::from_conf(
+        aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .endpoint_url(stack.engine.endpoint())
+            .build(),
+    )
+}
+
+async fn put(client: &Client, thread: &str, due_at: u32) {
+    client
+        .put_item()
+        .table_name(TABLE)
+        .item("thread", AttributeValue::S(thread.to_owned()))
+        .item("item", AttributeValue::S("session".to_owned()))
+        .item("due_shard", AttributeValue::N("1".to_owned()))
+        .item("due_at", AttributeValue::N(due_at.to_string()))
+        .send()
+        .await
+        .unwrap();
+}
+
+async fn due(client: &Client) -> Vec<String> {
+    let query = client.query().table_name(TABLE).index_name("due");
+    let found = query
+        .key_condition_expression("due_shard = :s")
+        .expression_attribute_values(":s", AttributeValue::N("1".to_owned()))
+        .send()
+        .await
+        .unwrap();
+    let threads = found
+        .items()
+        .iter()
+        .map(|item| item["thread"].as_s().unwrap().clone());
+    threads.collect()
+}
+
+#[tokio::test]
+async fn the_projects_table_is_there_and_survives_a_restart() {
+    let folder = Arc::new(Folder::new());
+    let first = stack(folder.clone()).await;
+    assert_eq!(first.engine.resource("Table").as_deref(), Some(TABLE));
+    put(&client(&first), "t1", 5).await;
+    let refused = client(&first)
+        .put_item()
+        .table_name(TABLE)
+        .item("thread", AttributeValue::S("t1".to_owned()))
+        .item("item", AttributeValue::S("session".to_owned()))
+        .condition_expression("attribute_not_exists(thread)")
+        .send()
+        .await
+        .unwrap_err();
+    assert!(
+        refused
+            .into_service_error()
+            .is_conditional_check_failed_exception()
+    );
+    first.engine.stop().await;
+
+    let second = stack(folder).await;
+    let key = HashMap::from([
+        ("thread".to_owned(), AttributeValue::S("t1".to_owned())),
+        ("item".to_owned(), AttributeValue::S("session".to_owned())),
+    ]);
+    let get = client(&second)
+        .get_item()
+        .table_name(TABLE)
+        .set_key(Some(key));
+    assert!(get.send().await.unwrap().item().is_some());
+    let ttl = client(&second).describe_time_to_live().table_name(TABLE);
+    let ttl = ttl.send().await.unwrap().time_to_live_description.unwrap();
+    assert_eq!(ttl.attribute_name(), Some("expires_at"));
+}
+
+#[tokio::test]
+async fn an_index_lags_as_long_as_asked_while_the_table_is_fresh() {
+    let stack = stack(Arc::new(Folder::new())).await;
+    let client = client(&stack);
+    put(&client, "before", 1).await;
+    let lag = |ms: u32| stack.call("POST", "/_bobbin/index-lag", Some(json!({ "ms": ms })));
+    assert_eq!(lag(60_000).await.0, 200);
+    put(&client, "first", 2).await;
+    stack.advance(30);
+    put(&client, "second", 3).await;
+    assert_eq!(due(&client).await, ["before"]);
+    let scan = client.scan().table_name(TABLE).send().await.unwrap();
+    assert_eq!(scan.count(), 3);
+    stack.advance(31);
+    assert_eq!(due(&client).await, ["before", "first"]);
+    stack.advance(30);
+    assert_eq!(due(&client).await, ["before", "first", "second"]);
+    put(&client, "third", 4).await;
+    assert_eq!(due(&client).await.len(), 3);
+    lag(0).await;
+    assert_eq!(due(&client).await.len(), 4);
+}
