@@ -22,6 +22,7 @@ mod fail;
 mod faults;
 mod guest;
 mod init;
+mod launch;
 mod lifecycle;
 mod limits;
 pub mod opencode;
@@ -107,6 +108,14 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A folder of tools is not there.
+    #[error("the folder of tools {path} cannot be used: {source}")]
+    Tools {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The port cannot be had.
     #[error(
         "the sandbox provider cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one"
@@ -185,12 +194,11 @@ impl Provider {
             Some(init) => init,
             None => std::env::current_exe().map_err(Error::Start)?,
         };
-        let tools = settings
-            .tools
-            .iter()
-            .map(|tool| tool.canonicalize())
-            .collect::<Result<_, _>>()
-            .map_err(at)?;
+        let mut tools = Vec::new();
+        for path in settings.tools {
+            let found = path.canonicalize();
+            tools.push(found.map_err(|source| Error::Tools { path, source })?);
+        }
         let listening = |source| Error::Listen {
             port: settings.port,
             source,

@@ -1,25 +1,17 @@
 //! Sandboxes from creation to their end: each call begins a transition, which a task carries through.
 
-use std::collections::BTreeMap;
-use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fail::Fail;
 use crate::faults::Fault;
-use crate::guest::{Guest, Launch};
-use crate::init::protocol::Op;
-use crate::limits::{HOLD_MS_MAX, PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
-use crate::processes::{Mark, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use crate::guest::Guest;
+use crate::launch::{free_port, run_entrypoint, start_guest};
+use crate::limits::HOLD_MS_MAX;
+use crate::processes::Mark;
 use crate::record::{Record, token};
 use crate::shared::Context;
 use crate::state::{Operation, State, Verdict, verdict};
-use rand::Rng;
-
-/// The environment variable that holds the port which stands for 4096.
-pub(crate) const PORT_VARIABLE: &str = "OPENCODE_PORT";
-
 /// What a call leaves behind it.
 pub(crate) struct Begun {
     /// The row as it is when the call is answered.
@@ -355,121 +347,4 @@ async fn remove(shared: &Context, id: &str) {
     let (shared, id) = (shared.clone(), id.to_owned());
     let removed = tokio::task::spawn_blocking(move || shared.store.remove(&id)).await;
     drop(removed);
-}
-
-async fn start_guest(shared: &Context, record: &Record) -> Result<Guest, String> {
-    let place = shared.store.place(&record.folder);
-    let home = place.join("home");
-    // A private folder stands in for the /tmp that an unconfined sandbox would share with the machine.
-    let temporary = if shared.bwrap.is_some() {
-        PathBuf::from("/tmp")
-    } else {
-        place.join("tmp")
-    };
-    if shared.bwrap.is_none() {
-        // What the last run left there; that there is nothing is fine.
-        let _ = std::fs::remove_dir_all(&temporary);
-        std::fs::create_dir_all(&temporary).map_err(|error| error.to_string())?;
-    }
-    std::fs::create_dir_all(&home).map_err(|error| error.to_string())?;
-    let mut readable = shared.tools.clone();
-    readable.push(shared.init.clone());
-    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
-    let env = BTreeMap::from([
-        ("PATH".to_owned(), path_variable(shared)),
-        ("HOME".to_owned(), text(&home)),
-        ("TMPDIR".to_owned(), text(&temporary)),
-        ("LANG".to_owned(), "C.UTF-8".to_owned()),
-        ("USER".to_owned(), record.user.clone()),
-        ("SHELL".to_owned(), "/bin/sh".to_owned()),
-        ("DAYTONA_SANDBOX_ID".to_owned(), record.id.clone()),
-        (PORT_VARIABLE.to_owned(), record.port.to_string()),
-        (SANDBOX_VARIABLE.to_owned(), record.id.clone()),
-        (STATE_DIR_VARIABLE.to_owned(), shared.state_dir.clone()),
-    ]);
-    let launch = Launch {
-        bwrap: shared.bwrap.clone(),
-        init: shared.init.clone(),
-        readable,
-        home,
-        log: place.join("init.log"),
-        env,
-        mark: Mark::one(&shared.state_dir, &record.id),
-    };
-    Guest::start(&shared.starter, launch).await
-}
-
-fn path_variable(shared: &Context) -> String {
-    let system = [
-        "/opt/homebrew/bin",
-        "/usr/local/sbin",
-        "/usr/local/bin",
-        "/usr/sbin",
-        "/usr/bin",
-        "/sbin",
-        "/bin",
-    ];
-    let tools = shared
-        .tools
-        .iter()
-        .map(|folder| folder.to_string_lossy().into_owned());
-    tools
-        .chain(system.map(str::to_owned))
-        .collect::<Vec<_>>()
-        .join(":")
-}
-
-/// As the daemon does at each start: in the session `entrypoint`, whose logs tell how it went.
-async fn run_entrypoint(guest: &Guest, record: &Record) {
-    let session = "entrypoint".to_owned();
-    let quoted = record
-        .entrypoint
-        .iter()
-        .map(|word| format!("'{}'", word.replace('\'', r"'\''")));
-    let command = quoted.collect::<Vec<_>>().join(" ");
-    let env = record
-        .env
-        .iter()
-        .map(|(name, value)| (name.clone(), Some(value.clone())))
-        .collect();
-    // A sandbox that has ended meanwhile is noticed by its watcher.
-    if guest
-        .call(Op::SessionCreate {
-            session: session.clone(),
-            env,
-        })
-        .await
-        .is_some()
-    {
-        let _ = guest
-            .call(Op::SessionRun {
-                session,
-                command,
-                wait: false,
-            })
-            .await;
-    }
-}
-
-/// The port that the sandbox had, if it is still free, else another one.
-fn free_port(shared: &Context, record: &Record) -> Option<u16> {
-    let others: Vec<u16> = {
-        let inner = shared.store.lock();
-        inner
-            .sandboxes
-            .values()
-            .map(|entry| &entry.record)
-            .filter(|other| other.id != record.id)
-            .map(|o| o.port)
-            .collect()
-    };
-    let free = |port: u16| {
-        (PORT_FIRST..=PORT_LAST).contains(&port)
-            && !others.contains(&port)
-            && TcpListener::bind(("127.0.0.1", port)).is_ok()
-    };
-    let mut random = rand::rng();
-    std::iter::once(record.port)
-        .chain((0..PORT_TRIES_MAX).map(|_| random.random_range(PORT_FIRST..=PORT_LAST)))
-        .find(|port| free(*port))
 }

@@ -38,6 +38,8 @@ pub const HOLD_MS_MAX: u64 = 30_000;
 pub const KILL_WAIT_MS_MAX: u64 = 5_000;
 /// How often the timers look at every sandbox, in real time whatever the clock says.
 pub const TIMER_TICK_MS: u64 = 1_000;
+/// Signs of life closer together than this count as one (reference: one per 5 s).
+pub const ACTIVITY_THROTTLE_MS: i64 = 5_000;
 /// Items of a list page: the default and the most (beyond it: 400).
 pub const PAGE_DEFAULT: usize = 100;
 /// See [`PAGE_DEFAULT`].

@@ -16,13 +16,14 @@ use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::api::{has_key, runner_info};
 use crate::clock;
 use crate::fail::Fail;
 use crate::faults::Fault;
-use crate::limits::{CONNECT_MS_MAX, PREVIEWS_MAX, REPLAY_BYTES_MAX};
+use crate::limits::{CONNECT_MS_MAX, POLL_MS, PREVIEWS_MAX, REPLAY_BYTES_MAX};
 use crate::record::Record;
 use crate::serve;
 use crate::shared::Context;
@@ -315,6 +316,7 @@ async fn once(exposed: &Exposed, names: &[String], mut request: Request, target:
         Body::new(Passing {
             inner,
             left: cut,
+            flushed: Box::pin(tokio::time::sleep(Duration::ZERO)),
             _open: open,
         }),
     )
@@ -350,6 +352,7 @@ impl Drop for Open {
 struct Passing {
     inner: Incoming,
     left: Option<u64>,
+    flushed: Pin<Box<tokio::time::Sleep>>,
     _open: Open,
 }
 
@@ -362,6 +365,8 @@ impl HttpBody for Passing {
         wake: &mut Wake<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.left == Some(0) {
+            // What was passed on must reach the other side before the connection breaks.
+            std::task::ready!(self.flushed.as_mut().poll(wake));
             return Poll::Ready(Some(Err(axum::Error::new(
                 "the stream is cut by an armed fault",
             ))));
@@ -379,6 +384,9 @@ impl HttpBody for Passing {
         };
         bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         self.left = Some(left - bytes.len() as u64);
+        self.flushed
+            .as_mut()
+            .reset(Instant::now() + Duration::from_millis(POLL_MS));
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 }

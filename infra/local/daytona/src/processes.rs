@@ -56,16 +56,17 @@ impl Mark {
                 .is_none_or(|id| has(SANDBOX_VARIABLE, id))
     }
 
-    /// Process ids that carry the mark, without the caller's own.
+    /// Process ids that carry the mark, without the caller's own and its parent's: seen from inside, bubblewrap
+    /// carries the mark too, cannot be signalled from there and ends when its child does.
     pub(crate) fn pids(&self) -> Vec<u32> {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return Vec::new();
         };
-        let own = std::process::id();
+        let spared = [std::process::id(), std::os::unix::process::parent_id()];
         entries
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-            .filter(|pid| *pid != own)
+            .filter(|pid| !spared.contains(pid))
             .filter(|pid| {
                 std::fs::read(format!("/proc/{pid}/environ"))
                     .is_ok_and(|environ| self.is_on(&environ))

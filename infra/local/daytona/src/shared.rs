@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::guest::Starter;
+use crate::limits::ACTIVITY_THROTTLE_MS;
 use crate::store::Store;
 
 pub(crate) struct Shared {
@@ -37,11 +38,18 @@ pub(crate) struct Shared {
 pub(crate) type Context = Arc<Shared>;
 
 impl Shared {
-    /// Notes a sign of life of a sandbox, for the idle timers.
+    /// Notes a sign of life of a sandbox, for the idle timers; at most one in [`ACTIVITY_THROTTLE_MS`] is written.
     pub(crate) fn touch(&self, id: &str) {
         let now = self.clock.now_ms();
-        self.store
-            .change(id, |entry| entry.record.last_activity = now);
+        let recent = {
+            let inner = self.store.lock();
+            let entry = inner.sandboxes.get(id);
+            entry.is_some_and(|entry| now - entry.record.last_activity < ACTIVITY_THROTTLE_MS)
+        };
+        if !recent {
+            self.store
+                .change(id, |entry| entry.record.last_activity = now);
+        }
     }
 
     /// Id and name, for faults.

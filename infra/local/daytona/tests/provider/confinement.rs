@@ -1,0 +1,127 @@
+use serde_json::json;
+
+use crate::world::{World, fresh_folder, settings, wait_for};
+use bobbin_local_daytona::Confinement;
+
+/// With bubblewrap where it works, and always without.
+async fn worlds(name: &str) -> Vec<World> {
+    let mut unconfined = settings(&fresh_folder(name));
+    unconfined.confine = false;
+    let confined = World::start(name).await;
+    let unconfined = World::with(unconfined).await;
+    assert!(
+        matches!(unconfined.provider.confinement(), Confinement::None { why } if why.contains("setting"))
+    );
+    if confined.provider.confinement() == &Confinement::Bubblewrap {
+        return vec![confined, unconfined];
+    }
+    eprintln!(
+        "SKIPPED the confined half: {:?}",
+        confined.provider.confinement()
+    );
+    confined.end().await;
+    vec![unconfined]
+}
+
+const DAEMON: &str =
+    "(setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 </dev/null &)";
+
+/// Gone, or dead and not yet collected by the machine's first process.
+fn ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ")
+        .next()
+        .is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
+}
+
+#[tokio::test]
+async fn a_detached_server_outlives_its_command_and_ends_with_the_sandbox() {
+    for world in worlds("daemon").await {
+        let id = world.sandbox("daemon").await;
+        let before = world.provider.sandboxes()[0].pids.len();
+        world.exec(&id, DAEMON).await;
+        wait_for("the daemon", async || {
+            world.provider.sandboxes()[0].pids.len() > before
+        })
+        .await;
+        let pids = world.provider.sandboxes()[0].pids.clone();
+        assert_eq!(world.exec(&id, "true").await["exitCode"], 0);
+        assert_eq!(
+            world
+                .post(&format!("/api/sandbox/{id}/stop?force=true"), json!({}))
+                .await
+                .0,
+            200
+        );
+        world.reach(&id, "stopped").await;
+        assert_eq!(world.provider.sandboxes()[0].pids, Vec::<u32>::new());
+        for pid in pids {
+            wait_for("the end of each process", async || ended(pid)).await;
+        }
+        assert!(
+            world.provider.sandboxes()[0].dir.exists(),
+            "the directory stays"
+        );
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_confined_sandbox_writes_in_its_own_folder_only() {
+    let mut worlds = worlds("writes").await;
+    let world = worlds.remove(0);
+    if world.provider.confinement() == &Confinement::Bubblewrap {
+        let id = world.sandbox("writes").await;
+        let outside = world.folder.display();
+        let tried = format!(
+            "touch {outside}/x 2>/dev/null; for f in /etc/x /usr/x /x; do touch $f 2>/dev/null && echo $f; done; touch mine /tmp/mine && echo ok"
+        );
+        assert_eq!(world.exec(&id, &tried).await["result"], "ok\n");
+        assert!(
+            !world.folder.join("x").exists(),
+            "what is not mounted is not reached"
+        );
+        assert!(world.provider.sandboxes()[0].dir.join("mine").exists());
+        let other = world.sandbox("other").await;
+        let neighbour = world.provider.sandboxes()[0].dir.display().to_string();
+        assert_eq!(
+            world
+                .exec(&other, &format!("ls {neighbour} 2>/dev/null; true"))
+                .await["result"],
+            ""
+        );
+        let count = world.exec(&other, "ls -d /proc/[0-9]* | wc -l").await["result"]
+            .as_str()
+            .unwrap()
+            .trim()
+            .to_owned();
+        assert!(
+            count.parse::<u32>().unwrap() < 10,
+            "its own process space: {count}"
+        );
+    }
+    world.end().await;
+    for rest in worlds {
+        rest.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_whose_first_process_dies_is_stopped() {
+    for world in worlds("dies").await {
+        let id = world.sandbox("dies").await;
+        let pid = *world.provider.sandboxes()[0].pids.iter().min().unwrap();
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        world.reach(&id, "stopped").await;
+        assert_eq!(
+            world
+                .post(&format!("/api/sandbox/{id}/start"), json!({}))
+                .await
+                .0,
+            200
+        );
+        assert_eq!(world.exec(&id, "echo back").await["result"], "back\n");
+        world.end().await;
+    }
+}

@@ -1,0 +1,12 @@
+//! The provider through its public surface: HTTP as a client speaks it, and the library's few calls.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod confinement;
+mod crash;
+mod faults;
+mod lifecycle;
+mod opencode;
+mod preview;
+mod timers;
+mod toolbox;
+mod world;

@@ -1,0 +1,112 @@
+use reqwest::Method;
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn an_idle_sandbox_is_stopped_then_archived() {
+    let world = World::start("autostop").await;
+    let body = json!({ "name": "idle", "autoStopInterval": 20, "autoArchiveInterval": 60 });
+    let id = world.post("/api/sandbox", body).await.1["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    world.reach(&id, "started").await;
+    world.advance(15).await;
+    world.exec(&id, "true").await;
+    world.advance(15).await;
+    assert_eq!(
+        world.get(&format!("/api/sandbox/{id}")).await.1["state"],
+        "started",
+        "a toolbox call is activity"
+    );
+    let quiet = world.request(Method::POST, &format!("/toolbox/{id}/process/execute"));
+    let quiet = quiet
+        .header("x-daytona-skip-last-activity-update", "true")
+        .json(&json!({ "command": "true" }));
+    assert_eq!(world.send(quiet).await.0, 200);
+    world.advance(6).await;
+    world.reach(&id, "stopped").await;
+    world.advance(60).await;
+    world.reach(&id, "archived").await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_keep_alive_by_id_counts_and_by_name_does_not() {
+    let world = World::start("keepalive").await;
+    let id = world.sandbox("keepalive").await;
+    world.advance(10).await;
+    assert_eq!(
+        world
+            .post(&format!("/api/sandbox/{id}/last-activity"), json!({}))
+            .await
+            .0,
+        201
+    );
+    world.advance(10).await;
+    assert_eq!(
+        world
+            .post("/api/sandbox/keepalive/last-activity", json!({}))
+            .await
+            .0,
+        201
+    );
+    assert_eq!(
+        world.get(&format!("/api/sandbox/{id}")).await.1["state"],
+        "started"
+    );
+    world.advance(10).await;
+    world.reach(&id, "stopped").await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn time_to_live_and_auto_delete_end_a_sandbox() {
+    let world = World::start("ttl").await;
+    let body = json!({ "name": "short", "autoStopInterval": 0, "ttlMinutes": 90 });
+    let id = world.post("/api/sandbox", body).await.1["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let seen = world.reach(&id, "started").await;
+    assert!(seen["autoDestroyAt"].is_string());
+    world.advance(60).await;
+    assert_eq!(
+        world.get(&format!("/api/sandbox/{id}")).await.1["state"],
+        "started"
+    );
+    world.advance(31).await;
+    world.gone(&id).await;
+
+    let id = world.sandbox("deleted").await;
+    assert_eq!(
+        world
+            .post(&format!("/api/sandbox/{id}/autodelete/30"), json!({}))
+            .await
+            .1["autoDeleteInterval"],
+        30
+    );
+    world
+        .post(&format!("/api/sandbox/{id}/stop"), json!({}))
+        .await;
+    world.reach(&id, "stopped").await;
+    world.advance(31).await;
+    world.gone(&id).await;
+
+    let body = json!({ "name": "ephemeral", "autoDeleteInterval": 0 });
+    let id = world.post("/api/sandbox", body).await.1["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    world.reach(&id, "started").await;
+    assert_eq!(
+        world
+            .post(&format!("/api/sandbox/{id}/stop"), json!({}))
+            .await
+            .0,
+        200
+    );
+    world.gone(&id).await;
+    world.end().await;
+}
