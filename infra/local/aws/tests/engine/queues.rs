@@ -542,7 +542,7 @@ async fn many_consumers_and_failures_keep_every_group_in_order() {
                 for message in stack.take(&url, 1).await {
                     turn += 1;
                     let (sqs, handle) = (stack.sqs(), receipt(&message));
-                    if turn % 3 == 0 {
+                    if turn.is_multiple_of(3) {
                         let change = sqs.change_message_visibility().queue_url(&url);
                         let change = change.receipt_handle(handle).visibility_timeout(0);
                         change.send().await.unwrap();

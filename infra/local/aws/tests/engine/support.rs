@@ -101,15 +101,7 @@ impl Stack {
     }
 
     pub fn sqs(&self) -> Sqs {
-        Sqs::from_conf(
-            aws_sdk_sqs::Config::builder()
-                .behavior_version(BehaviorVersion::latest())
-                .region(Region::new("us-east-1"))
-                .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-                .http_client(aws_smithy_http_client::Builder::new().build_http())
-                .endpoint_url(self.engine.endpoint())
-                .build(),
-        )
+        sqs(self.engine.endpoint())
     }
 
     pub fn advance(&self, seconds: u32) {
@@ -170,15 +162,7 @@ impl Stack {
 
     /// A call on the endpoint; status and JSON.
     pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
-        let url = format!("{}{path}", self.engine.endpoint());
-        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-        let request = Request::builder()
-            .method(method)
-            .uri(url)
-            .body(body)
-            .unwrap();
-        let (status, _, bytes) = send(request).await;
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+        call(self.engine.endpoint(), method, path, body).await
     }
 
     /// Invokes a function; the error kind, if it failed, and the payload.
@@ -207,6 +191,31 @@ impl Stack {
     pub fn has_line(&self, text: &str) -> bool {
         self.texts().iter().any(|line| line == text)
     }
+}
+
+/// A client of the real SDK.
+pub fn sqs(endpoint: &str) -> Sqs {
+    Sqs::from_conf(
+        aws_sdk_sqs::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .endpoint_url(endpoint)
+            .build(),
+    )
+}
+
+/// A call on an endpoint; status and JSON.
+pub async fn call(endpoint: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{endpoint}{path}"))
+        .body(body)
+        .unwrap();
+    let (status, _, bytes) = send(request).await;
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
 /// Sends a plain request.
