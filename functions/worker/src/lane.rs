@@ -103,7 +103,7 @@ impl Worker {
             Body::Message(message) => self.drive(message, receipt, visibility, deadline_ms).await,
             Body::Open(open) => opening::open(&self.chat, &self.queues, limits, open, receipt.receive, now_ms()).await,
             Body::Control(control) => {
-                let lane = Lane { store: &self.store, chat: &self.chat, sandboxes: &self.sandboxes, limits };
+                let lane = Lane { store: &self.store, chat: &self.chat, sandboxes: &self.sandboxes, limits, model: &self.config.model };
                 lane.run(control, receipt.receive, now_ms()).await
             }
         }
@@ -118,7 +118,7 @@ impl Worker {
             slice_until_ms: (now_ms() + limits.slice_ms).min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
             limits,
-            chunk_units: Chat::chunk_units(&message.thread),
+            split: Chat::split(&message.thread),
         };
         drive(&world, &delivery).await
     }

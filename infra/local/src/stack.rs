@@ -22,7 +22,7 @@ use crate::outside::Outside;
 use crate::ready::Ready;
 
 /// Name of the stack: part of every sandbox's name.
-const STACK: &str = "bobbin-local";
+const STACK: &str = "local";
 const REGION: &str = "us-east-1";
 /// Time for one call on loopback.
 const CALL_MS_MAX: u64 = 15_000;
@@ -277,6 +277,7 @@ async fn start_engine(root: &Path, state_dir: &Path, functions: BTreeMap<String,
         functions,
         extra_environment: BTreeMap::from([("RUST_BACKTRACE".to_owned(), "1".to_owned())]),
         ingress_port: 0,
+        endpoint_port: 0,
         clock: Clock::system(),
         log: Arc::new(|line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text)),
     };
@@ -341,7 +342,7 @@ fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
 /// The same set of commands that a deployment registers, at the local Discord.
 async fn register_commands(client: &reqwest::Client, chat: &Chat, keys: &Keys) -> Result<(), String> {
     let address = format!("{}/applications/{}/guilds/{}/commands", chat.discord_api(), keys.discord_application_id, chat.seeds().guild_id);
-    let sent = client.put(address).header("authorization", format!("Bot {}", keys.discord_bot_token)).json(&discord::guild_commands()).send().await;
+    let sent = client.put(address).header("authorization", format!("Bot {}", keys.discord_bot_token)).json(&discord::commands::guild_commands()).send().await;
     let answer = sent.map_err(|e| format!("the local Discord did not take the commands: {e}"))?;
     if answer.status().is_success() {
         return Ok(());

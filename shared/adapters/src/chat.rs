@@ -4,6 +4,8 @@ use bobbin_core::card::{Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey};
 use bobbin_core::message::Reply;
+use bobbin_core::text;
+use bobbin_core::wire::discord;
 
 use crate::config::Config;
 use crate::discord::Discord;
@@ -11,10 +13,8 @@ use crate::http::{Hosts, Http, host_of};
 use crate::secrets::Secrets;
 use crate::slack::Slack;
 
-/// Longest part of an answer on Discord, in UTF-16 units: `content` of a bot's message (reference: 2000).
-pub const DISCORD_CHUNK_UNITS: usize = 1_990;
 /// Longest part of an answer on Slack, in UTF-16 units: a `markdown` block holds 12,000 characters.
-pub const SLACK_CHUNK_UNITS: usize = 11_500;
+const SLACK_CHUNK_UNITS: usize = 11_500;
 
 /// The platforms that are switched on.
 #[derive(Debug)]
@@ -47,12 +47,13 @@ impl Chat {
         Ok(Self { discord, slack })
     }
 
-    /// Longest part of an answer in this thread, in UTF-16 units.
+    /// How an answer is cut for the platform of this thread.
     #[must_use]
-    pub fn chunk_units(thread: &ThreadKey) -> usize {
+    pub fn split(thread: &ThreadKey) -> fn(&str) -> Vec<String> {
         match thread {
-            ThreadKey::Discord { .. } => DISCORD_CHUNK_UNITS,
-            ThreadKey::Slack { .. } => SLACK_CHUNK_UNITS,
+            // Tables first: Discord has none, and an aligned one is longer than its source.
+            ThreadKey::Discord { .. } => |answer| text::split(&text::discord_markdown(answer), discord::CHUNK_UNITS),
+            ThreadKey::Slack { .. } => |answer| text::split(answer, SLACK_CHUNK_UNITS),
         }
     }
 

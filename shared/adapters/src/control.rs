@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use bobbin_core::card::Post;
+use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Choice, Control, Want};
-use bobbin_core::session::{Session, Settlement};
+use bobbin_core::session::{EndedTurn, Session, Settlement};
 use bobbin_core::status;
 
 use crate::chat::Chat;
@@ -25,6 +25,8 @@ pub struct Lane<'a> {
     pub sandboxes: &'a Arc<Sandboxes>,
     /// The bounds.
     pub limits: &'a Limits,
+    /// Model of the agent, for cards.
+    pub model: &'a str,
 }
 
 impl Lane<'_> {
@@ -71,9 +73,12 @@ impl Lane<'_> {
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
             (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
-                // Its card tells already how it ended; one that still waits in the queue sees the mark when it begins.
-                let ended = session.as_ref().is_some_and(|session| session.ended.iter().any(|turn| turn.id == id));
-                return if ended { Ok(()) } else { self.mark(&control.thread, id, control).await };
+                let ended = session.as_ref().and_then(|session| session.ended.iter().find(|turn| turn.id == id));
+                return match ended {
+                    Some(turn) => self.show_ended(&control.thread, turn).await,
+                    // It still waits in the queue, and sees the mark when it begins.
+                    None => self.mark(&control.thread, id, control).await,
+                };
             }
             (_, Some(turn)) => turn,
             (_, None) => return self.chat.tell(&control.reply, "Nothing is running here.").await,
@@ -89,6 +94,20 @@ impl Lane<'_> {
             Some(_) => Ok(()),
             None => self.chat.tell(&control.reply, "Stopping…").await,
         }
+    }
+
+    /// The click's own answer showed "stopping" on the card after its last words: they are put back.
+    async fn show_ended(&self, thread: &ThreadKey, turn: &EndedTurn) -> Result<(), Failure> {
+        let Some(at) = &turn.card else { return Ok(()) };
+        let card = Card {
+            turn: turn.id.clone(),
+            state: CardState::Ended { outcome: turn.outcome.clone(), usage: turn.usage },
+            steps: Vec::new(),
+            since_ms: turn.at_ms.saturating_sub(turn.took_ms),
+            now_ms: turn.at_ms,
+            model: self.model.to_owned(),
+        };
+        self.chat.post(thread, &turn.id, &PostKind::Card, Some(at), &Post::Card(card)).await.map(|_| ())
     }
 
     async fn mark(&self, thread: &ThreadKey, turn: &str, control: &Control) -> Result<(), Failure> {

@@ -189,7 +189,9 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn probe(&self) -> Answered<Health> {
-        let answer = self.once(Method::GET, "/global/health", &[], None, About::Other).await?;
+        let answer = self
+            .once(Method::GET, "/global/health", &[], None, About::Other)
+            .await?;
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
 

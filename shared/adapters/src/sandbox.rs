@@ -21,7 +21,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey, sandbox_name, sandbox_password};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Choice, Person};
-use bobbin_core::session::{About, Ask};
+use bobbin_core::session::{About, Ask, Settlement};
 use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
 use bobbin_core::wire::opencode::request::ModelName;
 
@@ -45,6 +45,12 @@ pub trait Beside: Sync {
         thread: &ThreadKey,
         turn: &str,
     ) -> impl Future<Output = Option<Person>> + Send;
+    /// How an ask was settled and by whom, if a mark says so.
+    fn settled(
+        &self,
+        thread: &ThreadKey,
+        ask: &str,
+    ) -> impl Future<Output = Option<Settlement>> + Send;
     /// Shows the living card. Best effort: the next picture replaces it.
     fn show(
         &self,

@@ -11,7 +11,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::message::Person;
 use bobbin_core::ports::{Saved, World};
-use bobbin_core::session::{Marks, Session};
+use bobbin_core::session::{Marks, Session, Settlement};
 use bobbin_core::wire::daytona::Image;
 
 use crate::chat::Chat;
@@ -147,24 +147,34 @@ impl World for Live {
     }
 }
 
+impl Live {
+    /// The marks beside the record. A failed read counts as none: the next look comes soon.
+    async fn marks(&self, thread: &ThreadKey) -> Marks {
+        match self.store.load(thread).await {
+            Ok(Some((_, marks))) => {
+                self.note(&marks);
+                marks
+            }
+            Ok(None) => Marks::default(),
+            Err(error) => {
+                tracing::warn!(%thread, %error, "the marks could not be read");
+                Marks::default()
+            }
+        }
+    }
+}
+
 impl Beside for Live {
     fn now_ms(&self) -> Ms {
         now_ms()
     }
 
     async fn cancelled(&self, thread: &ThreadKey, turn: &str) -> Option<Person> {
-        match self.store.load(thread).await {
-            Ok(Some((_, marks))) => {
-                self.note(&marks);
-                marks.cancelled.get(turn).cloned()
-            }
-            Ok(None) => None,
-            // The next look comes soon, and stop also reaches the run by abort.
-            Err(error) => {
-                tracing::warn!(%thread, %error, "the marks could not be read");
-                None
-            }
-        }
+        self.marks(thread).await.cancelled.get(turn).cloned()
+    }
+
+    async fn settled(&self, thread: &ThreadKey, ask: &str) -> Option<Settlement> {
+        self.marks(thread).await.settled.get(ask).cloned()
     }
 
     async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {

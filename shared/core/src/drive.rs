@@ -37,8 +37,8 @@ pub struct Delivery<'a> {
     pub model: &'a str,
     /// The bounds.
     pub limits: &'a Limits,
-    /// Longest part of an answer on this platform, in UTF-16 units.
-    pub chunk_units: usize,
+    /// Cuts an answer into parts that fit this platform's messages.
+    pub split: fn(&str) -> Vec<String>,
 }
 
 /// More steps than any message takes: what goes on longer is given back, so that no delivery spins.

@@ -3,7 +3,7 @@
 use crate::card::{CardStep, PostRef, Usage};
 use crate::failure::Failure;
 use crate::message::Person;
-use crate::session::About;
+use crate::session::{About, Settlement};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,6 +46,8 @@ pub enum Event {
     AskClosed {
         /// The ask's id at OpenCode.
         id: String,
+        /// The decision, if it was made in the thread.
+        settlement: Option<Settlement>,
     },
     /// The run was told to end.
     Aborted,

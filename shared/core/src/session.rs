@@ -3,7 +3,7 @@
 //! What one delivery has seen so far ([`Seen`]) is kept beside the record in memory and never stored: a redelivery
 //! finds out by observation what happened.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -199,6 +199,9 @@ pub struct EndedTurn {
     /// What it took.
     #[serde(default)]
     pub usage: Usage,
+    /// Its card, so that a late click can be answered with how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<PostRef>,
 }
 
 /// A permission or question that waits for a person.
@@ -275,8 +278,8 @@ pub struct Seen {
     pub posting: Option<PostKind>,
     /// The phase that the card was last shown for.
     pub card_phase: Option<Phase>,
-    /// Asks that are no longer open at OpenCode.
-    pub closed_asks: BTreeSet<String>,
+    /// Asks that are no longer open at OpenCode, with the decision where one was made in the thread.
+    pub closed_asks: BTreeMap<String, Option<Settlement>>,
     /// The attachments are in the sandbox; the words name them to the agent.
     pub attached: Option<String>,
     /// The answer of the finished run.

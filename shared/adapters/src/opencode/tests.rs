@@ -33,10 +33,13 @@ fn own(status: u16, body: Value) -> Canned {
     canned(status, "application/json", &body.to_string())
 }
 
+/// Request line, headers and body.
+type Seen = (String, HeaderMap, Vec<u8>);
+
 #[derive(Clone, Default)]
 struct Double {
     replies: Arc<Mutex<Vec<Canned>>>,
-    seen: Arc<Mutex<Vec<(String, HeaderMap, Vec<u8>)>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 async fn answer(State(double): State<Double>, request: Request) -> Reply {

@@ -95,8 +95,8 @@ struct Watch<'a, B> {
     looked: Instant,
     asked_cancel: Option<Instant>,
     doubt: Option<Doubt>,
-    shown: Picture,
-    shown_at: Instant,
+    /// What the card shows and since when; unknown at first, because others edited it before.
+    shown: Option<(Picture, Instant)>,
 }
 
 type Listened = Result<Event, OpenCodeError>;
@@ -121,11 +121,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             looked: Instant::now(),
             asked_cancel: None,
             doubt: None,
-            shown: Picture {
-                state: what.card_state.clone(),
-                steps: Vec::new(),
-            },
-            shown_at: Instant::now(),
+            shown: None,
         }
     }
 
@@ -151,7 +147,7 @@ impl<'a, B: Beside> Watch<'a, B> {
                 continue;
             }
             self.meet_strangers().await?;
-            if let Some(event) = self.asks() {
+            if let Some(event) = self.asks().await {
                 return Ok(event);
             }
             if let Some(event) = self.bounded() {
@@ -234,7 +230,7 @@ impl<'a, B: Beside> Watch<'a, B> {
         Ok(())
     }
 
-    fn asks(&self) -> Option<Event> {
+    async fn asks(&self) -> Option<Event> {
         let open = self.run.asks();
         let closed = self
             .what
@@ -242,7 +238,11 @@ impl<'a, B: Beside> Watch<'a, B> {
             .iter()
             .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
         if let Some(ask) = closed {
-            return Some(Event::AskClosed { id: ask.id.clone() });
+            let settlement = self.beside.settled(self.thread, &ask.id).await;
+            return Some(Event::AskClosed {
+                id: ask.id.clone(),
+                settlement,
+            });
         }
         let news = open
             .into_iter()
@@ -326,14 +326,15 @@ impl<'a, B: Beside> Watch<'a, B> {
     /// Shows the card when it has changed, at the platform's pace.
     async fn show(&mut self) {
         let Some(at) = &self.what.card else { return };
-        if elapsed_ms(self.shown_at) < self.sandboxes.settings.limits.card_edit_ms {
+        let pace_ms = self.sandboxes.settings.limits.card_edit_ms;
+        if self.shown.as_ref().is_some_and(|(_, since)| elapsed_ms(*since) < pace_ms) {
             return;
         }
         let picture = Picture {
             state: self.card_state(),
             steps: self.run.steps(),
         };
-        if picture == self.shown {
+        if self.shown.as_ref().is_some_and(|(shown, _)| *shown == picture) {
             return;
         }
         let card = Card {
@@ -351,8 +352,7 @@ impl<'a, B: Beside> Watch<'a, B> {
         {
             tracing::warn!("a card could not be shown in time");
         }
-        self.shown = picture;
-        self.shown_at = Instant::now();
+        self.shown = Some((picture, Instant::now()));
     }
 
     fn card_state(&self) -> CardState {

@@ -9,7 +9,7 @@ use bobbin_core::ids::ThreadKey;
 use bobbin_core::wire::daytona::Sandbox;
 use bobbin_core::wire::opencode::request::{QUIET_ENVIRONMENT, plugin_marker, server_config};
 use bobbin_core::wire::opencode::steps::redact;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::Sandboxes;
 use crate::daytona::DaytonaError;
@@ -197,22 +197,30 @@ impl Sandboxes {
 async fn healthy_within(agent: &OpenCode, within_ms: u64) -> Result<(), OpenCodeError> {
     let until = Instant::now() + Duration::from_millis(within_ms);
     let mut pause_ms = HEALTH_POLL_MS;
-    for look in 0_u32.. {
-        let renew = look % LOOKS_PER_PREVIEW == LOOKS_PER_PREVIEW - 1;
-        let seen = if renew {
-            agent.health().await
-        } else {
-            agent.probe().await
+    let mut looks = 0_u32;
+    loop {
+        looks += 1;
+        let look = async {
+            if looks.is_multiple_of(LOOKS_PER_PREVIEW) {
+                agent.health().await
+            } else {
+                agent.probe().await
+            }
         };
-        let error = match seen {
-            Ok(health) if health.healthy => return Ok(()),
-            Ok(_) => OpenCodeError::Unreachable {
+        let error = match timeout_at(until, look).await {
+            Ok(Ok(health)) if health.healthy => return Ok(()),
+            Ok(Ok(_)) => OpenCodeError::Unreachable {
                 seen: "the server calls itself unhealthy".to_owned(),
             },
-            Err(
+            Ok(Err(
                 error @ (OpenCodeError::Preview(DaytonaError::NotFound) | OpenCodeError::Guard(_)),
-            ) => return Err(error),
-            Err(error) => error,
+            )) => {
+                return Err(error);
+            }
+            Ok(Err(error)) => error,
+            Err(_) => OpenCodeError::Unreachable {
+                seen: "no answer in time".to_owned(),
+            },
         };
         if Instant::now() + Duration::from_millis(pause_ms) >= until {
             return Err(error);
@@ -220,7 +228,4 @@ async fn healthy_within(agent: &OpenCode, within_ms: u64) -> Result<(), OpenCode
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         pause_ms = (pause_ms * 2).min(HEALTH_POLL_MS_MAX);
     }
-    Err(OpenCodeError::Unreachable {
-        seen: "it was never looked at".to_owned(),
-    })
 }

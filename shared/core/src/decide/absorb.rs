@@ -42,8 +42,11 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
                 turn.asks.push(Ask { id, about, expires_at_ms, post: None, settled: false });
             }
         }
-        Event::AskClosed { id } | Event::Declined { id } => {
-            session.seen.closed_asks.insert(id);
+        Event::AskClosed { id, settlement } => {
+            session.seen.closed_asks.insert(id, settlement);
+        }
+        Event::Declined { id } => {
+            session.seen.closed_asks.insert(id, None);
         }
         Event::Aborted => session.seen.abort_sent = true,
         Event::Posted(at) => posted(session, at),
@@ -117,7 +120,7 @@ fn posted(session: &mut Session, at: crate::card::PostRef) {
         }
         (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
         (Some(PostKind::Ask(id)), Some(turn)) => {
-            let closed = session.seen.closed_asks.contains(&id);
+            let closed = session.seen.closed_asks.contains_key(&id);
             if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
                 ask.post = Some(at);
                 ask.settled = closed;

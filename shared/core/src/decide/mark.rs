@@ -84,7 +84,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             _ => (Outcome::Lost, crate::card::Usage::default()),
         };
         let took_ms = context.now_ms.saturating_sub(turn.accepted_at_ms);
-        remember(session, EndedTurn { id: turn.id, outcome, at_ms: context.now_ms, took_ms, usage }, context);
+        remember(session, EndedTurn { id: turn.id, outcome, at_ms: context.now_ms, took_ms, usage, card: turn.card }, context);
     }
     session.last_activity_ms = context.now_ms;
     let sandbox = session.seen.sandbox.take();

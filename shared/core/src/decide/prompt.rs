@@ -203,14 +203,15 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
 fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
-        let closed = session.seen.closed_asks.contains(&ask.id);
+        let decision = session.seen.closed_asks.get(&ask.id);
+        let closed = decision.is_some();
         if !closed && ask.post.is_some() && context.now_ms < ask.expires_at_ms {
             continue;
         }
         if !closed && context.now_ms >= ask.expires_at_ms {
             return Some(Next::Do(Effect::Decline { generation: session.generation, ask: ask.id.clone(), about: ask.about.clone() }));
         }
-        let settled = closed.then(|| match context.marks.settled.get(&ask.id) {
+        let settled = decision.map(|decision| match decision {
             Some(settlement) => tell::settled(ask, settlement),
             None if context.now_ms >= ask.expires_at_ms => "Nobody answered in time, so it counts as no.".to_owned(),
             None => "No longer open.".to_owned(),

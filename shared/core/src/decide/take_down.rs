@@ -69,7 +69,7 @@ pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
     match session.phase {
         Phase::Destroyed | Phase::Error => {
             session.agent_session = None;
-            let ended = EndedTurn { id: message.id.clone(), outcome: Outcome::Answered, at_ms: context.now_ms, took_ms: 0, usage: Usage::default() };
+            let ended = EndedTurn { id: message.id.clone(), outcome: Outcome::Answered, at_ms: context.now_ms, took_ms: 0, usage: Usage::default(), card: None };
             mark::remember(session, ended, context);
             notice(session, words::RESET, context)
         }

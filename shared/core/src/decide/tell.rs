@@ -7,7 +7,6 @@ use crate::event::RunEnd;
 use crate::ids::PostKind;
 use crate::message::Choice;
 use crate::session::{About, Ask, Outcome, Session, Settlement, Stage};
-use crate::text;
 
 /// The step that is missing until the turn is closed; none once it is.
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -39,7 +38,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         (text, _) => text,
     };
     let too_long = text.chars().count() > limits.answer_chars;
-    let mut parts = text::split(text, context.delivery.chunk_units);
+    let mut parts = (context.delivery.split)(text);
     if too_long {
         parts.truncate(1);
     }

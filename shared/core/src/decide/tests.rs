@@ -133,7 +133,7 @@ impl Fake {
                         return Event::Asked { id: ask.clone(), about: About::Permission { action: "bash".into(), subject: "rm x".into() } };
                     }
                     if let Some(known) = follow.asks.iter().find(|known| !known.settled && !s.asks.contains(&known.id)) {
-                        return Event::AskClosed { id: known.id.clone() };
+                        return Event::AskClosed { id: known.id.clone(), settlement: s.marks.settled.get(&known.id).cloned() };
                     }
                     if s.silent_agent && !s.aborted || !s.asks.is_empty() && !s.aborted {
                         s.now_ms = s.now_ms.max(follow.until_ms);
@@ -239,7 +239,7 @@ fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
         slice_until_ms: world.now_ms() + limits.slice_ms,
         model: "m",
         limits: &limits,
-        chunk_units: 2000,
+        split: |text| vec![text.to_owned()],
     };
     now(drive(world, &delivery))
 }
