@@ -66,11 +66,12 @@ function showHead(pane, which) {
   const label = here?.is_im ? "Bobbin" : here?.name || "";
   if (which === "channel") {
     const topic = typeof here?.topic === "string" ? here.topic : here?.topic?.value;
-    replace(pane.head, h("h1", {}, h("span", { class: "sigil", "aria-hidden": "true" }, here?.is_im ? "◉" : "#"), label), topic && h("p", {}, topic));
+    replace(pane.head, h("h1", {}, h("span", { class: "sigil", "aria-hidden": "true" }, here?.is_im ? "◉" : "#"), label), topic && h("p", {}, topic),
+      here?.is_im && h("button", { type: "button", class: "button secondary home", testid: "home", onclick: () => slack.showHome(app, channel) }, "Home"));
     return;
   }
   const name = platform === "discord" ? app.state.discord.channels.find((one) => one.id === thread)?.name : pane.title || "Thread";
-  replace(pane.head, h("button", { type: "button", class: "icon back", "aria-label": "Back to the channel", testid: "close-thread", onclick: () => app.go(platform, channel, null) }, "←"),
+  replace(pane.head, h("button", { type: "button", class: "icon back", "aria-label": "Back to the channel", testid: "close-thread", onclick: () => app.go(platform, channel, null) }),
     h("div", {}, h("h1", {}, name || "Thread"), h("p", {}, here?.is_im ? label : `#${label}`)));
 }
 
@@ -134,7 +135,7 @@ function messageNode(view, grouped, which) {
       !grouped && h("div", { class: "byline" }, h("strong", {}, view.author), view.bot && h("span", { class: "tag" }, "APP"), ticking(view.at)),
       h("div", { class: "message-body" }, view.body(), view.edited && h("span", { class: "edited" }, "(edited)")),
       view.footer(),
-      view.ephemeral && h("p", { class: "private" }, "👁 Only you can see this · ", h("button", { type: "button", class: "text", onclick: () => { app.dismissed.add(view.id); ask("messages"); } }, "Dismiss"))),
+      view.ephemeral && h("p", { class: "private" }, "Only you can see this · ", h("button", { type: "button", class: "text", onclick: () => { app.dismissed.add(view.id); ask("messages"); } }, "Dismiss"))),
     h("button", { type: "button", class: "icon more", "aria-label": `More for the message of ${view.author}`, "aria-haspopup": "menu", testid: "message-menu", onclick: (event) => {
       const box = event.currentTarget.getBoundingClientRect();
       openMenu(view, which, box.left, box.bottom);

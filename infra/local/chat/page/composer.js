@@ -14,7 +14,7 @@ export function composer(app, place) {
   const options = h("div", { class: "options", testid: "command-options", hidden: true });
   const text = h("textarea", { rows: "1", testid: "composer", role: "combobox", "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list", "aria-label": hint(place).label, placeholder: hint(place).label });
   const picker = h("input", { type: "file", multiple: true, class: "visually-hidden", "aria-label": "Attach files", tabindex: "-1", testid: "file-input" });
-  const attach = h("button", { type: "button", class: "icon", "aria-label": "Attach files", title: "Attach files", onclick: () => picker.click() }, "＋");
+  const attach = h("button", { type: "button", class: "icon", "aria-label": "Attach files", title: "Attach files", onclick: () => picker.click() }, "+");
   const send = h("button", { type: "submit", class: "primary send", testid: "send", "aria-label": "Send" }, "Send");
   const node = h("form", { class: "composer", novalidate: true }, list, options, chips, h("div", { class: "line" }, attach, picker, text, send), h("p", { class: "hint" }, hint(place).below));
 

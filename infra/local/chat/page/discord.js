@@ -84,7 +84,7 @@ function footer(ctx, message) {
 function attachment(file) {
   const picture = /^image\/(png|jpe?g|gif|webp)$/.test(file.content_type || "");
   if (picture) return h("a", { href: file.url, target: "_blank", rel: "noopener", class: "picture" }, h("img", { src: file.url, alt: file.description || file.filename, loading: "lazy" }));
-  return h("a", { href: file.url, download: file.filename, class: "file", testid: "attachment" }, h("span", { "aria-hidden": "true" }, "📄"), h("span", {}, file.filename, h("small", {}, size(file.size || 0))));
+  return h("a", { href: file.url, download: file.filename, class: "file", testid: "attachment" }, h("span", { class: "sheet", "aria-hidden": "true" }), h("span", {}, file.filename, h("small", {}, size(file.size || 0))));
 }
 
 function embedNode(ctx, embed) {

@@ -1,8 +1,10 @@
 // Beside the thread: its session record, the timeline of phases, the sandboxes.
 import { h, replace, ticking } from "./dom.js";
 
-const LEAD = ["generation", "sandbox", "turn", "opencode_session", "due", "version"];
-const HIDDEN = ["thread", "phase", "timeline"];
+const LEAD = ["generation", "sandbox", "agent_session", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
+const TURN_LEAD = ["stage", "by", "accepted_at_ms", "prompted_at_ms"];
+const HIDDEN = ["thread", "phase", "timeline", "turn", "ended"];
+const ENDED_SHOWN = 5;
 
 /** The session of the open thread, by its key. */
 export function sessionOf(app) {
@@ -32,30 +34,48 @@ export function showSession(app, node) {
   }
   const wasOpen = node.querySelector("details.raw")?.open;
   const facts = Object.entries(session).filter(([key]) => !HIDDEN.includes(key)).sort(([a], [b]) => rank(a) - rank(b));
-  const simple = facts.filter(([, value]) => value !== null && value !== "" && !isLarge(value));
   replace(node,
     h("h2", {}, "Session", phaseBadge(session.phase)),
-    h("dl", { class: "facts" }, simple.map(([key, value]) => [h("dt", {}, label(key)), h("dd", {}, shown(key, value))])),
-    turn(session.turn),
+    list(facts),
+    session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([, value]) => value !== 0).sort(([a], [b]) => turnRank(a) - turnRank(b)))),
+    ended(session.ended || []),
     h("h3", {}, "Timeline"), timeline(session.timeline || []),
     h("details", { class: "raw", open: Boolean(wasOpen) }, h("summary", {}, "Raw record"), h("pre", { testid: "session-raw", tabindex: "0" }, JSON.stringify(session, null, 2))));
 }
 
+const turnRank = (key) => { const at = TURN_LEAD.indexOf(key); return at < 0 ? TURN_LEAD.length : at; };
 const rank = (key) => { const at = LEAD.indexOf(key); return at < 0 ? LEAD.length : at; };
-const isLarge = (value) => typeof value === "object";
 const label = (key) => key.replace(/_(at_)?ms$/, "").replaceAll("_", " ");
 
-function shown(key, value) {
-  if (/(_at|_at_ms|_ms)$/.test(key) && Number(value) > 1e12) return ticking(Number(value) / 1000);
-  if (/^(due|due_at|created_at|updated_at)$/.test(key) && Number(value) > 1e9) return ticking(Number(value) > 1e12 ? Number(value) / 1000 : Number(value));
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  return h("span", { class: typeof value === "string" && value.length > 14 ? "mono" : "" }, String(value));
+/** Facts as a list; nothing is said about what is empty. */
+function list(entries) {
+  const said = entries.map(([key, value]) => [key, shown(key, value)]).filter(([, value]) => value !== null);
+  return h("dl", { class: "facts" }, said.map(([key, value]) => [h("dt", {}, label(key)), h("dd", {}, value)]));
 }
 
-function turn(value) {
-  if (!value || typeof value !== "object") return null;
-  const lines = Object.entries(value).filter(([, one]) => one !== null && typeof one !== "object" && one !== "");
-  return h("div", { class: "turn" }, h("h3", {}, "Turn"), h("dl", { class: "facts" }, lines.map(([key, one]) => [h("dt", {}, label(key)), h("dd", {}, shown(key, one))])));
+function shown(key, value) {
+  if (value === null || value === "" || (Array.isArray(value) && !value.length)) return null;
+  if (Array.isArray(value)) return `${value.length}`;
+  if (typeof value === "object") return brief(value);
+  if (key.endsWith("_ms")) return Number(value) > 1e12 ? ticking(Number(value) / 1000) : duration(Number(value));
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return h("span", { class: typeof value === "string" && value.length > 14 ? "mono" : "", title: String(value) }, String(value));
+}
+
+/** A small object in one line: its words and numbers. */
+function brief(value) {
+  if (typeof value.name === "string") return value.name;
+  const parts = Object.entries(value).map(([key, one]) => (one !== null && typeof one !== "object" && one !== "" ? (key.endsWith("_ms") ? shown(key, one) : String(one)) : null)).filter(Boolean);
+  return parts.length ? h("span", {}, parts.map((part, at) => [at > 0 && " · ", part])) : null;
+}
+
+/** The last turns that ended, newest first. */
+function ended(turns) {
+  if (!turns.length) return null;
+  return h("div", { testid: "ended-turns" }, h("h3", {}, "Ended turns"), h("ul", { class: "ended" }, turns.slice(-ENDED_SHOWN).reverse().map((one) => {
+    const outcome = one.outcome?.outcome || one.outcome;
+    return h("li", {}, h("span", { class: `phase ${outcome}`, title: one.outcome?.reason }, outcome), one.took_ms !== undefined && h("span", {}, duration(one.took_ms)), one.at_ms && ticking(one.at_ms / 1000));
+  })));
 }
 
 function timeline(entries) {
@@ -98,10 +118,10 @@ export function showSandboxes(app, node) {
     replace(node, h("li", { class: "empty" }, "No sandbox is running. The first prompt of a thread makes one."));
     return;
   }
-  const sandboxName = mine && (typeof mine.sandbox === "object" ? mine.sandbox?.name : mine.sandbox);
+  const isMine = (one) => mine && ([one.name, one.id].includes(mine.sandbox?.name || mine.sandbox) || one.thread === mine.thread || Object.values(one.labels || {}).includes(mine.thread));
   replace(node, list.map((one) => {
     const labels = Object.entries(one.labels || {});
-    return h("li", { class: sandboxName && [one.name, one.id].includes(sandboxName) ? "sandbox mine" : "sandbox", testid: "sandbox" },
+    return h("li", { class: isMine(one) ? "sandbox mine" : "sandbox", testid: "sandbox" },
       h("div", { class: "sandbox-head" }, h("span", { class: "mono", title: one.name }, one.name), h("span", { class: `phase ${one.state}` }, one.state)),
       labels.length > 0 && h("div", { class: "labels" }, labels.map(([key, value]) => h("span", { title: `${key}=${value}` }, `${key}=${value}`))));
   }));

@@ -53,7 +53,7 @@ function body(ctx, message) {
 function fileNode(file) {
   const blob = file.permalink;
   if (/^image\/(png|jpe?g|gif|webp)$/.test(file.mimetype || "")) return h("a", { href: blob, target: "_blank", rel: "noopener", class: "picture" }, h("img", { src: blob, alt: file.title || file.name, loading: "lazy" }));
-  return h("a", { href: blob, download: file.name, class: "file", testid: "attachment" }, h("span", { "aria-hidden": "true" }, "📄"), h("span", {}, file.title || file.name, h("small", {}, size(file.size || 0))));
+  return h("a", { href: blob, download: file.name, class: "file", testid: "attachment" }, h("span", { class: "sheet", "aria-hidden": "true" }), h("span", {}, file.title || file.name, h("small", {}, size(file.size || 0))));
 }
 
 function footer(ctx, message, inThread) {
@@ -204,6 +204,15 @@ function field(app, one, readers) {
   const group = ["radio_buttons", "checkboxes"].includes(one.element.type);
   return h(group ? "fieldset" : "div", { class: "field", data: { field: one.block_id } },
     h(group ? "legend" : "label", { for: group ? undefined : id }, one.label?.text, one.optional && h("span", { class: "optional" }, "optional")), node, one.hint && h("p", { class: "small" }, one.hint.text));
+}
+
+/** The app's Home: the app hears that it was opened, and what it has published is shown. */
+export async function showHome(app, channelId) {
+  await act(app, { type: "home_opened", channel_id: channelId });
+  const { home } = await fetchJson(`/ui/slack/messages?${new URLSearchParams({ channel: channelId, user_id: app.me("slack") })}`);
+  const ctx = { app, channelId, text: textContext(app), target: { view_id: home?.id, channel_id: channelId } };
+  const body = home ? (home.blocks || []).map((one) => block(ctx, one)) : h("p", { class: "empty" }, "The app has not published a Home yet.");
+  dialog({ title: "Home", cancelLabel: "Close", body });
 }
 
 export function menu(app, message, channelId) {

@@ -16,6 +16,7 @@ mod ids;
 mod json;
 mod limits;
 mod page;
+mod prune;
 mod seeds;
 pub mod sign;
 mod slack;
@@ -160,6 +161,9 @@ impl Chat {
                 tracing::error!(%error, "the chat server ended");
             }
         });
+        let pruned = Arc::clone(&hub);
+        hub.tasks
+            .spawn(async move { prune::now_and_then(pruned).await });
         let watcher = Arc::clone(&hub);
         hub.tasks
             .spawn(async move { page::watch_backstage(watcher).await });

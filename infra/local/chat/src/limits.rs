@@ -16,6 +16,14 @@ pub const REQUEST_LOG_ROWS_MAX: u64 = 5_000;
 pub const MESSAGES_PER_CHANNEL_MAX: u64 = 5_000;
 /// Kept files; the oldest go first.
 pub const FILES_MAX: u64 = 500;
+/// How often what has served its time is let go.
+pub const PRUNE_MS: u64 = 60 * 60 * 1_000;
+/// How long interactions, triggers, open forms, uploads, nonces and response addresses are kept after their last use.
+pub const SHORT_LIVED_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How long Slack's file records and session states are kept.
+pub const LONG_LIVED_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// Discord threads kept; the oldest go first, with their messages.
+pub const THREADS_MAX: usize = 1_000;
 /// Faults that may wait for their request at once.
 pub const FAULTS_MAX: usize = 100;
 /// Longest delay that an injected fault may add.

@@ -7,7 +7,7 @@ use crate::hub::{Hub, broken, held};
 use crate::ids::now_ms;
 use crate::json::Read;
 use crate::limits::{BACKSTAGE_POLL_MS, BACKSTAGE_READ_MS_MAX, FILE_BYTES_MAX};
-use crate::store::{Blob, FIRST, LAST, Store, StoreError};
+use crate::store::{Blob, Store, StoreError};
 use crate::{control, discord, gate, slack};
 use axum::Router;
 use axum::body::Bytes;
@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use futures::{FutureExt, Stream, StreamExt};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,8 +150,9 @@ fn state(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
     for channel in &channels {
         let id = channel.str("id");
         sessions.extend(store.all("s.session", id)?);
-        let newest = store.descending("s.message", id, FIRST, LAST, u64::from(u32::MAX))?;
-        threads.extend(newest.into_iter().filter(|one| one.int("reply_count") > 0).map(|root| {
+        let messages = store.all("s.message", id)?;
+        threads.extend(rootless(id, &messages));
+        threads.extend(messages.into_iter().filter(|one| one.int("reply_count") > 0).map(|root| {
             let text: String = root.str("text").chars().take(120).collect();
             json!({"channel": id, "ts": root["ts"], "text": text, "reply_count": root["reply_count"], "latest_reply": root["latest_reply"]})
         }));
@@ -163,6 +164,19 @@ fn state(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
         "slack": {"team": store.get("s.team", "", &hub.seeds.team_id)?, "channels": channels, "threads": threads, "sessions": sessions,
             "users": store.all("s.user", "")?, "bot_user_id": hub.slack.bot_user_id, "shortcuts": shortcuts, "commands": slack_commands},
     }))
+}
+
+/// Threads whose root is not kept here (posted by somebody else's client, or too old): their replies shall be seen too.
+fn rootless(channel: &str, messages: &[Value]) -> Vec<Value> {
+    let kept: BTreeSet<&str> = messages.iter().map(|one| one.str("ts")).collect();
+    let named = messages
+        .iter()
+        .filter(|one| !one.str("thread_ts").is_empty() && !kept.contains(one.str("thread_ts")));
+    let threads: BTreeMap<&str, &Value> = named.map(|one| (one.str("thread_ts"), one)).collect();
+    let shown = threads.into_iter().map(|(ts, last)| {
+        json!({"channel": channel, "ts": ts, "text": last["text"], "reply_count": 1, "latest_reply": last["ts"]})
+    });
+    shown.collect()
 }
 
 type Asked = Query<HashMap<String, String>>;

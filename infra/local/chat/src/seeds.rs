@@ -165,7 +165,7 @@ fn plant_bots(
     discord: &DiscordKeys,
     slack: &SlackKeys,
 ) -> Result<(), StoreError> {
-    let bot = json!({"id": discord.application_id, "username": "bobbin", "global_name": null, "discriminator": "0001",
+    let bot = json!({"id": discord.application_id, "username": "Bobbin", "global_name": null, "discriminator": "0001",
         "avatar": null, "public_flags": 524_288, "bot": true});
     store.put(
         "d.user",

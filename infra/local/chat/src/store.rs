@@ -4,6 +4,7 @@
 //! order of the key is the order of time. Promised: a call through [`Store::atomically`] happens whole or not at all, and survives
 //! a restart. Absent: a schema per object, because the documents are the platforms' own.
 
+use crate::ids::now_ms;
 use crate::limits::{FILES_MAX, MESSAGES_PER_CHANNEL_MAX, REQUEST_LOG_ROWS_MAX};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -36,7 +37,8 @@ impl Store {
         let conn = Connection::open(path)?;
         conn.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-             CREATE TABLE IF NOT EXISTS item (kind TEXT, scope TEXT, id TEXT, body TEXT NOT NULL, PRIMARY KEY (kind, scope, id)) WITHOUT ROWID;
+             CREATE TABLE IF NOT EXISTS item (kind TEXT, scope TEXT, id TEXT, body TEXT NOT NULL, at_ms INTEGER NOT NULL,
+                PRIMARY KEY (kind, scope, id)) WITHOUT ROWID;
              CREATE TABLE IF NOT EXISTS blob (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE, name TEXT, content_type TEXT, bytes BLOB);
              CREATE TABLE IF NOT EXISTS request (seq INTEGER PRIMARY KEY AUTOINCREMENT, platform TEXT, body TEXT NOT NULL);
              CREATE INDEX IF NOT EXISTS request_by_platform ON request (platform, seq);",
@@ -68,9 +70,17 @@ impl Store {
     pub fn put(&self, kind: &str, scope: &str, id: &str, body: &Value) -> Result<()> {
         self.conn
             .prepare_cached(
-                "INSERT OR REPLACE INTO item (kind, scope, id, body) VALUES (?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO item (kind, scope, id, body, at_ms) VALUES (?, ?, ?, ?, ?)",
             )?
-            .execute(params![kind, scope, id, body.to_string()])?;
+            .execute(params![kind, scope, id, body.to_string(), now_ms()])?;
+        Ok(())
+    }
+
+    /// Lets go of a kind's items that nobody has written for `age_ms`.
+    pub fn forget_older(&self, kind: &str, age_ms: u64) -> Result<()> {
+        self.conn
+            .prepare_cached("DELETE FROM item WHERE kind = ? AND at_ms < ?")?
+            .execute(params![kind, now_ms().saturating_sub(age_ms)])?;
         Ok(())
     }
 

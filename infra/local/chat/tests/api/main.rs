@@ -3,5 +3,6 @@
 
 mod discord;
 mod fake;
+mod page;
 mod slack;
 mod threads;
