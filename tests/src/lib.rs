@@ -1,1 +1,23 @@
-//! One test binary for all promises.
+//! What the end-to-end tests are made of: the real laptop stack in a folder of its own, clients for both chat
+//! platforms, the AWS calls of either engine, the provider's and the model's books, a browser, and the promises as
+//! functions over what was observed.
+//!
+//! Promised: nothing is awaited by sleeping (every wait polls a condition within a bound); what a test starts it
+//! ends, also when it is killed itself; secrets of a stack are development keys and live no longer than its folder.
+//! Deliberately absent: knowledge of how the product works inside. What is read are the records, the platforms'
+//! documented read calls, the provider's list and the model's call log.
+
+pub mod aws;
+pub mod binaries;
+pub mod browser;
+pub mod chat;
+pub mod http;
+pub mod limits;
+pub mod ministack;
+pub mod model;
+pub mod processes;
+pub mod promises;
+pub mod provider;
+pub mod stack;
+pub mod wait;
+pub mod world;

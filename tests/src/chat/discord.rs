@@ -1,0 +1,224 @@
+//! Discord: acts through the chat's controls, interactions signed by the test itself, reads by the documented calls.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bobbin_core::ids::ThreadKey;
+use ed25519_dalek::{Signer, SigningKey};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use super::{Button, Seen, Thread, collect, texts};
+use crate::http::{Answer, call, send};
+use crate::limits::MESSAGES_MAX;
+use crate::stack::Ready;
+
+/// Snowflakes count from the first second of 2015 (Discord's documentation).
+const EPOCH_MS: u64 = 1_420_070_400_000;
+
+/// A client of one stack's Discord.
+#[derive(Debug, Clone)]
+pub struct Discord {
+    client: Client,
+    ready: Ready,
+    ingress: String,
+}
+
+/// What came of an act: Discord's answer as the person sees it.
+#[derive(Debug, Clone)]
+pub struct Acted {
+    /// Names the turn.
+    pub interaction: String,
+    /// Answers it for fifteen minutes.
+    pub token: String,
+    /// The whole outcome.
+    pub outcome: Value,
+}
+
+impl Discord {
+    /// For this stack; what the test signs itself goes to `ingress`.
+    #[must_use]
+    pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
+        Self { client: client.clone(), ready: ready.clone(), ingress: ingress.trim_end_matches('/').to_owned() }
+    }
+
+    /// A person acts in the client, which the chat carries out as Discord would.
+    ///
+    /// # Errors
+    /// Why the client or Discord refused it.
+    pub async fn act(&self, act: &Value) -> Result<Acted, String> {
+        let url = format!("{}/_control/discord/interact", self.ready.console);
+        let done = call(&self.client, Method::POST, &url, "", act).await?.ok()?;
+        let text = |name: &str| done[name].as_str().unwrap_or_default().to_owned();
+        Ok(Acted { interaction: text("interaction_id"), token: text("token"), outcome: done["outcome"].clone() })
+    }
+
+    /// A control call of the chat's Discord.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
+        call(&self.client, method, &format!("{}/_control/discord/{path}", self.ready.console), "", body).await?.ok()
+    }
+
+    /// `/sandbox` in the channel: the deferred answer becomes the anchor, whose id is the thread's.
+    ///
+    /// # Errors
+    /// When it was not accepted.
+    pub async fn start(&self, prompt: &str) -> Result<(Thread, String), String> {
+        let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": prompt}});
+        let acted = self.act(&act).await?;
+        if acted.outcome["kind"] != "deferred" {
+            return Err(format!("/sandbox was answered with {}", acted.outcome));
+        }
+        let anchor = acted.outcome["message_id"].as_str().unwrap_or_default();
+        Ok((self.thread(anchor)?, acted.interaction))
+    }
+
+    /// The thread with this id.
+    ///
+    /// # Errors
+    /// When the id is none.
+    pub fn thread(&self, id: &str) -> Result<Thread, String> {
+        let key = ThreadKey::discord(&self.ready.discord_guild_id, id).map_err(|error| error.to_string())?;
+        Ok(Thread { key, channel: id.to_owned(), root: id.to_owned() })
+    }
+
+    /// A slash command in a thread.
+    ///
+    /// # Errors
+    /// When it was not accepted.
+    pub async fn command(&self, thread: &Thread, name: &str, options: &Value) -> Result<Acted, String> {
+        self.act(&json!({"type": "command", "name": name, "channel_id": thread.channel, "options": options})).await
+    }
+
+    /// Presses a button.
+    ///
+    /// # Errors
+    /// When there is none such, or the press failed.
+    pub async fn press(&self, thread: &Thread, message: &Seen, label: &str) -> Result<Acted, String> {
+        let button = message.button(label).ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+        self.act(&json!({"type": "component", "channel_id": thread.channel, "message_id": message.id, "custom_id": button.id})).await
+    }
+
+    /// The messages of a thread or channel, oldest first.
+    ///
+    /// # Errors
+    /// When the channel cannot be read.
+    pub async fn messages(&self, channel: &str) -> Result<Vec<Seen>, String> {
+        let list = self.api(&format!("/channels/{channel}/messages?limit={MESSAGES_MAX}")).await?;
+        let mut seen: Vec<Seen> = list.as_array().map(|list| list.iter().map(seen).collect()).unwrap_or_default();
+        seen.reverse();
+        Ok(seen)
+    }
+
+    /// The threads that are active in the guild.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn active_threads(&self) -> Result<Vec<String>, String> {
+        let list = self.api(&format!("/guilds/{}/threads/active", self.ready.discord_guild_id)).await?;
+        let ids = list["threads"].as_array().cloned().unwrap_or_default();
+        Ok(ids.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
+    }
+
+    /// What only this person sees, everywhere, oldest first.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn whispers(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
+        let list = self.control(Method::GET, "ephemeral", &Value::Null).await?;
+        let kept = list["messages"].as_array().cloned().unwrap_or_default();
+        Ok(kept.iter().map(|one| &one["message"]).filter(|one| one["channel_id"] == thread.channel.as_str()).map(seen).collect())
+    }
+
+    async fn api(&self, path: &str) -> Result<Value, String> {
+        let url = format!("{}{path}", self.ready.discord_api);
+        call(&self.client, Method::GET, &url, &format!("Bot {}", self.ready.discord_bot_token), &Value::Null).await?.ok()
+    }
+
+    /// The body of a slash command as Discord would send it, with an id and a token of the test's own.
+    #[must_use]
+    pub fn interaction(&self, name: &str, channel: &Value, options: &Value) -> Value {
+        let id = snowflake();
+        let user = json!({"id": self.ready.discord_user_id, "username": "ada", "global_name": "Ada", "discriminator": "0", "avatar": null});
+        let options: Vec<Value> = options
+            .as_object()
+            .map(|fields| fields.iter().map(|(name, value)| json!({"name": name, "type": 3, "value": value})).collect())
+            .unwrap_or_default();
+        json!({
+            "id": id, "application_id": self.ready.discord_application_id, "type": 2, "token": format!("test-token-{id}"), "version": 1,
+            "guild_id": self.ready.discord_guild_id, "channel_id": channel["id"], "channel": channel, "context": 0, "locale": "en-GB",
+            "member": {"user": user, "roles": [], "permissions": "2147483647", "joined_at": "2026-01-01T00:00:00Z", "deaf": false, "mute": false},
+            "app_permissions": "309237763136", "authorizing_integration_owners": {"0": self.ready.discord_guild_id},
+            "entitlements": [], "attachment_size_limit": 10_485_760,
+            "data": {"id": "1", "name": name, "type": 1, "options": options},
+        })
+    }
+
+    /// The channel in which tests start things, as an interaction shows it.
+    #[must_use]
+    pub fn channel(&self) -> Value {
+        json!({"id": self.ready.discord_channel_id, "type": 0, "name": "general", "guild_id": self.ready.discord_guild_id})
+    }
+
+    /// Posts a body to the ingress, signed with the development key.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn deliver(&self, body: &str) -> Result<Answer, String> {
+        let timestamp = (now_ms() / 1_000).to_string();
+        let signature = self.sign(&timestamp, body);
+        self.post(body, &timestamp, &signature).await
+    }
+
+    /// The signature of timestamp and body.
+    ///
+    /// # Panics
+    /// When the stack's key is no key.
+    #[must_use]
+    pub fn sign(&self, timestamp: &str, body: &str) -> String {
+        let seed = hex::decode(&self.ready.discord_private_key).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        let key = SigningKey::from_bytes(&seed.expect("the ready file holds a seed of 32 bytes"));
+        hex::encode(key.sign(format!("{timestamp}{body}").as_bytes()).to_bytes())
+    }
+
+    /// Posts a body with these headers, right or wrong.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn post(&self, body: &str, timestamp: &str, signature: &str) -> Result<Answer, String> {
+        let request = self.client.post(format!("{}/discord/interactions", self.ingress)).body(body.to_owned());
+        let request = request.header("content-type", "application/json");
+        send(request.header("x-signature-ed25519", signature).header("x-signature-timestamp", timestamp)).await
+    }
+}
+
+/// A new id as Discord makes them: milliseconds, then 22 bits that tell apart what is made within one.
+fn snowflake() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    (((now_ms() - EPOCH_MS) << 22) | (NEXT.fetch_add(1, Ordering::Relaxed) & 0x3f_ffff)).to_string()
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn seen(message: &Value) -> Seen {
+    let mut text = vec![message["content"].as_str().unwrap_or_default().to_owned()];
+    texts(&message["components"], &mut text);
+    let mut buttons = Vec::new();
+    let button = |node: &Value| {
+        let pressable = node["type"] == 2 && node["disabled"] != true;
+        let id = node["custom_id"].as_str().filter(|_| pressable)?;
+        Some(Button { label: node["label"].as_str().unwrap_or_default().to_owned(), id: id.to_owned() })
+    };
+    collect(&message["components"], &button, &mut buttons);
+    Seen {
+        id: message["id"].as_str().unwrap_or_default().to_owned(),
+        key: message["nonce"].as_str().map(str::to_owned),
+        text: text.join("\n"),
+        buttons,
+        by_bot: message["author"]["bot"] == true,
+    }
+}

@@ -1,0 +1,188 @@
+//! Slack: acts through the chat's controls, events signed by the test itself, reads by the documented calls.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::wire::slack::message_id;
+use hmac::{Hmac, KeyInit, Mac};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::{Button, Seen, Thread, collect, texts};
+use crate::http::{Answer, call, send};
+use crate::limits::MESSAGES_MAX;
+use crate::stack::Ready;
+
+/// A client of one stack's Slack.
+#[derive(Debug, Clone)]
+pub struct Slack {
+    client: Client,
+    ready: Ready,
+    ingress: String,
+}
+
+impl Slack {
+    /// For this stack; what the test signs itself goes to `ingress`.
+    #[must_use]
+    pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
+        Self { client: client.clone(), ready: ready.clone(), ingress: ingress.trim_end_matches('/').to_owned() }
+    }
+
+    /// A person acts in the client, which the chat carries out as Slack would.
+    ///
+    /// # Errors
+    /// Why the client or Slack refused it.
+    pub async fn act(&self, act: &Value) -> Result<Value, String> {
+        let url = format!("{}/_control/slack/act", self.ready.console);
+        call(&self.client, Method::POST, &url, "", act).await?.ok()
+    }
+
+    /// Types a message that mentions the bot: at the top of the channel, or in a thread. Answers its `ts`.
+    ///
+    /// # Errors
+    /// When one of the event's deliveries was not accepted.
+    pub async fn mention(&self, thread: Option<&Thread>, text: &str) -> Result<Value, String> {
+        let mut act = json!({"type": "message", "text": format!("<@{}> {text}", self.ready.slack_bot_user_id)});
+        if let Some(thread) = thread {
+            act["channel_id"] = thread.channel.as_str().into();
+            act["thread_ts"] = thread.root.as_str().into();
+        }
+        let done = self.act(&act).await?;
+        let deliveries = done["deliveries"].as_array().cloned().unwrap_or_default();
+        if deliveries.is_empty() || deliveries.iter().any(|one| one["status"] != 200) {
+            return Err(format!("the mention was not accepted: {done}"));
+        }
+        Ok(done)
+    }
+
+    /// Mentions the bot in the channel: the message is the thread's root.
+    ///
+    /// # Errors
+    /// When it was not accepted.
+    pub async fn start(&self, prompt: &str) -> Result<(Thread, String), String> {
+        let done = self.mention(None, prompt).await?;
+        let (channel, ts) = (done["channel"].as_str().unwrap_or_default(), done["ts"].as_str().unwrap_or_default());
+        Ok((self.thread(channel, ts)?, self.turn(channel, ts)))
+    }
+
+    /// The thread with this root.
+    ///
+    /// # Errors
+    /// When the ids are none.
+    pub fn thread(&self, channel: &str, root: &str) -> Result<Thread, String> {
+        let key = ThreadKey::slack(&self.ready.slack_team_id, channel, root).map_err(|error| error.to_string())?;
+        Ok(Thread { key, channel: channel.to_owned(), root: root.to_owned() })
+    }
+
+    /// The turn that a message stands for.
+    #[must_use]
+    pub fn turn(&self, channel: &str, ts: &str) -> String {
+        message_id(&self.ready.slack_team_id, channel, ts, &[])
+    }
+
+    /// Presses a button.
+    ///
+    /// # Errors
+    /// When there is none such, or the press failed.
+    pub async fn press(&self, thread: &Thread, message: &Seen, label: &str) -> Result<Value, String> {
+        let button = message.button(label).ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+        let act = json!({"type": "block_action", "channel_id": thread.channel, "message_ts": message.id, "action_id": button.id});
+        self.act(&act).await
+    }
+
+    /// The messages of a thread, its root first.
+    ///
+    /// # Errors
+    /// When the thread cannot be read.
+    pub async fn messages(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
+        let query = format!("channel={}&ts={}&limit={MESSAGES_MAX}&include_all_metadata=true", thread.channel, thread.root);
+        let list = self.api(&format!("conversations.replies?{query}")).await?;
+        Ok(list["messages"].as_array().map(|list| list.iter().map(seen).collect()).unwrap_or_default())
+    }
+
+    /// What only one person sees in a thread's channel, oldest first.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn whispers(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
+        let url = format!("{}/_control/slack/ephemeral", self.ready.console);
+        let list = call(&self.client, Method::GET, &url, "", &Value::Null).await?.ok()?;
+        let kept = list["messages"].as_array().cloned().unwrap_or_default();
+        let here = |one: &&Value| one["channel"] == thread.channel.as_str() && one["message"]["thread_ts"] == thread.root.as_str();
+        Ok(kept.iter().filter(here).map(|one| seen(&one["message"])).collect())
+    }
+
+    async fn api(&self, call_and_query: &str) -> Result<Value, String> {
+        let url = format!("{}/{call_and_query}", self.ready.slack_api);
+        let answer = call(&self.client, Method::GET, &url, &format!("Bearer {}", self.ready.slack_bot_token), &Value::Null).await?.ok()?;
+        if answer["ok"] == true { Ok(answer) } else { Err(answer.to_string()) }
+    }
+
+    /// An event envelope as Slack sends it, about a message that a person typed.
+    #[must_use]
+    pub fn envelope(&self, kind: &str, event_id: &str, ts: &str, text: &str) -> Value {
+        let r = &self.ready;
+        json!({
+            "token": "unused", "team_id": r.slack_team_id, "api_app_id": "A000", "type": "event_callback", "event_id": event_id,
+            "event_time": now_s(), "is_ext_shared_channel": false,
+            "authorizations": [{"enterprise_id": null, "team_id": r.slack_team_id, "user_id": r.slack_bot_user_id, "is_bot": true, "is_enterprise_install": false}],
+            "event": {"type": kind, "user": r.slack_user_id, "text": text, "ts": ts, "event_ts": ts, "channel": r.slack_channel_id,
+                "channel_type": "channel", "team": r.slack_team_id},
+        })
+    }
+
+    /// Posts an event to the ingress, signed with the signing secret.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn deliver(&self, body: &str) -> Result<Answer, String> {
+        let timestamp = now_s().to_string();
+        let signature = self.sign(&timestamp, body);
+        self.post(body, &timestamp, &signature).await
+    }
+
+    /// The signature of timestamp and body.
+    ///
+    /// # Panics
+    /// Never: HMAC takes a key of any length.
+    #[must_use]
+    pub fn sign(&self, timestamp: &str, body: &str) -> String {
+        let key = self.ready.slack_signing_secret.as_bytes();
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+        mac.update(format!("v0:{timestamp}:{body}").as_bytes());
+        format!("v0={}", hex::encode(mac.finalize().into_bytes()))
+    }
+
+    /// Posts a body with these headers, right or wrong.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn post(&self, body: &str, timestamp: &str, signature: &str) -> Result<Answer, String> {
+        let request = self.client.post(format!("{}/slack/events", self.ingress)).body(body.to_owned());
+        let request = request.header("content-type", "application/json");
+        send(request.header("x-slack-signature", signature).header("x-slack-request-timestamp", timestamp)).await
+    }
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn seen(message: &Value) -> Seen {
+    let mut text = vec![message["text"].as_str().unwrap_or_default().to_owned()];
+    texts(&message["blocks"], &mut text);
+    let mut buttons = Vec::new();
+    let button = |node: &Value| {
+        let id = node["action_id"].as_str().filter(|_| node["type"] == "button")?;
+        Some(Button { label: node["text"]["text"].as_str().unwrap_or_default().to_owned(), id: id.to_owned() })
+    };
+    collect(&message["blocks"], &button, &mut buttons);
+    Seen {
+        id: message["ts"].as_str().unwrap_or_default().to_owned(),
+        key: message["metadata"]["event_payload"]["op_id"].as_str().map(str::to_owned),
+        text: text.join("\n"),
+        buttons,
+        by_bot: message["bot_id"].is_string(),
+    }
+}

@@ -1,0 +1,43 @@
+//! Every bound of the tests, with its unit in its name. They say when to give up, not how long things take: two busy
+//! processors start an agent's server in four seconds, and ministack sweeps its schedules every ten.
+
+/// Building what the stack needs, from nothing.
+pub const BUILD_MS_MAX: u64 = 20 * 60_000;
+/// The stack's first start, which may install OpenCode.
+pub const START_MS_MAX: u64 = 5 * 60_000;
+/// A start that has everything in its folders.
+pub const SECOND_START_MS_MAX: u64 = 30_000;
+/// From SIGTERM to the last process's end.
+pub const STOP_MS_MAX: u64 = 20_000;
+/// Processes of a killed stack must be gone by then after its next start.
+pub const CLEANED_MS_MAX: u64 = 20_000;
+/// A turn that does quick things, with the making or waking of its sandbox.
+pub const ANSWER_MS_MAX: u64 = 120_000;
+/// Something becomes visible that takes no model and no sandbox.
+pub const SEEN_MS_MAX: u64 = 45_000;
+/// From a person's Stop to the end of the turn.
+pub const CANCEL_MS_MAX: u64 = 45_000;
+/// An idle sandbox is stopped by the sweep that finds it.
+pub const PAUSE_MS_MAX: u64 = 60_000;
+/// One HTTP call of a test.
+pub const CALL_MS_MAX: u64 = 30_000;
+/// Between two looks at a condition.
+pub const LOOK_MS: u64 = 150;
+/// ministack's installation from a package index.
+pub const INSTALL_MS_MAX: u64 = 5 * 60_000;
+/// ministack answers its health call.
+pub const EMULATOR_START_MS_MAX: u64 = 30_000;
+/// The deployment of the template there.
+pub const DEPLOY_MS_MAX: u64 = 120_000;
+/// The browser shows what it was asked for.
+pub const BROWSER_MS_MAX: u64 = 60_000;
+/// Lines of a program's output that a failure shows.
+pub const TAIL_LINES_MAX: usize = 60;
+/// Characters of such a line.
+pub const TAIL_LINE_CHARS_MAX: usize = 400;
+/// Messages of a thread that are read.
+pub const MESSAGES_MAX: usize = 100;
+/// Pages of a table that are read.
+pub const SCAN_PAGES_MAX: usize = 50;
+/// Event source mappings on `messages.fifo` at ministack, where each runs one batch at a time.
+pub const MAPPINGS: usize = 6;

@@ -1,0 +1,258 @@
+//! The other engine: ministack, somebody else's emulator of AWS, installed by hash into the project's cache, with the
+//! project's template deployed by its CloudFormation and every role enforced.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::limits::{DEPLOY_MS_MAX, EMULATOR_START_MS_MAX, INSTALL_MS_MAX, MAPPINGS, STOP_MS_MAX};
+use crate::stack::{Ready, tail};
+use crate::wait::within_blocking;
+use crate::world::Deployment;
+use crate::{binaries, processes};
+
+/// Name of the deployed stack.
+const STACK: &str = "bobbin";
+/// The folder in which this crate keeps what belongs to ministack.
+const REQUIREMENTS: &str = "tests/ministack/requirements.txt";
+
+/// A running emulator. It ends when this is dropped; [`Emulator::end`] also says what was left behind.
+pub struct Emulator {
+    program: Child,
+    guard: Child,
+    folder: TempDir,
+    python: PathBuf,
+    endpoint: String,
+}
+
+#[derive(Deserialize)]
+struct Deployed {
+    function_url: String,
+    table: String,
+    messages_queue_url: String,
+    control_queue_url: String,
+    sweeper: String,
+}
+
+/// Installs ministack, unless it is there already, and returns the folder of its programs.
+///
+/// # Errors
+/// What pip said.
+pub fn install() -> Result<PathBuf, String> {
+    let requirements = binaries::workspace().join(REQUIREMENTS);
+    let wanted = std::fs::read_to_string(&requirements).map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
+    let version = wanted.lines().find_map(|line| line.strip_prefix("ministack==")).ok_or("ministack is not among the requirements")?;
+    let version = version.trim_end_matches(['\\', ' ']);
+    let cache = binaries::workspace().join(".bobbin/cache");
+    std::fs::create_dir_all(&cache).map_err(|error| error.to_string())?;
+    let folder = cache.join(format!("ministack-{version}"));
+    let lock = File::create(cache.join(format!("ministack-{version}.lock"))).map_err(|error| error.to_string())?;
+    // Two test runs may want it at once; the second waits for the first.
+    lock.lock().map_err(|error| error.to_string())?;
+    let done = folder.join("installed-requirements.txt");
+    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(folder.join("bin"));
+    }
+    let log = File::create(cache.join(format!("ministack-{version}.log"))).map_err(|error| error.to_string())?;
+    let run = |command: &mut Command| -> Result<(), String> {
+        let out = log.try_clone().map_err(|error| error.to_string())?;
+        let err = log.try_clone().map_err(|error| error.to_string())?;
+        let mut child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        let status = within_blocking(INSTALL_MS_MAX, || child.try_wait().map_err(|error| error.to_string())?.ok_or_else(|| "it still runs".to_owned()));
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            other => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(format!("{command:?}: {other:?}\n{}", tail(&cache.join(format!("ministack-{version}.log")))))
+            }
+        }
+    };
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"];
+    run(Command::new(folder.join("bin/python")).args(pip).arg(&requirements))?;
+    std::fs::write(&done, wanted).map_err(|error| error.to_string())?;
+    Ok(folder.join("bin"))
+}
+
+impl Emulator {
+    /// Starts it: environment cleared, loopback only, signatures and roles checked, everything of it in one folder.
+    ///
+    /// # Errors
+    /// When it cannot be installed, or does not answer within its bound; with the end of its output.
+    pub fn start() -> Result<Self, String> {
+        let programs = install()?;
+        let folder = tempfile::Builder::new().prefix("bobbin-ministack-").tempdir().map_err(|error| error.to_string())?;
+        let tmp = folder.path().join("tmp");
+        std::fs::create_dir(&tmp).map_err(|error| error.to_string())?;
+        let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).map_err(|error| error.to_string())?.port();
+        let endpoint = format!("http://127.0.0.1:{port}");
+        let log = File::create(folder.path().join("output.log")).map_err(|error| error.to_string())?;
+        let program = Command::new(programs.join("ministack"))
+            .env_clear()
+            .envs(["PATH", "HOME"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .env("TMPDIR", &tmp)
+            .env("BIND_HOST", "127.0.0.1")
+            .env("GATEWAY_PORT", port.to_string())
+            .env("MINISTACK_HOST", "127.0.0.1")
+            .env("IOT_MTLS_ENABLED", "0")
+            .env("AUTH", "true")
+            .env("AWS_ENDPOINT_URL", &endpoint)
+            .env("AWS_ACCESS_KEY_ID", "test")
+            .env("AWS_SECRET_ACCESS_KEY", "test")
+            .env("AWS_DEFAULT_REGION", "us-east-1")
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(|error| error.to_string())?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .map_err(|error| format!("ministack cannot be started: {error}"))?;
+        let guard = guard(program.id())?;
+        let mut emulator = Self { program, guard, folder, python: programs.join("python"), endpoint };
+        let up = within_blocking(EMULATOR_START_MS_MAX, || match emulator.program.try_wait() {
+            Ok(None) if answers(port) => Ok(Ok(())),
+            Ok(None) => Err("it does not answer yet".to_owned()),
+            ended => Ok(Err(format!("it ended: {ended:?}"))),
+        });
+        match up {
+            Ok(Ok(())) => Ok(emulator),
+            Ok(Err(why)) | Err(why) => Err(format!("ministack is not up: {why}\n{}", emulator.tail())),
+        }
+    }
+
+    /// Deploys the project's template, its functions talking to the parts of this stack, and says where they are.
+    ///
+    /// # Errors
+    /// What CloudFormation said.
+    pub fn deploy(&self, ready: &Ready, limits: &Value) -> Result<Deployment, String> {
+        let built = binaries::folder();
+        let wanted = json!({
+            "endpoint": self.endpoint, "stack": STACK, "mappings": MAPPINGS, "template": binaries::workspace().join("template.yaml"),
+            "functions": {"Ingress": built.join("ingress"), "Worker": built.join("worker"), "Sweeper": built.join("sweeper")},
+            "parameters": parameters(ready, limits),
+        });
+        let script = binaries::workspace().join("tests/ministack/deploy.py");
+        let mut child = Command::new(&self.python)
+            .arg(script)
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut stdin = child.stdin.take().ok_or("the script has no standard input")?;
+        stdin.write_all(wanted.to_string().as_bytes()).map_err(|error| error.to_string())?;
+        drop(stdin);
+        let output = finished(child)?;
+        if !output.status.success() {
+            return Err(format!("the template was not deployed: {}\n{}", String::from_utf8_lossy(&output.stderr), self.tail()));
+        }
+        let deployed: Deployed = serde_json::from_slice(&output.stdout).map_err(|error| format!("the script said: {error}"))?;
+        // Without its host name a function URL is reached by its id in the path.
+        let id = deployed.function_url.split("://").nth(1).and_then(|host| host.split('.').next()).ok_or("the function URL has no host")?;
+        Ok(Deployment {
+            ingress: format!("{}/_aws/lambda-url/{id}", self.endpoint),
+            aws_endpoint: self.endpoint.clone(),
+            table: deployed.table,
+            messages_queue_url: deployed.messages_queue_url,
+            control_queue_url: deployed.control_queue_url,
+            sweeper: deployed.sweeper,
+        })
+    }
+
+    /// The end of its output, the functions' included.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        tail(&self.folder.path().join("output.log"))
+    }
+
+    /// Ends it with its functions, and looks for what is left.
+    ///
+    /// # Errors
+    /// When processes of it are left; they are ended then.
+    pub fn end(mut self) -> Result<(), String> {
+        self.stop();
+        let left = processes::marked(self.folder.path());
+        for (pid, _) in &left {
+            processes::kill(*pid);
+        }
+        if left.is_empty() { Ok(()) } else { Err(format!("processes of ministack were left behind: {left:?}")) }
+    }
+
+    fn stop(&mut self) {
+        processes::terminate(self.program.id());
+        let _ = within_blocking(STOP_MS_MAX, || match self.program.try_wait() {
+            Ok(Some(_)) => Ok(()),
+            _ => Err("it still runs"),
+        });
+        // Its functions are in its group; it does not end them itself.
+        processes::kill_group(self.program.id());
+        let _ = self.program.wait();
+        let _ = self.guard.kill();
+        let _ = self.guard.wait();
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Ends the emulator's group when this program is gone, however it went.
+fn guard(leader: u32) -> Result<Child, String> {
+    Command::new("sh")
+        .args(["-c", "read _; kill -KILL -- \"-$1\"", "sh", &leader.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| error.to_string())
+}
+
+fn answers(port: u16) -> bool {
+    std::net::TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_millis(500)).is_ok()
+}
+
+/// Waits for a program whose output is small enough for its pipes.
+fn finished(mut child: Child) -> Result<Output, String> {
+    let ended = within_blocking(DEPLOY_MS_MAX, || match child.try_wait() {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err("it still runs".to_owned()),
+        Err(error) => Err(error.to_string()),
+    });
+    if ended.is_err() {
+        let _ = child.kill();
+    }
+    child.wait_with_output().map_err(|error| error.to_string())
+}
+
+/// The template's parameters: the local platforms, provider and model.
+fn parameters(ready: &Ready, limits: &Value) -> Value {
+    json!({
+        "DiscordApplicationId": ready.discord_application_id,
+        "DiscordPublicKey": ready.discord_public_key,
+        "DiscordBotToken": ready.discord_bot_token,
+        "SlackSigningSecret": ready.slack_signing_secret,
+        "SlackBotToken": ready.slack_bot_token,
+        "DaytonaApiKey": ready.daytona_api_key,
+        "DaytonaApi": ready.daytona_api,
+        "DiscordApi": ready.discord_api,
+        "SlackApi": ready.slack_api,
+        "AllowedGuilds": ready.discord_guild_id,
+        "AllowedTeams": ready.slack_team_id,
+        "Model": "scripted/scripted-1",
+        "ModelBaseUrl": ready.model_api,
+        "Limits": limits.to_string(),
+    })
+}

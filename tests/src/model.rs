@@ -1,0 +1,50 @@
+//! The scripted model's call log: what reached the agent's model, in which OpenCode session, in which order.
+
+use serde::Deserialize;
+
+/// One answered request of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Call {
+    /// Milliseconds since 1970.
+    pub time_ms: u64,
+    /// The OpenCode session.
+    pub session_id: Option<String>,
+    /// The last user message.
+    pub user: String,
+    /// Tool results after it: how far the turn is.
+    pub tool_results: usize,
+    /// What was answered.
+    pub text: String,
+    /// `stop`, `tool_calls`, `cut` or `fail`.
+    pub end: String,
+    /// HTTP status of the answer.
+    pub status: u16,
+}
+
+impl Call {
+    /// A request that OpenCode makes for itself (titles, summaries): it quotes prompts, and is no turn.
+    #[must_use]
+    pub fn internal(&self) -> bool {
+        self.text == "Scripted session" || self.text.starts_with("Summary: the user gave the scripted model")
+    }
+
+    /// The agent got a whole answer: text, or a tool to call.
+    #[must_use]
+    pub fn answered(&self) -> bool {
+        self.status == 200 && matches!(self.end.as_str(), "stop" | "tool_calls")
+    }
+}
+
+#[derive(Deserialize)]
+struct Log {
+    calls: Vec<Call>,
+}
+
+/// Reads the log's answer (`GET /calls`), oldest first.
+///
+/// # Errors
+/// When it is none.
+pub fn read(log: &serde_json::Value) -> Result<Vec<Call>, String> {
+    let log = serde_json::from_value::<Log>(log.clone()).map_err(|error| format!("no call log: {error}"))?;
+    Ok(log.calls)
+}

@@ -1,0 +1,111 @@
+//! The sandbox provider, asked by its documented API, and its controls for tests.
+
+use bobbin_core::ids::ThreadKey;
+use reqwest::{Client, Method};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::http::{Answer, call};
+
+/// A sandbox as the provider lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sandbox {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its state, the provider's word.
+    pub state: String,
+    /// Base of the toolbox.
+    #[serde(default)]
+    pub toolbox_proxy_url: String,
+}
+
+impl Sandbox {
+    /// It exists in a way that costs something or holds data.
+    #[must_use]
+    pub fn live(&self) -> bool {
+        !matches!(self.state.as_str(), "destroyed" | "destroying")
+    }
+
+    /// The generation, when it is a sandbox of this thread.
+    #[must_use]
+    pub fn generation_of(&self, thread: &ThreadKey) -> Option<u32> {
+        let (stem, generation) = self.name.rsplit_once("-g")?;
+        if !stem.ends_with(&format!("-{}", thread.short_hash())) {
+            return None;
+        }
+        generation.parse().ok()
+    }
+}
+
+/// One provider.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    client: Client,
+    api: String,
+    key: String,
+}
+
+impl Provider {
+    /// Calls to this API with this key.
+    #[must_use]
+    pub fn new(client: &Client, api: &str, key: &str) -> Self {
+        Self { client: client.clone(), api: api.trim_end_matches('/').to_owned(), key: key.to_owned() }
+    }
+
+    async fn call(&self, method: Method, url: &str, body: &Value) -> Result<Answer, String> {
+        call(&self.client, method, url, &format!("Bearer {}", self.key), body).await
+    }
+
+    /// Every sandbox.
+    ///
+    /// # Errors
+    /// When the provider does not list them, or has more than one page.
+    pub async fn list(&self) -> Result<Vec<Sandbox>, String> {
+        let page = self.call(Method::GET, &format!("{}/sandbox?limit=200", self.api), &Value::Null).await?.ok()?;
+        if !page["nextCursor"].is_null() {
+            return Err("the provider has more sandboxes than a test makes".to_owned());
+        }
+        serde_json::from_value(page["items"].clone()).map_err(|error| format!("the list cannot be read: {error}"))
+    }
+
+    /// The sandboxes of a thread, of any generation.
+    ///
+    /// # Errors
+    /// As [`Provider::list`].
+    pub async fn of(&self, thread: &ThreadKey) -> Result<Vec<Sandbox>, String> {
+        let mut list = self.list().await?;
+        list.retain(|sandbox| sandbox.generation_of(thread).is_some());
+        Ok(list)
+    }
+
+    /// A file of a sandbox, by the toolbox.
+    ///
+    /// # Errors
+    /// Status and body of a refusal.
+    pub async fn download(&self, sandbox: &Sandbox, path: &str) -> Result<String, String> {
+        let url = format!("{}/{}/files/download?path={path}", sandbox.toolbox_proxy_url.trim_end_matches('/'), sandbox.id);
+        let answer = self.call(Method::GET, &url, &Value::Null).await?;
+        if answer.status == 200 { Ok(answer.text) } else { Err(format!("HTTP {}: {}", answer.status, answer.text)) }
+    }
+
+    /// Arms a fault, such as `{"fault":"html","operation":"create","status":502}`.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn arm(&self, fault: &Value) -> Result<(), String> {
+        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
+        self.call(Method::POST, &format!("{base}/_control/faults"), &json!({"faults": [fault]})).await?.ok().map(|_| ())
+    }
+
+    /// Clears all armed faults.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn clear(&self) -> Result<(), String> {
+        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
+        self.call(Method::DELETE, &format!("{base}/_control/faults"), &Value::Null).await?.ok().map(|_| ())
+    }
+}

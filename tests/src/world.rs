@@ -1,0 +1,399 @@
+//! One stack as the tests see it, on either engine, and a conversation in it that knows what it may expect.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bobbin_core::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::session::{EndedTurn, Phase, Session, Stage};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::aws::Aws;
+use crate::chat::{Discord, Platform, Seen, Slack, Thread};
+use crate::http;
+use crate::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use crate::model::{self, Call};
+use crate::promises::{self, Accepted, History};
+use crate::provider::{Provider, Sandbox};
+use crate::stack::{Ready, Stack};
+use crate::wait::eventually;
+
+/// Where the functions run.
+#[derive(Debug, Clone)]
+pub struct Deployment {
+    /// Base of the ingress paths.
+    pub ingress: String,
+    /// Address of the AWS calls.
+    pub aws_endpoint: String,
+    /// The table.
+    pub table: String,
+    /// Queue of messages.
+    pub messages_queue_url: String,
+    /// Queue of control words.
+    pub control_queue_url: String,
+    /// The sweeper's function name.
+    pub sweeper: String,
+}
+
+/// One stack, for one test.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// What the stack told.
+    pub ready: Ready,
+    /// Where the functions run.
+    pub deployment: Deployment,
+    /// Where the stack keeps its things.
+    pub state_dir: PathBuf,
+    /// Its AWS.
+    pub aws: Aws,
+    /// Its Discord.
+    pub discord: Discord,
+    /// Its Slack.
+    pub slack: Slack,
+    /// Its sandboxes.
+    pub provider: Provider,
+    client: reqwest::Client,
+}
+
+impl World {
+    /// A stack with the embedded engine.
+    #[must_use]
+    pub fn of(stack: &Stack) -> Self {
+        let ready = &stack.ready;
+        let deployment = Deployment {
+            ingress: ready.ingress.clone(),
+            aws_endpoint: ready.aws_endpoint.clone(),
+            table: ready.table.clone(),
+            messages_queue_url: ready.messages_queue_url.clone(),
+            control_queue_url: ready.control_queue_url.clone(),
+            // The embedded engine names its resources `<stack>-<logical id>`, as the table's name shows.
+            sweeper: ready.table.replace("Table", "Sweeper"),
+        };
+        Self::on(stack, deployment)
+    }
+
+    /// A stack whose functions run elsewhere.
+    #[must_use]
+    pub fn on(stack: &Stack, deployment: Deployment) -> Self {
+        let client = http::client();
+        let ready = stack.ready.clone();
+        Self {
+            aws: Aws::new(&client, &deployment.aws_endpoint),
+            discord: Discord::new(&client, &ready, &deployment.ingress),
+            slack: Slack::new(&client, &ready, &deployment.ingress),
+            provider: Provider::new(&client, &ready.daytona_api, &ready.daytona_api_key),
+            state_dir: stack.state_dir(),
+            ready,
+            deployment,
+            client,
+        }
+    }
+
+    /// What reached the model so far.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub async fn model_calls(&self) -> Result<Vec<Call>, String> {
+        let base = self.ready.model_api.trim_end_matches('/');
+        let base = base.strip_suffix("/v1").unwrap_or(base);
+        model::read(&http::call(&self.client, Method::GET, &format!("{base}/calls"), "", &Value::Null).await?.ok()?)
+    }
+
+    /// The record of a thread.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn session(&self, thread: &ThreadKey) -> Result<Session, String> {
+        self.aws.session(&self.deployment.table, thread).await
+    }
+
+    /// Lets the sweeper look now, instead of at the next full minute.
+    ///
+    /// # Errors
+    /// When the function failed.
+    pub async fn sweep(&self) -> Result<(), String> {
+        self.aws.invoke(&self.deployment.sweeper, &json!({})).await.map(|_| ())
+    }
+
+    /// The platforms deliver to this address from now on.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn deliver_to(&self, url: &str) -> Result<(), String> {
+        let address = format!("{}/_control/ingress", self.ready.console);
+        http::call(&self.client, Method::POST, &address, "", &json!({"url": url})).await?.ok().map(|_| ())
+    }
+
+    /// Begins a conversation with a prompt.
+    ///
+    /// # Panics
+    /// When the platform's ingress did not accept it.
+    pub async fn begin(&self, platform: Platform, lines: &str) -> (Talk<'_>, String) {
+        let (text, mark) = marked(lines);
+        let started = match platform {
+            Platform::Discord => self.discord.start(&text).await,
+            Platform::Slack => self.slack.start(&text).await,
+        };
+        let (thread, turn) = started.unwrap_or_else(|why| panic!("the first prompt was not accepted: {why}"));
+        let accepted = vec![Accepted { turn: turn.clone(), mark: Some(mark) }];
+        (Talk { world: self, platform, thread, accepted }, turn)
+    }
+
+    /// Every live sandbox belongs to a record's present generation; to be asked when nothing is under way.
+    ///
+    /// # Errors
+    /// The names of the orphans.
+    pub async fn check_orphans(&self) -> Result<(), String> {
+        let sessions = self.aws.sessions(&self.deployment.table).await?;
+        let owned = |one: &Sandbox| sessions.iter().any(|session| one.generation_of(&session.thread) == Some(session.generation));
+        let orphans: Vec<String> =
+            self.provider.list().await?.into_iter().filter(|one| one.live() && !owned(one)).map(|one| one.name).collect();
+        if orphans.is_empty() { Ok(()) } else { Err(format!("sandboxes that no record knows: {orphans:?}")) }
+    }
+}
+
+/// The lines with a further one that stands in this prompt alone. The scripted model takes it for no action.
+#[must_use]
+pub fn marked(lines: &str) -> (String, String) {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let mark = format!("(task {}-{})", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    (format!("{lines}\n{mark}"), mark)
+}
+
+/// A conversation: its thread, and everything that was accepted for it.
+pub struct Talk<'w> {
+    /// Where it takes place.
+    pub world: &'w World,
+    /// On which platform.
+    pub platform: Platform,
+    /// Its thread.
+    pub thread: Thread,
+    /// What was accepted, in that order.
+    pub accepted: Vec<Accepted>,
+}
+
+impl Talk<'_> {
+    /// A further prompt; answers its turn.
+    ///
+    /// # Panics
+    /// When it was not accepted.
+    pub async fn say(&mut self, lines: &str) -> String {
+        let (text, mark) = marked(lines);
+        let (discord, slack) = (&self.world.discord, &self.world.slack);
+        let turn = match self.platform {
+            Platform::Discord => discord.command(&self.thread, "say", &json!({"prompt": text})).await.map(|acted| acted.interaction),
+            Platform::Slack => slack.mention(Some(&self.thread), &text).await.map(|done| self.slack_turn(&done)),
+        };
+        let turn = turn.unwrap_or_else(|why| panic!("the prompt was not accepted: {why}"));
+        self.accepted.push(Accepted { turn: turn.clone(), mark: Some(mark) });
+        turn
+    }
+
+    fn slack_turn(&self, done: &Value) -> String {
+        self.world.slack.turn(&self.thread.channel, done["ts"].as_str().unwrap_or_default())
+    }
+
+    async fn word(&self, word: &str) -> String {
+        let (discord, slack) = (&self.world.discord, &self.world.slack);
+        let said = match self.platform {
+            Platform::Discord => discord.command(&self.thread, word, &json!({})).await.map(|acted| acted.interaction),
+            Platform::Slack => slack.mention(Some(&self.thread), word).await.map(|done| self.slack_turn(&done)),
+        };
+        said.unwrap_or_else(|why| panic!("{word} was not accepted: {why}"))
+    }
+
+    /// Stops what is running.
+    ///
+    /// # Panics
+    /// When it was not accepted.
+    pub async fn stop(&self) {
+        self.word("stop").await;
+    }
+
+    /// What the session is doing, as the person is told.
+    ///
+    /// # Panics
+    /// When nothing is told within its bound.
+    pub async fn status(&self) -> String {
+        let before = self.whispers().await.map_or(0, |seen| seen.len());
+        self.word("status").await;
+        eventually(SEEN_MS_MAX, "the status is told", async || {
+            let seen = self.whispers().await?;
+            let new = seen.get(before..).unwrap_or_default().iter().rfind(|one| !one.text.trim().is_empty());
+            new.map(|one| one.text.clone()).ok_or_else(|| format!("{} whispers before and {} now", before, seen.len()))
+        })
+        .await
+    }
+
+    /// What only the person sees in this thread.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn whispers(&self) -> Result<Vec<Seen>, String> {
+        match self.platform {
+            Platform::Discord => self.world.discord.whispers(&self.thread).await,
+            Platform::Slack => self.world.slack.whispers(&self.thread).await,
+        }
+    }
+
+    /// Asks for a fresh sandbox and waits until the old one is gone.
+    ///
+    /// # Panics
+    /// When it is not gone, or not told, within its bound.
+    pub async fn reset(&mut self) {
+        let turn = self.word("reset").await;
+        self.accepted.push(Accepted { turn: turn.clone(), mark: None });
+        let key = post_key(&self.thread.key, &turn, &PostKind::Notice);
+        eventually(ANSWER_MS_MAX, "the reset is told and its sandbox gone", async || {
+            let told = self.messages().await?.iter().any(|post| post.key.as_deref() == Some(&key));
+            let left = self.world.provider.of(&self.thread.key).await?.iter().filter(|one| one.live()).count();
+            let phase = self.world.session(&self.thread.key).await?.phase;
+            if told && left == 0 && phase == Phase::Destroyed { Ok(()) } else { Err(format!("told: {told}, sandboxes: {left}, phase: {phase:?}")) }
+        })
+        .await;
+    }
+
+    /// What stands in the thread, oldest first.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn messages(&self) -> Result<Vec<Seen>, String> {
+        match self.platform {
+            Platform::Discord => self.world.discord.messages(&self.thread.channel).await,
+            Platform::Slack => self.world.slack.messages(&self.thread).await,
+        }
+    }
+
+    /// Presses a button.
+    ///
+    /// # Panics
+    /// When there is none such, or the press failed.
+    pub async fn press(&self, message: &Seen, label: &str) {
+        let pressed = match self.platform {
+            Platform::Discord => self.world.discord.press(&self.thread, message, label).await.map(|_| ()),
+            Platform::Slack => self.world.slack.press(&self.thread, message, label).await.map(|_| ()),
+        };
+        pressed.unwrap_or_else(|why| panic!("{label} cannot be pressed: {why}"));
+    }
+
+    /// Waits for a message that `wanted` takes.
+    ///
+    /// # Panics
+    /// When there is none within `within_ms`.
+    pub async fn see(&self, within_ms: u64, what: &str, wanted: impl Fn(&Seen) -> bool) -> Seen {
+        eventually(within_ms, what, async || {
+            let messages = self.messages().await?;
+            let found = messages.iter().find(|one| wanted(one)).cloned();
+            found.ok_or_else(|| format!("{:?}", messages.iter().map(|one| &one.text).collect::<Vec<_>>()))
+        })
+        .await
+    }
+
+    /// The card of a turn.
+    ///
+    /// # Panics
+    /// When it does not stand within its bound.
+    pub async fn card(&self, turn: &str) -> Seen {
+        let key = post_key(&self.thread.key, turn, &PostKind::Card);
+        self.see(ANSWER_MS_MAX, "the card stands", |one| one.key.as_deref() == Some(&key)).await
+    }
+
+    /// Waits until the agent works on a turn.
+    ///
+    /// # Panics
+    /// When it does not within its bound.
+    pub async fn running(&self, turn: &str) -> Session {
+        eventually(ANSWER_MS_MAX, "the turn runs", async || {
+            let session = self.world.session(&self.thread.key).await?;
+            let runs = session.turn.as_ref().is_some_and(|now| now.id == turn && now.stage == Stage::Running);
+            if runs { Ok(session) } else { Err(format!("{:?}; ended: {:?}", session.turn, session.ended)) }
+        })
+        .await
+    }
+
+    /// Waits until a turn has ended, on record and in the thread.
+    ///
+    /// # Panics
+    /// When it has not within its bound.
+    pub async fn ended(&self, turn: &str) -> EndedTurn {
+        self.ended_within(ANSWER_MS_MAX, turn).await
+    }
+
+    /// The same with a bound of the caller's.
+    ///
+    /// # Panics
+    /// When it has not.
+    pub async fn ended_within(&self, within_ms: u64, turn: &str) -> EndedTurn {
+        let ended = eventually(within_ms, &format!("turn {turn} ends"), async || {
+            let session = self.world.session(&self.thread.key).await?;
+            let found = session.ended.iter().find(|ended| ended.id == turn).cloned();
+            found.ok_or_else(|| format!("phase {}, turn {:?}", session.phase.word(), session.turn))
+        })
+        .await;
+        let card = self.card(turn).await;
+        assert!(promises::says(&card, &ended.outcome), "the turn ended as {:?}, but its card says {:?}", ended.outcome, card.text);
+        ended
+    }
+
+    /// The words of a turn's answer, its parts joined.
+    ///
+    /// # Panics
+    /// When the thread cannot be read.
+    pub async fn answer(&self, turn: &str) -> String {
+        let messages = self.messages().await.unwrap_or_else(|why| panic!("the thread cannot be read: {why}"));
+        let keys: Vec<String> = (0..10).map(|index| post_key(&self.thread.key, turn, &PostKind::Chunk(index))).collect();
+        let parts = keys.iter().filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
+        parts.map(|part| part.text.clone()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The record.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub async fn session(&self) -> Session {
+        self.world.session(&self.thread.key).await.unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The thread's only live sandbox.
+    ///
+    /// # Panics
+    /// When there is none, or more than one.
+    pub async fn sandbox(&self) -> Sandbox {
+        let mut list = self.world.provider.of(&self.thread.key).await.unwrap_or_else(|why| panic!("{why}"));
+        list.retain(Sandbox::live);
+        assert_eq!(list.len(), 1, "{list:?}");
+        list.remove(0)
+    }
+
+    /// Everything that can be observed of it.
+    ///
+    /// # Errors
+    /// What could not be read.
+    pub async fn history(&self) -> Result<History, String> {
+        Ok(History {
+            session: self.world.session(&self.thread.key).await?,
+            sandboxes: self.world.provider.of(&self.thread.key).await?,
+            accepted: self.accepted.clone(),
+            posts: self.messages().await?,
+            calls: self.world.model_calls().await?,
+        })
+    }
+
+    /// Checks the promises; only the two that need convergence may take a moment.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub async fn check(&self) {
+        eventually(SEEN_MS_MAX, "the promises hold", async || promises::check(&self.history().await?)).await;
+    }
+
+    /// The end of a scenario: the promises hold, a reset leaves nothing behind, and they still hold.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub async fn finish(mut self) {
+        self.check().await;
+        self.reset().await;
+        self.check().await;
+    }
+}

@@ -1,0 +1,44 @@
+//! All end-to-end tests in one program: one start of the stack serves many of them, and it is ended after the last.
+#![allow(clippy::unwrap_used)]
+
+mod browser;
+mod discord;
+mod emulated;
+mod manners;
+mod promises;
+mod run;
+mod scenarios;
+mod slack;
+mod trouble;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
+const TEST_THREADS: usize = 4;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(TEST_THREADS);
+    let trials: Vec<Trial> = [
+        promises::trials(),
+        discord::trials(),
+        slack::trials(),
+        scenarios::trials(),
+        trouble::trials(),
+        manners::trials(),
+        browser::trials(),
+        emulated::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let ended = run::end(conclusion.has_failed());
+    if let Err(why) = ended {
+        eprintln!("\nafter the last test: {why}");
+        return ExitCode::from(101);
+    }
+    conclusion.exit_code()
+}

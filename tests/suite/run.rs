@@ -1,0 +1,58 @@
+//! Running a test, and the stacks that tests share.
+
+use bobbin_tests::stack::{Shared, quick};
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+/// Production's bounds, only with quicker looks: for everything that needs no time to pass.
+pub static COMMON: Shared = Shared::new(quick);
+/// Sandboxes are idle after two seconds, a delivery gives its run back after three.
+pub static BRISK: Shared = Shared::new(brisk);
+
+fn brisk() -> Value {
+    let mut limits = quick();
+    limits["idle_pause_ms"] = json!(2_000);
+    limits["slice_ms"] = json!(3_000);
+    limits
+}
+
+/// A test of its own runtime.
+pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        block_on(test());
+        Ok(())
+    })
+}
+
+/// A test on a shared stack.
+pub fn on(stack: &'static Shared, name: &str, test: impl AsyncFnOnce(World) + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        let stack = stack.get();
+        block_on(test(World::of(&stack)));
+        Ok(())
+    })
+}
+
+/// Runs to the end on a small runtime.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// After the last test: no sandbox is without a record, and nothing of the shared stacks is left behind. Their last
+/// words are shown when a test has failed.
+pub fn end(failed: bool) -> Result<(), String> {
+    let mut trouble = Vec::new();
+    for (name, shared) in [("common", &COMMON), ("brisk", &BRISK)] {
+        if let Some(stack) = shared.running() {
+            if failed {
+                eprintln!("\n--- the end of what the {name} stack said ---\n{}", stack.tail());
+            } else {
+                trouble.extend(block_on(World::of(&stack).check_orphans()).err());
+            }
+        }
+        trouble.extend(shared.end().err());
+    }
+    trouble.extend(crate::emulated::end(failed).err());
+    if trouble.is_empty() { Ok(()) } else { Err(trouble.join("\n")) }
+}
