@@ -1,7 +1,8 @@
 //! The time that queues, schedules and the index lag go by.
 //!
 //! It is the system's time plus an offset that a test may push forward. Processes of functions live in real
-//! time: their `Timeout`, their idle time and what they themselves read from the system do not move with it.
+//! time: their `Timeout` and what they themselves read from the system do not move with it. How long they have been
+//! idle does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -62,9 +62,9 @@ pub const FUNCTION_TIMEOUT_SECONDS_DEFAULT: u64 = 3;
 /// Longest `Timeout` (AWS).
 pub const FUNCTION_TIMEOUT_SECONDS_MAX: u64 = 900;
 /// A process without work is ended after this long.
-pub const FUNCTION_IDLE_MS_MAX: u64 = 5 * 60 * 1000;
+pub const FUNCTION_IDLE_MS_MAX: i64 = 5 * 60 * 1000;
 /// How often idle processes are looked at.
-pub const FUNCTION_IDLE_LOOK_MS: u64 = 10_000;
+pub const FUNCTION_IDLE_LOOK_MS: i64 = 10_000;
 /// After its answer a process has this long to ask for more work, else it is ended.
 pub const FUNCTION_RETURN_MS_MAX: u64 = 5_000;
 /// Processes of all invocations of one function together (AWS: account concurrency).

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::{Functions, Outcome};
+use crate::limits;
 use crate::query::decoded;
 
 /// Before the function's name in the path, and after it.
@@ -34,6 +35,13 @@ impl Functions {
                 &format!("Function not found: {}", name.unwrap_or_default()),
             );
         };
+        if body.len() > limits::FUNCTION_PAYLOAD_BYTES_MAX {
+            return refusal(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "RequestTooLargeException",
+                "The payload is longer than 6 MiB.",
+            );
+        }
         let payload = if body.is_empty() {
             Bytes::from_static(b"{}")
         } else {

@@ -17,7 +17,6 @@ mod url;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use serde_json::json;
@@ -72,7 +71,13 @@ impl Functions {
         let by_logical_id = functions
             .into_iter()
             .map(|launch| {
-                let function = Function::new(launch, log.clone(), tasks.clone(), stopping.clone());
+                let function = Function::new(
+                    launch,
+                    clock.clone(),
+                    log.clone(),
+                    tasks.clone(),
+                    stopping.clone(),
+                );
                 (function.logical_id().to_owned(), Arc::new(function))
             })
             .collect();
@@ -119,13 +124,12 @@ impl Functions {
 
     /// Ends idle processes until the engine stops.
     pub(crate) async fn end_idle(self: Arc<Self>) {
-        let look = Duration::from_millis(limits::FUNCTION_IDLE_LOOK_MS);
-        let stopping = self.stopping.clone();
-        while stopping
-            .run_until_cancelled(tokio::time::sleep(look))
-            .await
-            .is_some()
-        {
+        loop {
+            let look_ms = self.clock.now_ms() + limits::FUNCTION_IDLE_LOOK_MS;
+            let wait = self.clock.sleep_until_ms(look_ms);
+            if self.stopping.run_until_cancelled(wait).await.is_none() {
+                return;
+            }
             for function in self.by_logical_id.values() {
                 function.end_idle();
             }

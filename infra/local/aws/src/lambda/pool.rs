@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -12,13 +12,14 @@ use tokio_util::task::TaskTracker;
 use super::Outcome;
 use super::process::{Launch, Process};
 use super::runtime_api::{Phase, Work};
-use crate::clock::system_ms;
+use crate::clock::{Clock, system_ms};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
 
 /// A function: how it starts, and the processes it has.
 pub(crate) struct Function {
     launch: Launch,
+    clock: Clock,
     log: LogSink,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -29,12 +30,13 @@ pub(crate) struct Function {
 
 struct Idle {
     process: Arc<Process>,
-    since: Instant,
+    since_ms: i64,
 }
 
 impl Function {
     pub(super) fn new(
         launch: Launch,
+        clock: Clock,
         log: LogSink,
         tasks: TaskTracker,
         stopping: CancellationToken,
@@ -42,6 +44,7 @@ impl Function {
         Self {
             concurrency: Semaphore::new(launch.concurrency_max),
             launch,
+            clock,
             log,
             tasks,
             stopping,
@@ -76,9 +79,9 @@ impl Function {
     }
 
     pub(super) fn end_idle(&self) {
-        let idle_max = Duration::from_millis(limits::FUNCTION_IDLE_MS_MAX);
+        let now_ms = self.clock.now_ms();
         lock(&self.idle).retain(|idle| {
-            let is_fresh = idle.since.elapsed() < idle_max;
+            let is_fresh = now_ms - idle.since_ms < limits::FUNCTION_IDLE_MS_MAX;
             if !is_fresh {
                 idle.process.kill();
             }
@@ -121,7 +124,7 @@ impl Function {
             biased;
             answer = answered, if sent.is_ok() => {
                 if let Ok(outcome) = answer {
-                    lock(&self.idle).push(Idle { process, since: Instant::now() });
+                    lock(&self.idle).push(Idle { process, since_ms: self.clock.now_ms() });
                     return outcome;
                 }
                 process.kill();

@@ -144,8 +144,9 @@ impl Process {
             };
             // What it may have started itself goes with it.
             kill_group(id);
-            on_exit(id);
+            // In this order: who adds the process to a list looks at the phase afterwards.
             phase_sender.send_replace(Phase::Exited(words));
+            on_exit(id);
             gone.cancel();
         });
         Ok(process)

@@ -69,9 +69,15 @@ impl Scheduler {
         let now_ms = self.clock.now_ms();
         self.store.transaction(|tx| {
             for (group, name, text, created_ms, due_ms) in due_schedules(tx, now_ms)? {
-                let definition: Definition = serde_json::from_str(&text).map_err(|error| {
-                    ScheduleError::Validation(format!("schedule {group}/{name}: {error}"))
-                })?;
+                // What an older version kept and this one cannot read must not hold up the others.
+                let Ok(definition) = serde_json::from_str::<Definition>(&text) else {
+                    tracing::error!(%group, %name, "a kept schedule cannot be read; create it again");
+                    tx.execute(
+                        "UPDATE schedules SET next_ms = NULL WHERE group_name = ?1 AND name = ?2",
+                        [&group, &name],
+                    )?;
+                    continue;
+                };
                 tx.execute(
                     "INSERT INTO firings (id, schedule_arn, target, scheduled_ms, first_ms, next_ms)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?5)",

@@ -174,6 +174,19 @@ async fn output_is_passed_on_live_with_function_and_request() {
 }
 
 #[tokio::test]
+async fn a_process_without_work_is_ended_after_five_minutes() {
+    let stack = Stack::start().await;
+    stack.invoke("Echo", json!({})).await;
+    stack.advance(290);
+    stack.invoke("Echo", json!({})).await;
+    assert_eq!(stack.engine.processes().len(), 1);
+    stack.advance(300);
+    until("it is gone", async || stack.engine.processes().is_empty()).await;
+    let (failed, _) = stack.invoke("Echo", json!({})).await;
+    assert_eq!(failed, None);
+}
+
+#[tokio::test]
 async fn a_killed_process_is_replaced() {
     let stack = Stack::start().await;
     let (_, first) = stack.invoke("Echo", json!({})).await;

@@ -101,20 +101,19 @@ async fn what_failed_of_a_batch_comes_back_in_order_and_the_rest_is_deleted() {
     post(&stack, "a", json!({ "name": "good" })).await;
     post(&stack, "a", json!({ "name": "bad", "outcome": "fail" })).await;
     std::fs::write(&go, "").unwrap();
-    until("one is left", async || {
-        let left = stack.peek(INBOX).await;
-        left.len() == 1 && left[0]["in_function"] == false
-    })
-    .await;
-    let left = &stack.peek(INBOX).await[0];
-    assert!(left["body"].as_str().unwrap().contains("bad"));
-    assert_eq!(left["state"], "in flight", "it waits for its visibility");
-    stack.advance(300);
-    until("it runs again", async || records(&stack, "bad").len() == 2).await;
-    stack.advance(300);
-    stack.advance(300);
-    until("it is buried after three receives", async || {
+    for times in 1..=3 {
+        until("the bad one is left and has run", async || {
+            let left = stack.peek(INBOX).await;
+            let is_out = left.len() == 1 && left[0]["in_function"] == false;
+            is_out && records(&stack, "bad").len() == times
+        })
+        .await;
+        let left = &stack.peek(INBOX).await[0];
+        assert!(left["body"].as_str().unwrap().contains("bad"));
+        assert_eq!(left["state"], "in flight", "it waits for its visibility");
         stack.advance(300);
+    }
+    until("it is buried after three receives", async || {
         stack.peek("test-InboxDead.fifo").await.len() == 1
     })
     .await;
