@@ -28,6 +28,7 @@ impl Behind {
             .post(endpoint)
             .header("x-amz-target", "DynamoDB_20120810.Scan")
             .header("content-type", "application/x-amz-json-1.0")
+            .header("x-amz-date", "20200101T000000Z")
             .header("authorization", "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
             .body(json!({"TableName": table, "Limit": SESSIONS_MAX}).to_string())
             .send()

@@ -54,6 +54,13 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     };
     let mut event = Event::Delivered;
     for _ in 0..STEPS_MAX {
+        // Whether a run was stopped by a person is judged by the marks as they stand when it is over: the abort can be
+        // quicker than the next look at them.
+        if matches!(event, Event::Finished(_))
+            && let Ok(Some((_, now))) = world.load(thread).await
+        {
+            marks = now;
+        }
         let context = Context { now_ms: world.now_ms(), visible_until_ms: world.visible_until_ms(), delivery, marks: &marks };
         let Decision { session: mut decided, next } = decide(session.clone(), event, &context);
         if !decided.same_record(&session) {

@@ -27,7 +27,7 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
                 turn.stage = Stage::Running;
             }
         }
-        Event::Finished(answer) => finished(session, answer),
+        Event::Finished(answer) => finished(session, answer, context),
         Event::StillRunning => return still_running(session, context),
         Event::CancelSeen { by } => {
             if let Some(turn) = &mut session.turn {
@@ -73,7 +73,8 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-fn finished(session: &mut Session, answer: Answer) {
+fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
+    mark::see_cancel(session, context);
     let Some(turn) = &session.turn else { return };
     let outcome = match (&turn.aborting, &turn.cancelled_by, &answer.end) {
         (Some(reason), _, _) => Outcome::Failed { reason: reason.clone() },

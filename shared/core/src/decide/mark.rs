@@ -48,6 +48,15 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     };
 }
 
+/// Takes a cancel mark for the present turn over into the record.
+pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
+    if let Some(turn) = &mut session.turn
+        && let Some(by) = context.marks.cancelled.get(&turn.id)
+    {
+        turn.cancelled_by.get_or_insert_with(|| by.clone());
+    }
+}
+
 /// Puts a new turn on record.
 pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
     session.turn = Some(turn);

@@ -64,7 +64,7 @@ fn new_turn(prompt: &Prompt, context: &Context<'_>) -> Turn {
 
 /// The step that the present turn needs; none when it was closed or its stage changed.
 fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
-    see_cancel(session, context);
+    mark::see_cancel(session, context);
     let turn = session.turn.as_ref()?;
     if matches!(turn.stage, Stage::Ending { .. }) {
         return tell::step(session, context);
@@ -86,14 +86,6 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         Stage::Received => Some(hand_over(session, prompt, context)),
         Stage::Prompting => Some(send(session, prompt)),
         Stage::Running => Some(watch(session, context)),
-    }
-}
-
-fn see_cancel(session: &mut Session, context: &Context<'_>) {
-    if let Some(turn) = &mut session.turn
-        && let Some(by) = context.marks.cancelled.get(&turn.id)
-    {
-        turn.cancelled_by.get_or_insert_with(|| by.clone());
     }
 }
 

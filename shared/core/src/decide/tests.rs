@@ -43,6 +43,8 @@ struct State {
     silent_agent: bool,
     /// Somebody presses Stop while the run is followed.
     stop_in_follow: bool,
+    /// The abort of that Stop ends the run before the mark is looked at.
+    abort_wins: bool,
 }
 
 struct Fake(Mutex<State>);
@@ -125,8 +127,9 @@ impl Fake {
                     let turn = follow.turn.clone();
                     if std::mem::take(&mut s.stop_in_follow) {
                         s.marks.cancelled.insert(turn.clone(), person("bob"));
+                        s.aborted |= s.abort_wins;
                     }
-                    if let Some(by) = s.marks.cancelled.get(&turn).filter(|_| !follow.cancel_known) {
+                    if let Some(by) = s.marks.cancelled.get(&turn).filter(|_| !follow.cancel_known && !s.abort_wins) {
                         return Event::CancelSeen { by: by.clone() };
                     }
                     if let Some(ask) = s.asks.iter().find(|ask| !follow.asks.iter().any(|known| known.id == **ask)) {
@@ -446,6 +449,14 @@ fn a_stop_during_the_run_aborts_it_and_ends_as_cancelled() {
     assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
     assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
     world.with(|s| assert!(s.aborted && s.prompted.len() == 2));
+}
+
+#[test]
+fn an_abort_that_is_quicker_than_the_mark_still_ends_as_cancelled() {
+    let world = active();
+    world.with(|s| (s.silent_agent, s.stop_in_follow, s.abort_wins) = (true, true, true));
+    assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
+    assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
 }
 
 #[test]
