@@ -137,10 +137,10 @@ export function markdown(text, ctx, depth = 0) {
       at = end;
       continue;
     }
-    const heading = /^(#{1,6})\s+(.+?)\s*#*$/.exec(line);
+    const heading = /^(#{1,6})\s+(\S.*)$/.exec(line);
     if (heading && (ctx.flavour !== "discord" || heading[1].length <= 3)) {
       flush();
-      out.append(h("div", { class: `heading h${heading[1].length}`, role: "heading", "aria-level": String(Math.min(6, heading[1].length + 2)) }, say(heading[2])));
+      out.append(h("div", { class: `heading h${heading[1].length}`, role: "heading", "aria-level": String(Math.min(6, heading[1].length + 2)) }, say(heading[2].replace(/ #+ *$/, ""))));
       continue;
     }
     if (ctx.flavour === "discord" && line.startsWith("-# ")) { flush(); out.append(h("p", { class: "small" }, say(line.slice(3)))); continue; }
@@ -173,6 +173,8 @@ export function markdown(text, ctx, depth = 0) {
       const items = [];
       while (at < lines.length && (ITEM.test(lines[at]) || (/^\s{2,}\S/.test(lines[at]) && items.length))) {
         const item = ITEM.exec(lines[at]);
+        // Another kind of marker on the same level begins another list.
+        if (item && items.length && item[1].length <= items[0].indent && (item[3] === undefined) !== (items[0].number === undefined)) break;
         if (item) items.push({ indent: item[1].length, number: item[3], text: item[4] });
         else items[items.length - 1].text += `\n${lines[at].trim()}`;
         at++;

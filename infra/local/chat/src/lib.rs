@@ -205,8 +205,17 @@ impl Chat {
         self.hub.seeds.clone()
     }
 
-    /// Takes in an interaction that somebody else signed and delivered to the ingress, with the ingress's answer, so that
-    /// its token works here as if the page had made it.
+    /// Makes an interaction known that somebody else signed, before it is passed on to the ingress: until its answer comes
+    /// ([`Chat::adopt_interaction`]) its token is met with 404 `10008`, as on Discord, and not as unknown. Known ones are left alone.
+    ///
+    /// # Errors
+    /// The state file failed.
+    pub fn announce_interaction(&self, interaction: &Value) -> Result<(), StoreError> {
+        discord::interaction::announce(&self.hub, interaction)
+    }
+
+    /// Takes in the ingress's answer to an interaction that somebody else signed and delivered, so that its token works here
+    /// as if the page had made it. An answer other than 200 makes the interaction unknown again.
     ///
     /// # Errors
     /// The state file failed. An answer that Discord would refuse is not an error; the returned outcome names it.

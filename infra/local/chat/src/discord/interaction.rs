@@ -315,27 +315,22 @@ fn choices(data: &Value) -> Result<Value, Refusal> {
     Ok(json!(list))
 }
 
-/// Takes in an interaction delivered by somebody else, with the answer that it got.
-pub fn adopt(
-    hub: &Hub,
-    interaction: &Value,
-    status: u16,
-    answer: &[u8],
-) -> Result<Value, StoreError> {
+/// Makes an interaction that somebody else delivers known, so that its token is never met before it exists.
+pub fn announce(hub: &Hub, interaction: &Value) -> Result<(), StoreError> {
     let store = hub.store();
     let token = interaction.str("token");
+    if token.is_empty()
+        || interaction.int("type") < 2
+        || store.get("d.interaction", "", token)?.is_some()
+    {
+        return Ok(());
+    }
     let person = if interaction.has("member") {
         &interaction["member"]["user"]
     } else {
         &interaction["user"]
     };
-    if token.is_empty()
-        || interaction.int("type") < 2
-        || store.get("d.interaction", "", token)?.is_some()
-    {
-        return Ok(json!({"kind": "ignored"}));
-    }
-    if store.get("d.user", "", person.str("id"))?.is_none() && person.has("id") {
+    if person.has("id") && store.get("d.user", "", person.str("id"))?.is_none() {
         store.put(
             "d.user",
             "",
@@ -344,7 +339,7 @@ pub fn adopt(
         )?;
     }
     let source = interaction["message"].get("id").cloned();
-    let record = payload::record(
+    let mut record = payload::record(
         interaction.str("id"),
         token,
         interaction.int("type"),
@@ -353,7 +348,32 @@ pub fn adopt(
         source,
         interaction["data"].str("name"),
     );
-    store.put("d.interaction", "", token, &record)?;
+    record["adopted"] = true.into();
+    store.put("d.interaction", "", token, &record)
+}
+
+/// Applies the answer that such an interaction got. One that was refused is forgotten: Discord would not have sent it.
+pub fn adopt(
+    hub: &Hub,
+    interaction: &Value,
+    status: u16,
+    answer: &[u8],
+) -> Result<Value, StoreError> {
+    announce(hub, interaction)?;
+    let store = hub.store();
+    let token = interaction.str("token");
+    let foreign = |record: &Value| record.flag("adopted") && record.str("state") == "new";
+    if !store
+        .get("d.interaction", "", token)?
+        .as_ref()
+        .is_some_and(foreign)
+    {
+        return Ok(json!({"kind": "ignored"}));
+    }
+    if status != 200 {
+        store.delete("d.interaction", "", token)?;
+        return Ok(json!({"kind": "refused", "status": status}));
+    }
     settle(
         hub,
         &store,

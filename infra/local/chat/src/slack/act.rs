@@ -4,7 +4,7 @@ use super::chat::{self, keep_ephemeral, keep_new, root_of};
 use super::{Fail, changed, files, views};
 use crate::gate::percent_encoded;
 use crate::hub::{Answer, Hub, NoAnswer, held};
-use crate::ids::{now_ms, random_text, slack_id};
+use crate::ids::{now_ms, random_text, slack_id, ts_micros};
 use crate::json::{Read, fields};
 use crate::sign;
 use crate::store::{Store, StoreError};
@@ -384,6 +384,45 @@ async fn retry(hub: &Arc<Hub>, act: &Value) -> Done {
     let number = usize::try_from(act.int("num").max(1)).unwrap_or(1);
     let answer = post_event(hub, &envelope, Some((number, reason))).await;
     Ok(json!({"event_id": wanted, "status": status(&answer)}))
+}
+
+/// Makes known what somebody else signed and delivers: the message of an event, the trigger of an interaction. What is known
+/// already is left alone.
+pub fn announce(hub: &Hub, payload: &Value) -> Result<(), StoreError> {
+    let store = hub.store();
+    let trigger = payload.str("trigger_id");
+    if !trigger.is_empty() && store.get("s.trigger", "", trigger)?.is_none() {
+        views::known_trigger(
+            &store,
+            trigger,
+            payload["user"].str("id"),
+            payload["view"].str("id"),
+        )?;
+    }
+    let event = &payload["event"];
+    let (channel, ts) = (event.str("channel"), event.str("ts"));
+    let spoken = ["message", "app_mention"].contains(&event.str("type"))
+        && ["", "file_share"].contains(&event.str("subtype"));
+    if !spoken
+        || ts_micros(ts).is_none()
+        || store.get("s.channel", "", channel)?.is_none()
+        || store.get("s.message", channel, ts)?.is_some()
+    {
+        return Ok(());
+    }
+    let mut message = event.clone();
+    message["type"] = "message".into();
+    if let Some(fields) = message.as_object_mut() {
+        fields.retain(|name, _| !["channel", "event_ts", "channel_type"].contains(&name.as_str()));
+    }
+    store.put_message("s.message", channel, ts, &message)?;
+    let thread = if event.has("thread_ts") {
+        event.str("thread_ts")
+    } else {
+        ts
+    };
+    changed(hub, "message", channel, thread);
+    Ok(())
 }
 
 /// What all interactivity payloads share.

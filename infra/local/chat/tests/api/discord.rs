@@ -547,25 +547,49 @@ async fn an_interaction_of_another_client_works_once_adopted() {
     let seeds = world.chat.seeds();
     let interaction = json!({"id": "1400000000000000001", "type": 2, "token": "from-elsewhere", "channel_id": seeds.channel_id,
         "member": {"user": {"id": seeds.user_id}}, "data": {"name": "sandbox"}});
+    let url = format!(
+        "{}/webhooks/{APP}/from-elsewhere/messages/@original",
+        world.chat.discord_api()
+    );
+    let edit = || {
+        world
+            .http
+            .patch(&url)
+            .json(&json!({"content": "anchor"}))
+            .send()
+    };
+    assert_eq!(
+        edit().await.unwrap().json::<Value>().await.unwrap()["code"],
+        10_015
+    );
+    world.chat.announce_interaction(&interaction).unwrap();
+    assert_eq!(
+        edit().await.unwrap().json::<Value>().await.unwrap()["code"],
+        10_008,
+        "known, not answered yet"
+    );
     let done = world
         .chat
         .adopt_interaction(&interaction, 200, br#"{"type":5}"#)
         .unwrap();
     assert_eq!(done["kind"], "deferred");
-    let url = format!(
-        "{}/webhooks/{APP}/from-elsewhere/messages/@original",
-        world.chat.discord_api()
-    );
+    assert_eq!(edit().await.unwrap().status(), 200);
+    let mut forged = interaction.clone();
+    forged["token"] = "forged".into();
     assert_eq!(
-        world
-            .http
-            .patch(url)
-            .json(&json!({"content": "anchor"}))
-            .send()
-            .await
-            .unwrap()
-            .status(),
-        200
+        world.chat.adopt_interaction(&forged, 401, b"").unwrap()["kind"],
+        "refused"
+    );
+    let (_, seen) = world
+        .control(
+            &format!("discord/ephemeral?user_id={}", seeds.user_id),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(
+        seen["messages"],
+        json!([]),
+        "nobody is told of a forged one"
     );
     world.end().await;
 }
