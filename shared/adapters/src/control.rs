@@ -34,6 +34,7 @@ impl Lane<'_> {
     pub async fn run(&self, control: &Control, receive: u32, now_ms: Ms) -> Verdict {
         let done = match &control.want {
             Want::Say { text } => self.chat.tell(&control.reply, text).await,
+            Want::Help { text } => self.answer(control, text).await,
             Want::Status => self.status(control, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_deref()).await,
             Want::Settle { ask, choice } => self.settle(control, ask, choice).await,
@@ -55,14 +56,18 @@ impl Lane<'_> {
         Ok(found.map(|(session, _)| session))
     }
 
-    /// On Discord an ephemeral answer; in Slack, where it was asked in the thread, a message in the thread.
     async fn status(&self, control: &Control, now_ms: Ms) -> Result<(), Failure> {
         let session = self.session(&control.thread).await?;
-        let words = status::words(session.as_ref(), now_ms);
+        self.answer(control, &status::words(session.as_ref(), now_ms)).await
+    }
+
+    /// On Discord only the person who asked sees it; in Slack, where the question stands in the thread, so does the answer.
+    async fn answer(&self, control: &Control, words: &str) -> Result<(), Failure> {
         match &control.thread {
-            ThreadKey::Discord { .. } => self.chat.tell(&control.reply, &words).await,
+            ThreadKey::Discord { .. } => self.chat.tell(&control.reply, words).await,
             ThreadKey::Slack { .. } => {
-                self.chat.post(&control.thread, &control.id, &PostKind::Notice, None, &Post::Notice(words)).await.map(|_| ())
+                let notice = Post::Notice(words.to_owned());
+                self.chat.post(&control.thread, &control.id, &PostKind::Notice, None, &notice).await.map(|_| ())
             }
         }
     }

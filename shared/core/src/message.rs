@@ -148,7 +148,12 @@ pub enum Want {
     },
     /// Say what the session is doing.
     Status,
-    /// Tell only this person these words (help, a refusal): ingress holds no token to say them itself.
+    /// Say in the thread how Bobbin is used.
+    Help {
+        /// The words.
+        text: String,
+    },
+    /// Tell only this person these words (a refusal): ingress holds no token to say them itself.
     Say {
         /// The words.
         text: String,

@@ -222,13 +222,13 @@ fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
     assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Status);
     assert_eq!(
         control(&mention("help", &allowed)).want,
-        Want::Say {
+        Want::Help {
             text: HELP.to_owned()
         }
     );
     assert_eq!(
         control(&mention(" ", &allowed)).want,
-        Want::Say {
+        Want::Help {
             text: HELP.to_owned()
         }
     );
