@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bobbin_adapters::http::{Hosts, Http};
 use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use bobbin_core::card::{Card, CardState, PostRef};
 use bobbin_core::effect::{Effect, Follow};
@@ -19,10 +20,11 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey, sandbox_name};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Attachment, Choice, Person};
-use bobbin_core::session::{About, Ask};
+use bobbin_core::session::{About, Ask, Settlement};
 use bobbin_core::wire::daytona::Image;
 use bobbin_local_daytona::{Provider, Settings, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
+use serde_json::json;
 
 const STACK: &str = "test";
 const GENERATION: u32 = 1;
@@ -43,6 +45,7 @@ fn now_ms() -> Ms {
 struct Desk {
     visible_until_ms: AtomicU64,
     cancelled_by: Mutex<Option<Person>>,
+    settled: Mutex<Option<Settlement>>,
     cards: Mutex<Vec<Card>>,
 }
 
@@ -57,6 +60,10 @@ impl Beside for Desk {
 
     async fn cancelled(&self, _: &ThreadKey, _: &str) -> Option<Person> {
         self.cancelled_by.lock().unwrap().clone()
+    }
+
+    async fn settled(&self, _: &ThreadKey, _: &str) -> Option<Settlement> {
+        self.settled.lock().unwrap().clone()
     }
 
     async fn show(&self, _: &ThreadKey, _: &str, _: &PostRef, card: Card) {
@@ -152,6 +159,13 @@ impl Scene {
         }
     }
 
+    /// Sandboxes of the thread at the provider.
+    fn count(&self) -> usize {
+        let name = sandbox_name(STACK, &self.thread, GENERATION);
+        let all = self.provider.sandboxes();
+        all.iter().filter(|sandbox| sandbox.name == name).count()
+    }
+
     fn home(&self) -> PathBuf {
         let name = sandbox_name(STACK, &self.thread, GENERATION);
         self.provider
@@ -160,6 +174,40 @@ impl Scene {
             .find(|sandbox| sandbox.name == name)
             .unwrap()
             .dir
+    }
+
+    /// Arms a fault of the provider, or loses a sandbox.
+    async fn control(&self, path: &str, body: serde_json::Value) {
+        let base = self.provider.api_url();
+        let http = Http::new(&base, Hosts::Public).unwrap();
+        let address = format!("{}/_control/{path}", base.trim_end_matches("/api"));
+        let request = http.request(reqwest::Method::POST, &address).unwrap();
+        let answer = http
+            .send(request.bearer_auth(self.provider.api_key()).json(&body))
+            .await
+            .unwrap();
+        assert!(
+            answer.ok(),
+            "{path} {body}: {}",
+            String::from_utf8_lossy(&answer.body)
+        );
+    }
+
+    /// Whether every armed fault has happened: a fault that never did proves nothing.
+    async fn faults_happened(&self) -> bool {
+        let base = self.provider.api_url();
+        let http = Http::new(&base, Hosts::Public).unwrap();
+        let address = format!("{}/_control/faults", base.trim_end_matches("/api"));
+        let request = http.request(reqwest::Method::GET, &address).unwrap();
+        let answer = http
+            .send(request.bearer_auth(self.provider.api_key()))
+            .await
+            .unwrap();
+        answer.json::<serde_json::Value>().unwrap()["faults"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|fault| !fault["for_ms"].is_null())
     }
 
     fn cards(&self) -> Vec<Card> {
@@ -234,6 +282,12 @@ async fn life() {
     step!(a_server_that_died_is_seen_and_the_same_prompt_goes_on);
     step!(a_stop_needs_time_and_keeps_the_session);
     step!(what_is_deleted_is_gone);
+    scene.thread = ThreadKey::discord("1", "3").unwrap();
+    step!(a_provider_that_limits_or_talks_html_is_waited_for);
+    step!(a_create_whose_answer_is_lost_is_adopted);
+    step!(a_prompt_that_the_proxy_repeats_is_run_once);
+    step!(a_stream_that_breaks_is_caught_up);
+    step!(a_sandbox_that_vanishes_under_a_run_is_gone);
 
     scene.provider.stop().await;
     scene.model.stop().await;
@@ -266,6 +320,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
         cancelled_by: Mutex::default(),
+        settled: Mutex::default(),
         cards: Mutex::default(),
     };
     let thread = ThreadKey::discord("1", "2").unwrap();
@@ -528,6 +583,11 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
             .await,
         Ok(())
     );
+    let settlement = Settlement {
+        by: Person::default(),
+        choice: Choice::Once,
+    };
+    *scene.desk.settled.lock().unwrap() = Some(settlement.clone());
     let rest = Follow {
         asks: vec![open.clone()],
         ..scene.follow(&ids)
@@ -535,7 +595,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     assert_eq!(
         scene.perform(Effect::Follow(rest)).await,
         Event::AskClosed {
-            id: open.id.clone()
+            id: open.id.clone(),
+            settlement: Some(settlement)
         }
     );
     open.settled = true;
@@ -753,6 +814,119 @@ async fn what_is_deleted_is_gone(scene: &mut Scene) {
     );
     assert_eq!(
         scene.ensure_server(false).await,
+        Event::Failed(Failure::SandboxGone)
+    );
+}
+
+async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
+    let create = Effect::Create {
+        generation: GENERATION,
+    };
+    scene.control("faults", json!({"faults": [{"fault": "answer", "operation": "create", "status": 429, "retry_after": 3}]})).await;
+    let waiting = scene.perform(create).await;
+    assert!(
+        matches!(waiting, Event::Failed(Failure::Wait { after_ms: 3000, .. })),
+        "{waiting:?}"
+    );
+    scene
+        .control(
+            "faults",
+            json!({"faults": [{"fault": "html", "operation": "get", "status": 200}]}),
+        )
+        .await;
+    let waiting = scene
+        .perform(Effect::Observe {
+            generation: GENERATION,
+            after_ms: 0,
+        })
+        .await;
+    assert!(
+        matches!(waiting, Event::Failed(Failure::Wait { .. })),
+        "{waiting:?}"
+    );
+    assert_eq!(scene.count(), 0);
+}
+
+async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
+    scene
+        .control(
+            "faults",
+            json!({"faults": [{"fault": "drop", "operation": "create"}]}),
+        )
+        .await;
+    let made = scene
+        .perform(Effect::Create {
+            generation: GENERATION,
+        })
+        .await;
+    assert!(
+        matches!(
+            made,
+            Event::Observed(Coarse::Provisioning | Coarse::Running)
+        ),
+        "{made:?}"
+    );
+    assert_eq!(scene.count(), 1);
+    scene.until(Coarse::Running).await;
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    let found = scene
+        .perform(Effect::FindAgentSession {
+            generation: GENERATION,
+            known: None,
+        })
+        .await;
+    let Event::AgentSession { id } = found else {
+        panic!("{found:?}")
+    };
+    scene.session = id;
+}
+
+async fn a_prompt_that_the_proxy_repeats_is_run_once(scene: &mut Scene) {
+    scene
+        .control("faults", json!({"faults": [{"fault": "replay_post"}]}))
+        .await;
+    let ids = scene.send("f1", "run: echo ran >> runs.txt", false).await;
+    assert_eq!(
+        scene.finished(scene.follow(&ids)).await.end,
+        RunEnd::Completed
+    );
+    assert_eq!(
+        std::fs::read_to_string(scene.home().join("project/runs.txt")).unwrap(),
+        "ran\n"
+    );
+    assert!(scene.faults_happened().await);
+}
+
+async fn a_stream_that_breaks_is_caught_up(scene: &mut Scene) {
+    let ids = scene.send("f2", "slow: 6 one two three four", false).await;
+    let faults = json!({"faults": [{"fault": "cut_stream", "after_bytes": 1_000}, {"fault": "runner_info", "for_ms": 2_000}]});
+    scene.control("faults", faults).await;
+    let answer = scene.finished(scene.follow(&ids)).await;
+    assert_eq!(
+        (answer.end, answer.text.as_str()),
+        (RunEnd::Completed, "one two three four")
+    );
+    assert!(scene.faults_happened().await);
+}
+
+async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
+    let ids = scene.send("f3", "slow: 60 one two", false).await;
+    let slice = Follow {
+        until_ms: now_ms() + 1_000,
+        ..scene.follow(&ids)
+    };
+    assert_eq!(
+        scene.perform(Effect::Follow(slice)).await,
+        Event::StillRunning
+    );
+    scene
+        .control(
+            "lose",
+            json!({"sandbox": sandbox_name(STACK, &scene.thread, GENERATION)}),
+        )
+        .await;
+    assert_eq!(
+        scene.perform(Effect::Follow(scene.follow(&ids))).await,
         Event::Failed(Failure::SandboxGone)
     );
 }
