@@ -35,13 +35,8 @@ async fn run() -> Result<(), String> {
     if let Confinement::None { why } = provider.confinement() {
         eprintln!("warning: sandboxes are not confined: {why}");
     }
-    // In one piece: whoever reads the first line may close the pipe before a second.
-    println!(
-        "DAYTONA_API_URL={}
-DAYTONA_API_KEY={}",
-        provider.api_url(),
-        provider.api_key()
-    );
+    println!("DAYTONA_API_URL={}", provider.api_url());
+    println!("DAYTONA_API_KEY={}", provider.api_key());
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .map_err(|error| error.to_string())?;
     tokio::select! {

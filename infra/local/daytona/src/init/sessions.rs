@@ -4,6 +4,7 @@
 //! code. Sessions are gone when the sandbox stops.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -32,9 +33,18 @@ struct Session {
     root: PathBuf,
     pid: Option<u32>,
     stdin: Mutex<ChildStdin>,
-    commands: Mutex<Vec<(String, String)>>,
+    commands: Mutex<Vec<Command>>,
     /// The shell's exit code, once it has ended.
     ended: watch::Receiver<Option<i32>>,
+}
+
+/// A command that was given to the shell.
+struct Command {
+    id: String,
+    text: String,
+    /// Our end of its input while it may still run: without it, what is sent before the shell has opened its own
+    /// end would be lost.
+    input: Option<File>,
 }
 
 impl Sessions {
@@ -124,7 +134,7 @@ impl Sessions {
                 .lock()
                 .await
                 .first()
-                .map(|(command, _)| command.clone())
+                .map(|command| command.id.clone())
                 .unwrap_or_default(),
             named => named.to_owned(),
         };
@@ -143,19 +153,16 @@ impl Sessions {
         let session = self.find(id).await?;
         session.text(command).await?;
         if session.exit_code(command).await.is_some() {
-            return Err(Refusal::new(
-                410,
-                "COMMAND_ALREADY_COMPLETED",
-                "gone: command has already completed",
-            ));
+            return Err(completed());
         }
-        let path = session.root.join(command).join("input");
-        let mut input = tokio::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .await
-            .map_err(internal)?;
+        let input = {
+            let commands = session.commands.lock().await;
+            let found = commands.iter().find(|known| known.id == command);
+            let input = found.and_then(|known| known.input.as_ref());
+            input.map(File::try_clone).transpose().map_err(internal)?
+        };
+        let input = input.ok_or_else(completed)?;
+        let mut input = tokio::fs::File::from_std(input);
         input.write_all(data.as_bytes()).await.map_err(internal)?;
         input.flush().await.map_err(internal)?;
         Ok(Value::Null)
@@ -235,10 +242,30 @@ impl Session {
         for stream in ["stdout", "stderr"] {
             std::fs::write(folder.join(stream), "").map_err(internal)?;
         }
-        // Opening the FIFO for reading and writing blocks nobody and leaves it open for later input.
+        let fifo = folder.join("input");
+        let made = tokio::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .await;
+        if !made.map_err(internal)?.success() {
+            return Err(internal("mkfifo failed"));
+        }
+        // Opening it for reading and writing blocks nobody and leaves it open for later input.
+        let input = File::options()
+            .read(true)
+            .write(true)
+            .open(&fifo)
+            .map_err(internal)?;
+        for known in commands.iter_mut().filter(|known| known.input.is_some()) {
+            if self.exit_code(&known.id).await.is_some() {
+                known.input = None;
+            }
+        }
         let quoted = format!("'{}'", folder.to_string_lossy().replace('\'', r"'\''"));
         let line = format!(
-            "mkfifo {quoted}/input; {{ . {quoted}/text; }} <>{quoted}/input >{quoted}/stdout 2>{quoted}/stderr; \
+            "{{ . {quoted}/text; }} <>{quoted}/input >{quoted}/stdout 2>{quoted}/stderr; \
              printf %s $? >{quoted}/exit.new; mv {quoted}/exit.new {quoted}/exit\n"
         );
         self.stdin
@@ -247,7 +274,11 @@ impl Session {
             .write_all(line.as_bytes())
             .await
             .map_err(|_| ended())?;
-        commands.push((id.clone(), text.to_owned()));
+        commands.push(Command {
+            id: id.clone(),
+            text: text.to_owned(),
+            input: Some(input),
+        });
         Ok(id)
     }
 
@@ -255,8 +286,8 @@ impl Session {
         let commands = self.commands.lock().await;
         let found = commands
             .iter()
-            .find(|(id, _)| id == command)
-            .map(|(_, text)| text.clone());
+            .find(|known| known.id == command)
+            .map(|known| known.text.clone());
         found.ok_or_else(|| Refusal::new(404, "NOT_FOUND", "not found: command not found"))
     }
 
@@ -296,13 +327,20 @@ impl Session {
     }
 
     async fn view(&self, id: &str) -> Value {
-        let commands = self.commands.lock().await.clone();
         let mut views = Vec::new();
-        for (command, text) in commands {
-            views.push(self.command_view(&command, &text).await);
+        for command in self.commands.lock().await.iter() {
+            views.push(self.command_view(&command.id, &command.text).await);
         }
         json!({ "sessionId": id, "commands": views })
     }
+}
+
+fn completed() -> Refusal {
+    Refusal::new(
+        410,
+        "COMMAND_ALREADY_COMPLETED",
+        "gone: command has already completed",
+    )
 }
 
 fn internal(error: impl std::fmt::Display) -> Refusal {

@@ -1,6 +1,6 @@
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,6 +12,8 @@ use crate::world::{client, fresh_folder, wait_for};
 struct Program {
     child: Child,
     api: String,
+    /// Open for as long as the program may print.
+    _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Program {
@@ -32,7 +34,11 @@ impl Program {
         let api = lines
             .find_map(|line| Some(line.unwrap().strip_prefix("DAYTONA_API_URL=")?.to_owned()))
             .unwrap();
-        Program { child, api }
+        Program {
+            child,
+            api,
+            _output: lines,
+        }
     }
 
     async fn call(&self, method: Method, path: &str, body: Value) -> Value {
@@ -94,7 +100,12 @@ async fn leaves_nothing(signal: Signal, confined: bool) {
         .await
         .unwrap();
     assert_eq!(ran.status(), 200);
-    assert!(marked(&folder).len() >= 2, "{:?}", marked(&folder));
+    wait_for("the server", async || {
+        marked(&folder)
+            .iter()
+            .any(|command| command.starts_with("sh -c"))
+    })
+    .await;
 
     program.signal(signal);
     wait_for("no process left", async || marked(&folder).is_empty()).await;
