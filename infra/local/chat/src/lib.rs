@@ -214,6 +214,15 @@ impl Chat {
         discord::interaction::announce(&self.hub, interaction)
     }
 
+    /// Makes known what somebody else signed for Slack's routes, before it is passed on: an event's envelope (its message can then
+    /// be found, reacted to and answered) or an interaction's payload (its `trigger_id` then opens views).
+    ///
+    /// # Errors
+    /// The state file failed.
+    pub fn announce_slack(&self, payload: &Value) -> Result<(), StoreError> {
+        slack::act::announce(&self.hub, payload)
+    }
+
     /// Takes in the ingress's answer to an interaction that somebody else signed and delivered, so that its token works here
     /// as if the page had made it. An answer other than 200 makes the interaction unknown again.
     ///

@@ -455,3 +455,39 @@ async fn a_file_goes_up_in_three_steps_and_down_only_with_the_token() {
     assert_eq!(own.text().await.unwrap(), "+line");
     world.end().await;
 }
+
+#[tokio::test]
+async fn what_another_client_delivers_is_known_once_announced() {
+    let world = world().await;
+    let seeds = world.chat.seeds();
+    let event = json!({"type": "app_mention", "user": seeds.slack_user_id, "text": "hi", "ts": "1700000000.000200", "channel": seeds.slack_channel_id});
+    let eyes = json!({"channel": seeds.slack_channel_id, "name": "eyes", "timestamp": "1700000000.000200"});
+    assert_eq!(
+        world.slack("reactions.add", eyes.clone()).await["error"],
+        "message_not_found"
+    );
+    world
+        .chat
+        .announce_slack(&json!({"type": "event_callback", "event": event}))
+        .unwrap();
+    assert_eq!(world.slack("reactions.add", eyes).await["ok"], true);
+    world
+        .chat
+        .announce_slack(&json!({"type": "event_callback", "event": event}))
+        .unwrap();
+    let got = json!({"channel": seeds.slack_channel_id, "timestamp": "1700000000.000200"});
+    assert_eq!(
+        world.slack("reactions.get", got).await["message"]["reactions"][0]["name"],
+        "eyes",
+        "the twin changes nothing"
+    );
+    let view = json!({"type": "modal", "title": {"type": "plain_text", "text": "T"}, "blocks": []});
+    let open = json!({"trigger_id": "theirs", "view": view});
+    assert_eq!(
+        world.slack("views.open", open.clone()).await["error"],
+        "invalid_trigger_id"
+    );
+    world.chat.announce_slack(&json!({"type": "block_actions", "trigger_id": "theirs", "user": {"id": seeds.slack_user_id}})).unwrap();
+    assert_eq!(world.slack("views.open", open).await["ok"], true);
+    world.end().await;
+}
