@@ -61,6 +61,15 @@ impl Program {
     }
 }
 
+/// A test that fails leaves no program behind.
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Ended already, as a rule.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Processes that carry the mark of this state folder.
 fn marked(folder: &Path) -> Vec<String> {
     let mark = format!(
