@@ -3,7 +3,7 @@
 use super::check::{self, EPHEMERAL, LOADING, Origin};
 use super::message::{self, Draft};
 use super::payload::{self, Built, Impossible};
-use super::{Refusal, app, channel};
+use super::{Refusal, app, channel, modal};
 use crate::gate::Upload;
 use crate::hub::{Answer, Hub, NoAnswer};
 use crate::ids::{iso, now_ms};
@@ -201,7 +201,7 @@ pub fn apply(
         }
         8 => json!({"kind": "choices", "choices": choices(data)?}),
         _ => {
-            check::modal(data)?;
+            modal::check(data)?;
             let shown = json!({"data": data, "message_id": record["source_message"], "channel_id": channel_id});
             store.put(
                 "d.modal",

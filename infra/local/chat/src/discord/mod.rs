@@ -3,8 +3,10 @@
 pub mod app;
 pub mod channel;
 pub mod check;
+mod components;
 pub mod interaction;
 pub mod message;
+mod modal;
 pub mod payload;
 pub mod webhook;
 

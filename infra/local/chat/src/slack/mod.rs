@@ -4,8 +4,11 @@ pub mod act;
 mod blocks;
 pub mod chat;
 mod conversations;
+mod deliver;
 mod files;
+mod interactivity;
 mod people;
+mod submission;
 pub mod views;
 
 use crate::fault::Fault;

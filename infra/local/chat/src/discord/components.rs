@@ -1,0 +1,300 @@
+//! The rules of components: what may stand where, how long, how many.
+
+use super::check::Faulty;
+use crate::json::{Read, units};
+use crate::limits::TEXT_DISPLAY_UNITS_MAX;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Running counts over the component tree.
+#[derive(Default)]
+pub struct Tally {
+    pub count: usize,
+    pub media: usize,
+    pub text_units: usize,
+    pub text_bytes: usize,
+    custom_ids: BTreeSet<String>,
+    numbers: BTreeSet<u64>,
+    files: BTreeSet<String>,
+}
+
+impl Tally {
+    /// Counts from nothing; `files` may be referred to.
+    pub fn of(files: BTreeSet<String>) -> Tally {
+        Tally {
+            files,
+            ..Tally::default()
+        }
+    }
+
+    pub fn component(
+        &mut self,
+        component: &Value,
+        allowed: &[u64],
+        path: &str,
+        wrong: &mut Faulty,
+    ) {
+        self.count += 1;
+        let kind = component.int("type");
+        if !allowed.contains(&kind) {
+            wrong.at(
+                &format!("{path}.type"),
+                "UNION_TYPE_CHOICES",
+                &format!("Value of field \"type\" must be one of {allowed:?}."),
+            );
+            return;
+        }
+        let number = component.int("id");
+        if number > 0 && !self.numbers.insert(number) {
+            wrong.at(
+                &format!("{path}.id"),
+                "COMPONENT_ID_DUPLICATED",
+                "Component id cannot be duplicated",
+            );
+        }
+        match kind {
+            1 => self.row(component, path, wrong),
+            2 => self.button(component, path, wrong),
+            3 | 5..=8 => self.select(component, path, wrong),
+            9 => self.section(component, path, wrong),
+            10 => self.text(component, path, wrong),
+            11 => self.medium(&component["media"], &format!("{path}.media"), wrong),
+            12 => self.gallery(component, path, wrong),
+            13 => self.file(component, path, wrong),
+            17 => self.container(component, path, wrong),
+            _ => {}
+        }
+    }
+
+    fn children(&mut self, list: &[Value], allowed: &[u64], path: &str, wrong: &mut Faulty) {
+        for (at, child) in list.iter().enumerate() {
+            self.component(child, allowed, &format!("{path}.components.{at}"), wrong);
+        }
+    }
+
+    fn row(&mut self, row: &Value, path: &str, wrong: &mut Faulty) {
+        let list = row.list("components");
+        let selects = list.iter().filter(|one| one.int("type") != 2).count();
+        if list.is_empty() || list.len() > 5 || (selects > 0 && list.len() > 1) {
+            wrong.at(
+                &format!("{path}.components"),
+                "BASE_TYPE_BAD_LENGTH",
+                "Must be 1 to 5 buttons or exactly one select.",
+            );
+        }
+        self.children(list, &[2, 3, 5, 6, 7, 8], path, wrong);
+    }
+
+    fn custom_id(&mut self, component: &Value, path: &str, wrong: &mut Faulty) {
+        let id = component.str("custom_id");
+        if id.is_empty() {
+            wrong.at(
+                &format!("{path}.custom_id"),
+                "BASE_TYPE_REQUIRED",
+                "This field is required",
+            );
+        } else if !self.custom_ids.insert(id.to_owned()) {
+            wrong.at(
+                &format!("{path}.custom_id"),
+                "COMPONENT_CUSTOM_ID_DUPLICATED",
+                "Component custom id cannot be duplicated",
+            );
+        }
+        wrong.longer(&format!("{path}.custom_id"), id, 100);
+    }
+
+    fn button(&mut self, button: &Value, path: &str, wrong: &mut Faulty) {
+        wrong.longer(&format!("{path}.label"), button.str("label"), 80);
+        if button.str("label").is_empty() && !button.has("emoji") {
+            wrong.at(
+                path,
+                "BUTTON_COMPONENT_INVALID",
+                "A button needs a label or an emoji",
+            );
+        }
+        match (
+            button.int("style"),
+            button.has("url"),
+            button.has("custom_id"),
+        ) {
+            (1..=4, false, _) => self.custom_id(button, path, wrong),
+            (5, true, false) => {
+                wrong.longer(&format!("{path}.url"), button.str("url"), 512);
+                if !["http://", "https://", "discord://"]
+                    .iter()
+                    .any(|scheme| button.str("url").starts_with(scheme))
+                {
+                    wrong.at(
+                        &format!("{path}.url"),
+                        "URL_TYPE_INVALID_SCHEME",
+                        "Scheme must be one of ('http', 'https', 'discord').",
+                    );
+                }
+            }
+            (5, ..) => wrong.at(
+                path,
+                "BUTTON_COMPONENT_CUSTOM_ID_URL_MUTUALLY_EXCLUSIVE",
+                "A link button needs a url and no custom_id",
+            ),
+            (1..=4, true, _) => wrong.at(
+                path,
+                "BUTTON_COMPONENT_CUSTOM_ID_URL_MUTUALLY_EXCLUSIVE",
+                "A custom id and url cannot both be specified",
+            ),
+            _ => wrong.at(
+                &format!("{path}.style"),
+                "BASE_TYPE_CHOICES",
+                "Value must be one of {1, 2, 3, 4, 5, 6}.",
+            ),
+        }
+    }
+
+    fn select(&mut self, select: &Value, path: &str, wrong: &mut Faulty) {
+        self.custom_id(select, path, wrong);
+        wrong.longer(
+            &format!("{path}.placeholder"),
+            select.str("placeholder"),
+            150,
+        );
+        let options = select.list("options");
+        if select.int("type") == 3 && (options.is_empty() || options.len() > 25) {
+            wrong.at(
+                &format!("{path}.options"),
+                "BASE_TYPE_BAD_LENGTH",
+                "Must be between 1 and 25 in length.",
+            );
+        }
+        for (at, option) in options.iter().enumerate() {
+            for field in ["label", "value", "description"] {
+                wrong.longer(
+                    &format!("{path}.options.{at}.{field}"),
+                    option.str(field),
+                    100,
+                );
+            }
+            for field in ["label", "value"] {
+                if option.str(field).is_empty() {
+                    wrong.at(
+                        &format!("{path}.options.{at}.{field}"),
+                        "BASE_TYPE_REQUIRED",
+                        "This field is required",
+                    );
+                }
+            }
+        }
+    }
+
+    fn section(&mut self, section: &Value, path: &str, wrong: &mut Faulty) {
+        let texts = section.list("components");
+        if texts.is_empty() || texts.len() > 3 {
+            wrong.at(
+                &format!("{path}.components"),
+                "BASE_TYPE_BAD_LENGTH",
+                "Must be between 1 and 3 in length.",
+            );
+        }
+        self.children(texts, &[10], path, wrong);
+        if section.has("accessory") {
+            self.component(
+                &section["accessory"],
+                &[2, 11],
+                &format!("{path}.accessory"),
+                wrong,
+            );
+        } else {
+            wrong.at(
+                &format!("{path}.accessory"),
+                "BASE_TYPE_REQUIRED",
+                "This field is required",
+            );
+        }
+    }
+
+    fn text(&mut self, display: &Value, path: &str, wrong: &mut Faulty) {
+        let content = display.str("content");
+        if content.is_empty() {
+            wrong.at(
+                &format!("{path}.content"),
+                "BASE_TYPE_REQUIRED",
+                "This field is required",
+            );
+        }
+        wrong.longer(&format!("{path}.content"), content, TEXT_DISPLAY_UNITS_MAX);
+        self.text_units += units(content);
+        self.text_bytes += content.len() + 12;
+    }
+
+    fn gallery(&mut self, gallery: &Value, path: &str, wrong: &mut Faulty) {
+        let items = gallery.list("items");
+        if items.is_empty() || items.len() > 10 {
+            wrong.at(
+                &format!("{path}.items"),
+                "BASE_TYPE_BAD_LENGTH",
+                "Must be between 1 and 10 in length.",
+            );
+        }
+        for (at, item) in items.iter().enumerate() {
+            wrong.longer(
+                &format!("{path}.items.{at}.description"),
+                item.str("description"),
+                1024,
+            );
+            self.medium(&item["media"], &format!("{path}.items.{at}.media"), wrong);
+        }
+    }
+
+    fn medium(&mut self, media: &Value, path: &str, wrong: &mut Faulty) {
+        self.media += 1;
+        self.reference(media.str("url"), path, wrong);
+    }
+
+    fn file(&mut self, file: &Value, path: &str, wrong: &mut Faulty) {
+        let url = file["file"].str("url");
+        // A stored component has its served address already.
+        if !url.starts_with("attachment://") && !file.has("name") {
+            wrong.at(
+                &format!("{path}.file.url"),
+                "FILE_COMPONENT_INVALID_URL",
+                "A file component only shows attachment:// references",
+            );
+        }
+        self.reference(url, &format!("{path}.file"), wrong);
+    }
+
+    fn reference(&mut self, url: &str, path: &str, wrong: &mut Faulty) {
+        let missing = match url.strip_prefix("attachment://") {
+            Some(name) => !self.files.contains(name),
+            None => !url.starts_with("http://") && !url.starts_with("https://"),
+        };
+        if missing {
+            wrong.at(
+                &format!("{path}.url"),
+                "UNFURLED_MEDIA_ITEM_REFERENCED_ATTACHMENT_NOT_FOUND",
+                "The referenced attachment was not found",
+            );
+        }
+    }
+
+    fn container(&mut self, container: &Value, path: &str, wrong: &mut Faulty) {
+        if container.int("accent_color") > 0xFF_FFFF {
+            wrong.at(
+                &format!("{path}.accent_color"),
+                "NUMBER_TYPE_MAX",
+                "int value should be less than or equal to 16777215.",
+            );
+        }
+        if container.list("components").is_empty() {
+            wrong.at(
+                &format!("{path}.components"),
+                "BASE_TYPE_BAD_LENGTH",
+                "Must be between 1 and 40 in length.",
+            );
+        }
+        self.children(
+            container.list("components"),
+            &[1, 9, 10, 12, 13, 14],
+            path,
+            wrong,
+        );
+    }
+}
