@@ -197,13 +197,14 @@ function showSidebar() {
   const groups = platform === "discord"
     ? d.channels.filter((one) => one.type === 0).sort((a, b) => a.position - b.position).map((one) => h("li", {}, entry(one.id, one.name, "#"),
       h("ul", {}, d.channels.filter((t) => t.parent_id === one.id).sort((a, b) => (a.last_message_id || a.id) < (b.last_message_id || b.id) ? 1 : -1).slice(0, 30).map((t) => h("li", {}, below(t.id, one.id, t.name, t.thread_metadata?.archived))))))
-    : s.channels.filter((one) => !one.is_im || one.user === app.me("slack")).sort((a, b) => Number(Boolean(a.is_im)) - Number(Boolean(b.is_im))).map((one) => h("li", {}, entry(one.id, one.is_im ? "Bobbin" : one.name, one.is_im ? "◉" : "#"),
+    : s.channels.filter((one) => !one.is_im || one.user === app.me("slack")).sort((a, b) => slackRank(a) - slackRank(b) || (a.name || "").localeCompare(b.name || "")).map((one) => h("li", {}, entry(one.id, one.is_im ? "Bobbin" : one.name, one.is_im ? "◉" : "#"),
       h("ul", {}, s.threads.filter((t) => t.channel === one.id).sort((a, b) => (a.latest_reply < b.latest_reply ? 1 : -1)).slice(0, 30).map((t) => h("li", {}, below(t.ts, one.id, sessionTitle(t) || plain(t.text)))))));
   const title = platform === "discord" ? d.guild.name : s.team.name;
   replace(byId("channel-list"), h("h2", {}, title), h("ul", { class: "tree" }, groups));
   showPeople();
 }
 
+const slackRank = (one) => (one.is_general ? 0 : one.is_im ? 2 : 1);
 const belongs = (platform, id) => (platform === "slack") === /^[CD]|\./.test(id);
 const plain = (text) => text.replace(/<@[^>]+>/g, "@bobbin").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&").trim() || "thread";
 const sessionTitle = (thread) => app.state.slack.sessions.find((one) => one.channel_id === thread.channel && one.thread_ts === thread.ts)?.title;
@@ -316,5 +317,7 @@ byId("user-switch").addEventListener("change", (event) => {
   ask("messages");
 });
 addEventListener("unhandledrejection", (event) => toast(event.reason?.message || "Something went wrong."));
+// The address names the place, so the skip link must not change it.
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); panes[app.place.thread ? "thread" : "channel"].list.focus(); });
 connect();
 
