@@ -249,7 +249,7 @@ async fn a_waiting_consumer_wakes_at_once() {
     let second = waiting.await.unwrap().unwrap().messages.unwrap();
     assert_eq!(bodies(&second), ["a2"], "a delete unlocks the group");
 
-    // Nineteen seconds before its visibility ends, so that the wait itself is not over when the clock jumps.
+    // Shorter than the wait, so that it is the message that ends it.
     let change = stack.sqs().change_message_visibility().queue_url(&url);
     change
         .receipt_handle(receipt(&second[0]))
