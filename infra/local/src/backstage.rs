@@ -2,10 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+use bobbin_core::ids::sandbox_name;
+use bobbin_core::session::{Phase, Session};
 use bobbin_local_chat::Backstage;
 use bobbin_local_daytona::Provider;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
+
+use crate::stack::STACK;
 
 /// Records that the page is given.
 const SESSIONS_MAX: usize = 500;
@@ -35,9 +39,19 @@ impl Behind {
             .await
             .ok()?;
         let answer: Value = answer.json().await.ok()?;
-        let records = answer["Items"].as_array()?.iter().filter_map(|item| serde_json::from_str(item["record"]["S"].as_str()?).ok());
-        Some(records.collect())
+        Some(answer["Items"].as_array()?.iter().filter_map(record).collect())
     }
+}
+
+/// The record as it is stored, with the name of its sandbox beside it.
+fn record(item: &Value) -> Option<Value> {
+    let text = item["record"]["S"].as_str()?;
+    let mut shown: Value = serde_json::from_str(text).ok()?;
+    let session = Session::decode(text).ok()?;
+    if !matches!(session.phase, Phase::Destroyed | Phase::Error) {
+        shown["sandbox"] = sandbox_name(STACK, &session.thread, session.generation).into();
+    }
+    Some(shown)
 }
 
 impl Backstage for Behind {

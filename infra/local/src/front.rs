@@ -1,16 +1,17 @@
 //! The address that the world knows as ingress: passes everything to the function URL, unread.
 //!
-//! It does one thing more, which Discord's side does by itself: an interaction that somebody signed and sent with the
-//! development key, past the chat page, becomes known to the local Discord, so that its token works there.
+//! It does one thing more, which the platforms' side does by itself: what somebody signed and sent with the development
+//! keys, past the chat page, becomes known to the local platforms, so that its token, trigger or thread works there.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_chat::Chat;
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -61,9 +62,15 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
         return (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 6 MB").into_response();
     };
     let target = format!("{}{}", passing.function_url, parts.uri.path_and_query().map_or("/", |path| path.as_str()));
-    let mut headers = parts.headers;
+    let path = parts.uri.path();
+    let interaction = (path == "/discord/interactions").then(|| serde_json::from_slice::<Value>(&body).ok()).flatten();
+    match &interaction {
+        Some(interaction) => note(passing.chat.announce_interaction(interaction)),
+        None => announce_slack(&passing, path, &body),
+    }
+    let mut headers = parts.headers.clone();
     headers.remove("host");
-    let sent = passing.client.request(parts.method, target).headers(headers).body(body.clone()).send().await;
+    let sent = passing.client.request(parts.method, target).headers(headers).body(body).send().await;
     let answer = match sent {
         Ok(answer) => answer,
         Err(error) => return (StatusCode::BAD_GATEWAY, format!("the ingress function does not answer: {}", error.without_url())).into_response(),
@@ -71,8 +78,8 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
     let status = answer.status();
     let headers = answer.headers().clone();
     let answered = answer.bytes().await.unwrap_or_default();
-    if parts.uri.path() == "/discord/interactions" && status.is_success() {
-        adopt(&passing, &body, status.as_u16(), &answered);
+    if let Some(interaction) = &interaction {
+        note(passing.chat.adopt_interaction(interaction, status.as_u16(), &answered));
     }
     let mut response = Response::new(Body::from(answered));
     *response.status_mut() = status;
@@ -82,9 +89,20 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
     response
 }
 
-fn adopt(passing: &Passing, interaction: &Bytes, status: u16, answer: &[u8]) {
-    let Ok(interaction) = serde_json::from_slice::<serde_json::Value>(interaction) else { return };
-    if let Err(error) = passing.chat.adopt_interaction(&interaction, status, answer) {
-        tracing::warn!(%error, "an interaction from outside could not be made known to the local Discord");
+/// An event is JSON, a click is a form with JSON in it; anything else is none of the platforms' business.
+fn announce_slack(passing: &Passing, path: &str, body: &[u8]) {
+    let payload = match path {
+        "/slack/events" => serde_json::from_slice::<Value>(body).ok(),
+        "/slack/interactivity" => form_urlencoded::parse(body).find(|(name, _)| name == "payload").and_then(|(_, text)| serde_json::from_str(&text).ok()),
+        _ => None,
+    };
+    if let Some(payload) = payload {
+        note(passing.chat.announce_slack(&payload));
+    }
+}
+
+fn note<T, E: std::fmt::Display>(made_known: Result<T, E>) {
+    if let Err(error) = made_known {
+        tracing::warn!(%error, "a request from outside could not be made known to the local platforms");
     }
 }

@@ -22,7 +22,7 @@ use crate::outside::Outside;
 use crate::ready::Ready;
 
 /// Name of the stack: part of every sandbox's name.
-const STACK: &str = "local";
+pub const STACK: &str = "local";
 const REGION: &str = "us-east-1";
 /// Time for one call on loopback.
 const CALL_MS_MAX: u64 = 15_000;

@@ -33,7 +33,7 @@ pub fn not_deleted(trouble: &str) -> String {
 /// The model or the agent failed.
 #[must_use]
 pub fn model_failed(reason: &str) -> String {
-    format!("The agent could not finish: {reason}. The sandbox is kept; reply to try again.")
+    format!("The agent could not finish: {}. The sandbox is kept; reply to try again.", reason.trim_end_matches('.'))
 }
 
 /// The turn's bound is over.
