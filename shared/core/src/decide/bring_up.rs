@@ -36,7 +36,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 None
             }
             (Phase::Creating | Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy)) => {
-                act(Effect::Observe { generation, after_ms: limits.poll_ms })
+                act(Effect::Observe { generation, after_ms: mark::pause_ms(session.phase_since_ms, context) })
             }
             (Phase::Creating | Phase::Resuming, Some(Coarse::Parked)) => start(session, late(limits.start_ms), context),
             (Phase::Creating | Phase::Resuming, Some(Coarse::Running)) => match server(session, context) {
@@ -80,7 +80,7 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
         return None;
     }
     if session.seen.start_asked {
-        return act(Effect::Observe { generation, after_ms: limits.poll_ms });
+        return act(Effect::Observe { generation, after_ms: mark::pause_ms(session.phase_since_ms, context) });
     }
     session.seen.start_asked = true;
     act(Effect::Start { generation })

@@ -1,7 +1,11 @@
 //! Small changes of the record that several rules share.
 
 use super::Context;
+use crate::ids::Ms;
 use crate::session::{EndedTurn, Lease, Outcome, Phase, Seen, Session, Stage, TimelineEntry, Turn};
+
+/// The first look at something that has just begun comes after this.
+const FIRST_LOOK_MS: u64 = 250;
 
 /// Enters a phase: stamps it, notes it in the timeline, and arms the next look.
 pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &Context<'_>) {
@@ -83,6 +87,13 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
 /// The same for a failure.
 pub(super) fn fail(session: &mut Session, reason: &str) {
     end_with(session, Outcome::Failed { reason: reason.to_owned() });
+}
+
+/// How long to wait before the next look at something that began then: half of what it took so far, so that a quick
+/// provider is met quickly and a slow one is not asked too often.
+pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
+    let poll_ms = context.delivery.limits.poll_ms;
+    (context.now_ms.saturating_sub(since_ms) / 2).max(FIRST_LOOK_MS).min(poll_ms)
 }
 
 /// Moves the turn, whose outcome has been told, to the ended ones.

@@ -124,7 +124,7 @@ fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => {
             Next::Hold { delay_ms: limits.backoff_ms_max, why: "the sandbox has not stopped within its bound".to_owned() }
         }
-        (_, Some(_)) => Next::Do(Effect::Observe { generation, after_ms: limits.poll_ms }),
+        (_, Some(asked)) => Next::Do(Effect::Observe { generation, after_ms: mark::pause_ms(asked, context) }),
     }
 }
 
@@ -157,7 +157,7 @@ pub(super) fn delete_step(session: &mut Session, context: &Context<'_>) -> Optio
         (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => {
             Next::Hold { delay_ms: limits.backoff_ms_max, why: "the sandbox has not been deleted within its bound".to_owned() }
         }
-        (_, Some(_)) => Next::Do(Effect::Observe { generation, after_ms: limits.poll_ms }),
+        (_, Some(asked)) => Next::Do(Effect::Observe { generation, after_ms: mark::pause_ms(asked, context) }),
     })
 }
 

@@ -75,7 +75,7 @@ pub(super) fn emphasised_name(person: &Person) -> String {
 }
 
 /// Characters that hide or reorder others are written out: what somebody approves must be what they read.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t')) {

@@ -12,7 +12,7 @@ use super::bounds::{
     TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_OVERHEAD_BYTES, TEXT_DISPLAY_UNITS_MAX,
     THREAD_NAME_UNITS_MAX,
 };
-use super::content::{bounded, code, emphasised_name, inline, is_blank, mute};
+use super::content::{bounded, code, emphasised_name, inline, is_blank, mute, visible};
 use super::custom_id::{CustomId, word};
 use crate::card::{Card, CardState, CardStep, Post, StepState};
 use crate::message::{Choice, Open};
@@ -416,12 +416,13 @@ fn steps(steps: &[CardStep], units_max: usize, bytes_max: usize) -> Option<Strin
         (units_max.saturating_sub(60), bytes_max.saturating_sub(60));
     let mut shown = Vec::new();
     for step in steps.iter().rev() {
-        let (mark, words) = match step.state {
-            StepState::Running => ("…", "running"),
-            StepState::Done => ("✓", "done"),
-            StepState::Failed => ("✗", "failed"),
+        // The verb tells what runs from what is done; only a failure needs a word of its own.
+        let (mark, word) = match step.state {
+            StepState::Running => ("…", ""),
+            StepState::Done => ("✓", ""),
+            StepState::Failed => ("✗", " (failed)"),
         };
-        let line = format!("{mark} {} ({words})", inline(&step.text, STEP_UNITS_MAX));
+        let line = format!("{mark} {}{word}", with_code(&step.text, STEP_UNITS_MAX));
         let (line_units, line_bytes) = (units(&line) + 1, line.len() + 1);
         if line_units > units_left || line_bytes > bytes_left {
             break;
@@ -436,6 +437,18 @@ fn steps(steps: &[CardStep], units_max: usize, bytes_max: usize) -> Option<Strin
     }
     shown.reverse();
     (!shown.is_empty()).then(|| shown.join("\n"))
+}
+
+/// One line of our own words with code spans of foreign text in it: each span stays one, and nothing else has an effect.
+fn with_code(text: &str, units_max: usize) -> String {
+    let plain = shorten(&one_line(text), units_max);
+    let parts: Vec<&str> = plain.split('`').collect();
+    if parts.len() != 3 || is_blank(parts[1]) {
+        return inline(&plain, units_max);
+    }
+    let words = |text: &str| if is_blank(text) { text.to_owned() } else { inline(text, units_max) };
+    let space = if parts[0].ends_with(' ') { " " } else { "" };
+    format!("{}{space}`{}`{}", words(parts[0].trim_end()), visible(parts[1]), words(parts[2]))
 }
 
 fn permission_title(action: &str) -> String {

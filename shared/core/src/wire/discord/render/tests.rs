@@ -126,6 +126,17 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
 }
 
 #[test]
+fn a_command_in_a_step_stays_a_code_span_and_nothing_in_it_has_an_effect() {
+    let mut shown = a_card(CardState::Working);
+    shown.steps = vec![CardStep {
+        text: "Running `echo **x** && ls`".to_owned(),
+        state: StepState::Running,
+    }];
+    let body = card(&shown).to_string();
+    assert!(body.contains("… Running `echo **x** && ls`\""), "{body}");
+}
+
+#[test]
 fn an_ended_card_says_what_it_took() {
     let usage = Usage {
         tokens: 1_234_567,
@@ -141,7 +152,7 @@ fn an_ended_card_says_what_it_took() {
         "{body}"
     );
     assert!(
-        body.contains(r"✓ Wrote src/main\\_file.rs (done)\n✗ Running cargo test (failed)"),
+        body.contains(r"✓ Wrote src/main\\_file.rs\n✗ Running cargo test (failed)"),
         "{body}"
     );
     let running = card(&a_card(CardState::Working)).to_string();
