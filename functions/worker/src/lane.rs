@@ -9,6 +9,7 @@ use bobbin_adapters::aws::Clients;
 use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
+use bobbin_adapters::dead;
 use bobbin_adapters::opening;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::sandbox::Sandboxes;
@@ -99,6 +100,9 @@ impl Worker {
 
     async fn work(&self, body: &Body, receipt: &Receipt, visibility: &Visibility, deadline_ms: Ms) -> Verdict {
         let limits = &self.config.limits;
+        if self.queues.is_dead(&receipt.queue_url) {
+            return dead::bury(&self.chat, &self.queues, limits, body, receipt.receive, now_ms()).await;
+        }
         match body {
             Body::Message(message) => self.drive(message, receipt, visibility, deadline_ms).await,
             Body::Open(open) => opening::open(&self.chat, &self.queues, limits, open, receipt.receive, now_ms()).await,

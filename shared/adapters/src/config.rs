@@ -16,6 +16,8 @@ pub struct Config {
     pub messages_queue_url: String,
     /// Queue of control words.
     pub control_queue_url: String,
+    /// Dead letters of the two.
+    pub dead_queue_urls: [String; 2],
     /// Name or ARN of the secret.
     pub secret_id: String,
     /// Base of Discord's API.
@@ -60,6 +62,7 @@ impl Config {
             table: required("TABLE")?,
             messages_queue_url: required("MESSAGES_QUEUE_URL")?,
             control_queue_url: required("CONTROL_QUEUE_URL")?,
+            dead_queue_urls: [required("MESSAGES_DEAD_QUEUE_URL")?, required("CONTROL_DEAD_QUEUE_URL")?],
             secret_id: required("SECRET_ID")?,
             discord_api: required("DISCORD_API")?,
             discord_application_id: optional("DISCORD_APPLICATION_ID"),

@@ -5,6 +5,7 @@ pub mod chat;
 pub mod config;
 pub mod control;
 pub mod daytona;
+pub mod dead;
 pub mod discord;
 pub mod http;
 pub mod opencode;

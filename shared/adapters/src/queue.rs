@@ -27,13 +27,14 @@ pub struct Queues {
     client: aws_sdk_sqs::Client,
     messages: String,
     control: String,
+    dead: [String; 2],
 }
 
 impl Queues {
     /// Clients for the queues that the configuration names.
     #[must_use]
     pub fn new(client: aws_sdk_sqs::Client, config: &Config) -> Self {
-        Self { client, messages: config.messages_queue_url.clone(), control: config.control_queue_url.clone() }
+        Self { client, messages: config.messages_queue_url.clone(), control: config.control_queue_url.clone(), dead: config.dead_queue_urls.clone() }
     }
 
     /// Sends a body into its group under its deduplication id.
@@ -65,7 +66,13 @@ impl Queues {
     #[must_use]
     pub fn url_of(&self, arn: &str) -> Option<&str> {
         let name = arn.rsplit(':').next()?;
-        [&self.messages, &self.control].into_iter().find(|url| url.rsplit('/').next() == Some(name)).map(String::as_str)
+        [&self.messages, &self.control].into_iter().chain(&self.dead).find(|url| url.rsplit('/').next() == Some(name)).map(String::as_str)
+    }
+
+    /// Whether it is a queue of dead letters.
+    #[must_use]
+    pub fn is_dead(&self, url: &str) -> bool {
+        self.dead.iter().any(|dead| dead == url)
     }
 
     /// Sets for how long the message stays invisible from now, in milliseconds (rounded up to seconds; at most 12 h).

@@ -42,6 +42,11 @@ pub enum Work {
         /// Who asked.
         by: Person,
     },
+    /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
+    Bury {
+        /// The id of that message.
+        turn: String,
+    },
 }
 
 /// A person's words for the agent.

@@ -6,7 +6,9 @@
 
 mod absorb;
 mod bring_up;
+mod bury;
 mod mark;
+pub mod orphan;
 mod prompt;
 mod take_down;
 mod tell;
@@ -72,5 +74,6 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => take_down::sweep(session, context),
         Work::Reset { .. } => take_down::reset(session, context),
+        Work::Bury { turn } => bury::next(session, turn, context),
     }
 }

@@ -179,7 +179,8 @@ fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next
     Next::Do(effect)
 }
 
-fn notice(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
+/// A word in the thread, once.
+pub(super) fn notice(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     if session.seen.noticed {
         return Next::Done;
     }

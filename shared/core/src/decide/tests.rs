@@ -502,6 +502,20 @@ fn a_turn_whose_message_is_gone_is_told_before_the_next_begins() {
 }
 
 #[test]
+fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
+    let world = active();
+    let bury = |id: &str, turn: &str| work(id, Work::Bury { turn: turn.to_owned() });
+    deliver_until_done(&world, &bury("b1", "m1"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    deliver_until_done(&world, &bury("b2", "m2"), 1);
+    deliver_until_done(&world, &bury("b2", "m2"), 2);
+    let notices = world.with(|s| s.posts.values().filter(|p| **p == Post::Notice(super::words::BURIED.to_owned())).count());
+    assert_eq!((notices, outcomes(&world).len()), (1, 2));
+    deliver_until_done(&world, &prompt("m2"), 2);
+    assert_eq!(outcomes(&world).len(), 2, "what was buried does not run after all");
+}
+
+#[test]
 fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
     let world = active();
     later(&world, Limits::DEFAULT.idle_pause_ms);

@@ -6,6 +6,10 @@ pub const ABORTED_ELSEWHERE: &str = "The run was aborted inside the sandbox. Sen
 pub const SESSION_VANISHED: &str = "The agent's session disappeared during the run. Your files are still there: send the task again.";
 /// The prompt's message vanished from the queue.
 pub const LOST_ITS_PLACE: &str = "This task stopped without an end that could be told. Send it again to run it once more.";
+/// A message ended among the dead letters.
+pub const BURIED: &str = "A message of this thread could not be worked on, in spite of many tries. Send it again; if it stays so, tell the operator.";
+/// The same for a task whose thread was never made, and for a control word.
+pub const NOT_DONE: &str = "This could not be done, in spite of many tries. Try again in a few minutes; if it stays so, tell the operator.";
 /// The agent ended without words.
 pub const NO_TEXT: &str = "The agent finished without a written answer. Its steps are in the card above.";
 /// The same after somebody declined a request.

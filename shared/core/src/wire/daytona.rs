@@ -77,6 +77,12 @@ impl Sandbox {
         }
     }
 
+    /// Whose sandbox it is, by its labels: thread and generation.
+    #[must_use]
+    pub fn owner(&self) -> Option<(ThreadKey, u32)> {
+        Some((self.labels.get(LABEL_THREAD)?.parse().ok()?, self.labels.get(LABEL_GENERATION)?.parse().ok()?))
+    }
+
     /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then.
     #[must_use]
     pub fn belongs_to(&self, stack: &str, thread: &ThreadKey, generation: u32) -> bool {
@@ -86,12 +92,18 @@ impl Sandbox {
     }
 }
 
+/// The label that every sandbox of a stack carries.
+#[must_use]
+pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
+    [(LABEL_STACK.to_owned(), stack.to_owned())].into()
+}
+
 /// The labels of a thread's sandbox.
 #[must_use]
 pub fn labels(stack: &str, thread: &ThreadKey, generation: u32) -> BTreeMap<String, String> {
     [
         (LABEL_STACK, stack.to_owned()),
-        (LABEL_THREAD, thread.short_hash()),
+        (LABEL_THREAD, thread.to_string()),
         (LABEL_GENERATION, generation.to_string()),
     ]
     .into_iter()
@@ -361,6 +373,7 @@ mod tests {
         found.labels.insert("more".into(), "x".into());
         assert!(found.belongs_to("dev", &thread, 1));
         assert!(!found.belongs_to("prod", &thread, 1) && !found.belongs_to("dev", &thread, 2));
+        assert_eq!(found.owner(), Some((thread, 1)));
     }
 
     #[test]

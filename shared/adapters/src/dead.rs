@@ -1,0 +1,41 @@
+//! Dead letters: whoever waits for the message is told that nothing will come of it.
+//!
+//! What belongs to a session is told through the thread's own group, so that the record keeps its one writer.
+
+use bobbin_core::decide::words;
+use bobbin_core::drive::Verdict;
+use bobbin_core::ids::{Ms, digest};
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Body, Message, Reply, Work};
+
+use crate::chat::Chat;
+use crate::queue::Queues;
+
+/// Tells about one dead letter. `receive` counts its deliveries, from 1.
+pub async fn bury(chat: &Chat, queues: &Queues, limits: &Limits, body: &Body, receive: u32, now_ms: Ms) -> Verdict {
+    tracing::error!(message.id = body.id(), group = body.group(), "a message ended among the dead letters");
+    match body {
+        Body::Message(Message { work: Work::Sweep | Work::Bury { .. }, .. }) => Verdict::Done,
+        Body::Message(message) => {
+            let burial = Message {
+                id: format!("bury-{}", &digest(&["bury", &message.id])[..24]),
+                thread: message.thread.clone(),
+                accepted_at_ms: now_ms,
+                work: Work::Bury { turn: message.id.clone() },
+            };
+            match queues.send(&Body::Message(burial)).await {
+                Ok(()) => Verdict::Done,
+                Err(error) => Verdict::Hold { delay_ms: limits.backoff(receive), why: error.to_string() },
+            }
+        }
+        Body::Open(open) => tell(chat, &open.reply).await,
+        Body::Control(control) => tell(chat, &control.reply).await,
+    }
+}
+
+async fn tell(chat: &Chat, reply: &Reply) -> Verdict {
+    if let Err(failure) = chat.tell(reply, words::NOT_DONE).await {
+        tracing::error!(?failure, "a person could not be told of a dead letter");
+    }
+    Verdict::Done
+}
