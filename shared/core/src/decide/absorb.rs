@@ -182,8 +182,7 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
             return give_up(session, &advice, context);
         }
         Failure::ThreadGone { seen } => {
-            mark::fail(session, &seen);
-            mark::close_turn(session, context);
+            mark::close_untold(session, &seen, context);
             session.seen.noticed = true;
         }
         Failure::TurnFailed { reason } => match &mut session.turn {
@@ -244,7 +243,7 @@ fn sandbox_down(session: &mut Session, seen: &str, context: &Context<'_>) {
 fn give_up(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
     match session.turn.as_ref().map(|turn| matches!(turn.stage, Stage::Ending { .. })) {
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
-        Some(true) => mark::close_turn(session, context),
+        Some(true) => mark::close_untold(session, reason, context),
         Some(false) => mark::fail(session, reason),
         None => {}
     }

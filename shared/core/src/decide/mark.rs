@@ -112,6 +112,18 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
     arm(session, context);
 }
 
+/// Closes a turn whose end cannot be told in the thread: the record says so, whatever the outcome was.
+pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Context<'_>) {
+    if let Some(turn) = &mut session.turn {
+        let usage = match &turn.stage {
+            Stage::Ending { usage, .. } => *usage,
+            Stage::Received | Stage::Prompting | Stage::Running => crate::card::Usage::default(),
+        };
+        turn.stage = Stage::Ending { outcome: Outcome::Failed { reason: reason.to_owned() }, usage };
+    }
+    close_turn(session, context);
+}
+
 /// Remembers an ended turn for deduplication.
 pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Context<'_>) {
     session.ended.push(ended);

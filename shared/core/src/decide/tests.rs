@@ -502,6 +502,16 @@ fn a_turn_whose_message_is_gone_is_told_before_the_next_begins() {
 }
 
 #[test]
+fn a_deleted_thread_ends_the_turn_and_the_record_says_that_it_was_not_told() {
+    let world = active();
+    let gone = Failure::ThreadGone { seen: "the thread was deleted".into() };
+    world.with(|s| s.fail.insert("post", vec![gone]));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Failed { reason: "the thread was deleted".into() });
+    assert!(record(&world).turn.is_none());
+}
+
+#[test]
 fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     let world = active();
     let bury = |id: &str, turn: &str| work(id, Work::Bury { turn: turn.to_owned() });
