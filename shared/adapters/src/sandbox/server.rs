@@ -24,6 +24,9 @@ const START_MS_MAX: u64 = 30_000;
 /// Between two looks at the server's health: first, and at most.
 const HEALTH_POLL_MS: u64 = 250;
 const HEALTH_POLL_MS_MAX: u64 = 1_000;
+/// One look takes no longer: a request that arrives just when the server has bound its port is never answered
+/// (measured on OpenCode 1.18.33), while the next one is at once.
+const HEALTH_LOOK_MS_MAX: u64 = 2_000;
 /// Looks between two fetches of the preview, while the server does not answer.
 const LOOKS_PER_PREVIEW: u32 = 8;
 /// Characters of the server's last words that are passed on.
@@ -207,7 +210,8 @@ async fn healthy_within(agent: &OpenCode, within_ms: u64) -> Result<(), OpenCode
                 agent.probe().await
             }
         };
-        let error = match timeout_at(until, look).await {
+        let look_until = until.min(Instant::now() + Duration::from_millis(HEALTH_LOOK_MS_MAX));
+        let error = match timeout_at(look_until, look).await {
             Ok(Ok(health)) if health.healthy => return Ok(()),
             Ok(Ok(_)) => OpenCodeError::Unreachable {
                 seen: "the server calls itself unhealthy".to_owned(),
