@@ -20,19 +20,32 @@ impl Door {
     ///
     /// # Errors
     /// A sentence that names the parameter that is wrong.
-    pub fn new(config: &Config, secrets: &Secrets, sqs: aws_sdk_sqs::Client) -> Result<Self, String> {
+    pub fn new(
+        config: &Config,
+        secrets: &Secrets,
+        sqs: aws_sdk_sqs::Client,
+    ) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
             key => Some(
-                discord::App::new(key, &config.discord_application_id, config.policy.clone(), config.limits.clone())
-                    .map_err(|e| format!("DiscordPublicKey: {e}"))?,
+                discord::App::new(
+                    key,
+                    &config.discord_application_id,
+                    config.policy.clone(),
+                    config.limits.clone(),
+                )
+                .map_err(|e| format!("DiscordPublicKey: {e}"))?,
             ),
         };
         let slack = (!secrets.slack_signing_secret.is_empty()).then(|| slack::App {
             signing_secret: secrets.slack_signing_secret.expose().to_owned(),
             policy: config.policy.clone(),
         });
-        Ok(Self { queues: Queues::new(sqs, config), discord, slack })
+        Ok(Self {
+            queues: Queues::new(sqs, config),
+            discord,
+            slack,
+        })
     }
 
     /// Answers one request.
@@ -42,22 +55,41 @@ impl Door {
     pub async fn answer(&self, request: &Request) -> Result<Response<Body>, Error> {
         let method = request.method().as_str();
         let answer = match (method, request.uri().path()) {
-            ("GET" | "HEAD", "/health") => HttpAnswer::json(&serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})),
+            ("GET" | "HEAD", "/health") => HttpAnswer::json(
+                &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
+            ),
             ("POST", path) => match self.intake(path, request) {
                 Some(intake) => self.accept(intake).await,
-                None => HttpAnswer::text(404, "Nothing is here. Bobbin answers at /discord/interactions, /slack/events, /slack/interactivity and /slack/commands."),
+                None => HttpAnswer::text(
+                    404,
+                    "Nothing is here. Bobbin answers at /discord/interactions, /slack/events, /slack/interactivity and /slack/commands.",
+                ),
             },
-            (_, "/discord/interactions" | "/slack/events" | "/slack/interactivity" | "/slack/commands") => {
-                HttpAnswer::text(405, "Only POST is answered here: this is where the platform delivers.")
-            }
+            (
+                _,
+                "/discord/interactions"
+                | "/slack/events"
+                | "/slack/interactivity"
+                | "/slack/commands",
+            ) => HttpAnswer::text(
+                405,
+                "Only POST is answered here: this is where the platform delivers.",
+            ),
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
         };
-        let response = Response::builder().status(answer.status).header("content-type", answer.content_type);
+        let response = Response::builder()
+            .status(answer.status)
+            .header("content-type", answer.content_type);
         Ok(response.body(Body::from(answer.body))?)
     }
 
     fn intake(&self, path: &str, request: &Request) -> Option<Intake> {
-        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let header = |name: &str| {
+            request
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
         let raw: &[u8] = request.body().as_ref();
         let now_ms = now_ms();
         let slack = |read: fn(&[u8], &str, &str, &slack::App, u64) -> Intake| match &self.slack {
@@ -66,12 +98,22 @@ impl Door {
                 let timestamp = header("x-slack-request-timestamp").unwrap_or_default();
                 read(raw, signature, timestamp, app, now_ms)
             }
-            None => switched_off("Slack is switched off: set SlackSigningSecret and SlackBotToken of the template."),
+            None => switched_off(
+                "Slack is switched off: set SlackSigningSecret and SlackBotToken of the template.",
+            ),
         };
         Some(match path {
             "/discord/interactions" => match &self.discord {
-                Some(app) => discord::intake(raw, header("x-signature-ed25519"), header("x-signature-timestamp"), app, now_ms),
-                None => switched_off("Discord is switched off: set DiscordApplicationId, DiscordPublicKey and DiscordBotToken of the template."),
+                Some(app) => discord::intake(
+                    raw,
+                    header("x-signature-ed25519"),
+                    header("x-signature-timestamp"),
+                    app,
+                    now_ms,
+                ),
+                None => switched_off(
+                    "Discord is switched off: set DiscordApplicationId, DiscordPublicKey and DiscordBotToken of the template.",
+                ),
             },
             "/slack/events" => slack(slack::events),
             "/slack/interactivity" => slack(slack::interactivity),
@@ -87,13 +129,27 @@ impl Door {
             tracing::error!(request = intake.note, message.id = body.id(), %error, "a request was verified but could not be accepted");
             return intake.on_queue_failure;
         }
-        let message_id = intake.enqueue.as_ref().map(|body| body.id().to_owned()).unwrap_or_default();
-        tracing::info!(request = intake.note, message.id = message_id, status = intake.answer.status, "a request was answered");
+        let message_id = intake
+            .enqueue
+            .as_ref()
+            .map(|body| body.id().to_owned())
+            .unwrap_or_default();
+        tracing::info!(
+            request = intake.note,
+            message.id = message_id,
+            status = intake.answer.status,
+            "a request was answered"
+        );
         intake.answer
     }
 }
 
 fn switched_off(words: &str) -> Intake {
     let answer = HttpAnswer::text(401, words);
-    Intake { enqueue: None, on_queue_failure: answer.clone(), answer, note: "platform switched off" }
+    Intake {
+        enqueue: None,
+        on_queue_failure: answer.clone(),
+        answer,
+        note: "platform switched off",
+    }
 }

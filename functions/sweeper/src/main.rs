@@ -22,7 +22,8 @@ async fn main() -> Result<(), Error> {
     let config = Config::from_environment()?;
     let clients = Clients::from_environment()?;
     let secrets = Secrets::read(&clients.secrets, &config.secret_id).await?;
-    let daytona = Daytona::new(&config.daytona_api, secrets.daytona_api_key.expose()).map_err(|e| format!("DAYTONA_API: {e}"))?;
+    let daytona = Daytona::new(&config.daytona_api, secrets.daytona_api_key.expose())
+        .map_err(|e| format!("DAYTONA_API: {e}"))?;
     let store = Store::new(clients.dynamodb, &config.table);
     let queues = Queues::new(clients.sqs, &config);
     let sweeper = Arc::new((config, store, queues, daytona));
@@ -31,7 +32,10 @@ async fn main() -> Result<(), Error> {
         async move {
             let (config, store, queues, daytona) = &*sweeper;
             // Both are tried, whatever becomes of the other; an error of either is one of the tick's.
-            let (due, orphans) = (tick::tick(store, queues).await, orphans::reap(config, store, daytona).await);
+            let (due, orphans) = (
+                tick::tick(store, queues).await,
+                orphans::reap(config, store, daytona).await,
+            );
             Ok::<_, Error>(json!({"due": due?, "orphans": orphans?}))
         }
     }))

@@ -16,7 +16,10 @@ const REAPED_MAX: usize = 20;
 /// # Errors
 /// What stood in the way of the listing, or the last thing that went wrong.
 pub async fn reap(config: &Config, store: &Store, daytona: &Daytona) -> Result<Value, String> {
-    let listed = daytona.list(&stack_label(&config.stack)).await.map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
+    let listed = daytona
+        .list(&stack_label(&config.stack))
+        .await
+        .map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
     let (mut deleted, mut trouble) = (0_usize, None);
     for sandbox in &listed {
         if deleted == REAPED_MAX {
@@ -29,7 +32,9 @@ pub async fn reap(config: &Config, store: &Store, daytona: &Daytona) -> Result<V
                     tracing::warn!(sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
                     deleted += 1;
                 }
-                Err(error) => trouble = Some(format!("{} could not be deleted: {error}", sandbox.name)),
+                Err(error) => {
+                    trouble = Some(format!("{} could not be deleted: {error}", sandbox.name))
+                }
             },
             Err(error) => trouble = Some(error),
         }
@@ -45,7 +50,10 @@ pub async fn reap(config: &Config, store: &Store, daytona: &Daytona) -> Result<V
 
 /// What carries our stack's label but names no thread or time is left for a person: it is not ours to judge.
 async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<bool, String> {
-    let (Some((thread, generation)), Some(created_ms)) = (sandbox.owner(), sandbox.created_at.as_deref().and_then(milliseconds)) else {
+    let (Some((thread, generation)), Some(created_ms)) = (
+        sandbox.owner(),
+        sandbox.created_at.as_deref().and_then(milliseconds),
+    ) else {
         tracing::warn!(sandbox.name = %sandbox.name, "a sandbox carries our stack's label but not its thread, generation or time of creation");
         return Ok(false);
     };
@@ -55,5 +63,11 @@ async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<b
         return Ok(false);
     }
     let found = store.load(&thread).await.map_err(|e| e.to_string())?;
-    Ok(is_orphan(found.as_ref().map(|(session, _)| session), generation, created_ms, now_ms(), grace_ms))
+    Ok(is_orphan(
+        found.as_ref().map(|(session, _)| session),
+        generation,
+        created_ms,
+        now_ms(),
+        grace_ms,
+    ))
 }

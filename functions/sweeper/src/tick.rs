@@ -45,5 +45,10 @@ pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
 /// (within its five minutes), and a thread that is due anew gets a new one.
 fn sweep(thread: ThreadKey, due_at_ms: Ms, now_ms: Ms) -> Body {
     let id = format!("sweep-{}-{due_at_ms}", thread.short_hash());
-    Body::Message(Message { id, thread, accepted_at_ms: now_ms, work: Work::Sweep })
+    Body::Message(Message {
+        id,
+        thread,
+        accepted_at_ms: now_ms,
+        work: Work::Sweep,
+    })
 }

@@ -61,7 +61,9 @@ impl Worker {
     /// Works on one record. True: it may be deleted.
     pub async fn take(&self, record: SqsMessage, deadline_ms: Ms) -> bool {
         let Some(receipt) = self.receipt(&record) else {
-            tracing::error!("a record came without a receipt or from a queue that is not ours; it stays on its queue");
+            tracing::error!(
+                "a record came without a receipt or from a queue that is not ours; it stays on its queue"
+            );
             return false;
         };
         let body = match serde_json::from_str::<Body>(record.body.as_deref().unwrap_or_default()) {
@@ -83,8 +85,17 @@ impl Worker {
         match verdict {
             Verdict::Done => true,
             Verdict::Hold { delay_ms, why } => {
-                tracing::info!(message.id = body.id(), receive = receipt.receive, delay_ms, "the message is given back: {why}");
-                if let Err(error) = self.queues.set_visibility(&receipt.queue_url, &receipt.handle, delay_ms).await {
+                tracing::info!(
+                    message.id = body.id(),
+                    receive = receipt.receive,
+                    delay_ms,
+                    "the message is given back: {why}"
+                );
+                if let Err(error) = self
+                    .queues
+                    .set_visibility(&receipt.queue_url, &receipt.handle, delay_ms)
+                    .await
+                {
                     tracing::warn!(message.id = body.id(), %error, "it comes back when its visibility ends");
                 }
                 false
@@ -93,33 +104,86 @@ impl Worker {
     }
 
     fn receipt(&self, record: &SqsMessage) -> Option<Receipt> {
-        let queue_url = self.queues.url_of(record.event_source_arn.as_deref()?)?.to_owned();
-        let receive = record.attributes.get("ApproximateReceiveCount").and_then(|count| count.parse().ok()).unwrap_or(1);
-        Some(Receipt { queue_url, handle: record.receipt_handle.clone()?, receive })
+        let queue_url = self
+            .queues
+            .url_of(record.event_source_arn.as_deref()?)?
+            .to_owned();
+        let receive = record
+            .attributes
+            .get("ApproximateReceiveCount")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(1);
+        Some(Receipt {
+            queue_url,
+            handle: record.receipt_handle.clone()?,
+            receive,
+        })
     }
 
-    async fn work(&self, body: &Body, receipt: &Receipt, visibility: &Visibility, deadline_ms: Ms) -> Verdict {
+    async fn work(
+        &self,
+        body: &Body,
+        receipt: &Receipt,
+        visibility: &Visibility,
+        deadline_ms: Ms,
+    ) -> Verdict {
         let limits = &self.config.limits;
         if self.queues.is_dead(&receipt.queue_url) {
-            return dead::bury(&self.chat, &self.queues, limits, body, receipt.receive, now_ms()).await;
+            return dead::bury(
+                &self.chat,
+                &self.queues,
+                limits,
+                body,
+                receipt.receive,
+                now_ms(),
+            )
+            .await;
         }
         match body {
             Body::Message(message) => self.drive(message, receipt, visibility, deadline_ms).await,
-            Body::Open(open) => opening::open(&self.chat, &self.queues, limits, open, receipt.receive, now_ms()).await,
+            Body::Open(open) => {
+                opening::open(
+                    &self.chat,
+                    &self.queues,
+                    limits,
+                    open,
+                    receipt.receive,
+                    now_ms(),
+                )
+                .await
+            }
             Body::Control(control) => {
-                let lane = Lane { store: &self.store, chat: &self.chat, sandboxes: &self.sandboxes, limits, model: &self.config.model };
+                let lane = Lane {
+                    store: &self.store,
+                    chat: &self.chat,
+                    sandboxes: &self.sandboxes,
+                    limits,
+                    model: &self.config.model,
+                };
                 lane.run(control, receipt.receive, now_ms()).await
             }
         }
     }
 
-    async fn drive(&self, message: &Message, receipt: &Receipt, visibility: &Visibility, deadline_ms: Ms) -> Verdict {
+    async fn drive(
+        &self,
+        message: &Message,
+        receipt: &Receipt,
+        visibility: &Visibility,
+        deadline_ms: Ms,
+    ) -> Verdict {
         let limits = &self.config.limits;
-        let world = Live::new(self.store.clone(), Arc::clone(&self.chat), Arc::clone(&self.sandboxes), visibility.clone());
+        let world = Live::new(
+            self.store.clone(),
+            Arc::clone(&self.chat),
+            Arc::clone(&self.sandboxes),
+            visibility.clone(),
+        );
         let delivery = Delivery {
             message,
             id: format!("{}#{}", message.id, receipt.receive),
-            slice_until_ms: (now_ms() + limits.slice_ms).min(deadline_ms.saturating_sub(WIND_UP_MS)),
+            slice_until_ms: (now_ms() + limits.slice_ms)
+                .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
             limits,
             split: Chat::split(&message.thread),
@@ -129,7 +193,8 @@ impl Worker {
 
     /// Keeps the message invisible for as long as it is worked on. Ends never.
     async fn heartbeat(&self, receipt: &Receipt, visibility: &Visibility) -> Infallible {
-        let mut every = tokio::time::interval(Duration::from_millis(self.config.limits.heartbeat_ms));
+        let mut every =
+            tokio::time::interval(Duration::from_millis(self.config.limits.heartbeat_ms));
         every.tick().await;
         loop {
             every.tick().await;
@@ -140,7 +205,15 @@ impl Worker {
     /// False: the receipt is no longer valid, somebody else has the message.
     async fn renew(&self, receipt: &Receipt, visibility: &Visibility) -> bool {
         let asked_ms = now_ms();
-        match self.queues.set_visibility(&receipt.queue_url, &receipt.handle, self.config.limits.visibility_ms).await {
+        match self
+            .queues
+            .set_visibility(
+                &receipt.queue_url,
+                &receipt.handle,
+                self.config.limits.visibility_ms,
+            )
+            .await
+        {
             Ok(()) => {
                 visibility.set(asked_ms + self.config.limits.visibility_ms);
                 true

@@ -39,7 +39,13 @@ impl Behind {
             .await
             .ok()?;
         let answer: Value = answer.json().await.ok()?;
-        Some(answer["Items"].as_array()?.iter().filter_map(record).collect())
+        Some(
+            answer["Items"]
+                .as_array()?
+                .iter()
+                .filter_map(record)
+                .collect(),
+        )
     }
 }
 

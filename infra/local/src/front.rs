@@ -37,10 +37,19 @@ impl Front {
     /// # Errors
     /// What could not be bound or built.
     pub async fn start(function_url: &str, chat: Arc<Chat>) -> Result<Self, String> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|e| format!("no loopback port is free for the ingress: {e}"))?;
-        let address = format!("http://{}", listener.local_addr().map_err(|e| e.to_string())?);
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .map_err(|e| format!("no loopback port is free for the ingress: {e}"))?;
+        let address = format!(
+            "http://{}",
+            listener.local_addr().map_err(|e| e.to_string())?
+        );
         let client = crate::stack::loopback_client()?;
-        let passing = Arc::new(Passing { function_url: function_url.trim_end_matches('/').to_owned(), client, chat });
+        let passing = Arc::new(Passing {
+            function_url: function_url.trim_end_matches('/').to_owned(),
+            client,
+            chat,
+        });
         let router = Router::new().fallback(pass).with_state(passing);
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
@@ -59,33 +68,70 @@ impl Front {
 async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
-        return (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 6 MB").into_response();
+        return (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is larger than 6 MB",
+        )
+            .into_response();
     };
-    let target = format!("{}{}", passing.function_url, parts.uri.path_and_query().map_or("/", |path| path.as_str()));
+    let target = format!(
+        "{}{}",
+        passing.function_url,
+        parts.uri.path_and_query().map_or("/", |path| path.as_str())
+    );
     let path = parts.uri.path();
-    let interaction = (path == "/discord/interactions").then(|| serde_json::from_slice::<Value>(&body).ok()).flatten();
+    let interaction = (path == "/discord/interactions")
+        .then(|| serde_json::from_slice::<Value>(&body).ok())
+        .flatten();
     match &interaction {
         Some(interaction) => note(passing.chat.announce_interaction(interaction)),
         None => announce_slack(&passing, path, &body),
     }
     let mut headers = parts.headers.clone();
     headers.remove("host");
-    let sent = passing.client.request(parts.method, target).headers(headers).body(body).send().await;
+    let sent = passing
+        .client
+        .request(parts.method, target)
+        .headers(headers)
+        .body(body)
+        .send()
+        .await;
     let answer = match sent {
         Ok(answer) => answer,
-        Err(error) => return (StatusCode::BAD_GATEWAY, format!("the ingress function does not answer: {}", error.without_url())).into_response(),
+        Err(error) => {
+            return (
+                StatusCode::BAD_GATEWAY,
+                format!(
+                    "the ingress function does not answer: {}",
+                    error.without_url()
+                ),
+            )
+                .into_response();
+        }
     };
     let status = answer.status();
     let headers = answer.headers().clone();
     let answered = answer.bytes().await.unwrap_or_default();
     if let Some(interaction) = &interaction {
-        note(passing.chat.adopt_interaction(interaction, status.as_u16(), &answered));
+        note(
+            passing
+                .chat
+                .adopt_interaction(interaction, status.as_u16(), &answered),
+        );
     }
     let mut response = Response::new(Body::from(answered));
     *response.status_mut() = status;
-    let passed = headers.into_iter().filter_map(|(name, value)| Some((name?, value)));
-    let hop = [HeaderName::from_static("transfer-encoding"), HeaderName::from_static("connection"), HeaderName::from_static("content-length")];
-    response.headers_mut().extend(passed.filter(|(name, _)| !hop.contains(name)));
+    let passed = headers
+        .into_iter()
+        .filter_map(|(name, value)| Some((name?, value)));
+    let hop = [
+        HeaderName::from_static("transfer-encoding"),
+        HeaderName::from_static("connection"),
+        HeaderName::from_static("content-length"),
+    ];
+    response
+        .headers_mut()
+        .extend(passed.filter(|(name, _)| !hop.contains(name)));
     response
 }
 
@@ -93,7 +139,9 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
 fn announce_slack(passing: &Passing, path: &str, body: &[u8]) {
     let payload = match path {
         "/slack/events" => serde_json::from_slice::<Value>(body).ok(),
-        "/slack/interactivity" => form_urlencoded::parse(body).find(|(name, _)| name == "payload").and_then(|(_, text)| serde_json::from_str(&text).ok()),
+        "/slack/interactivity" => form_urlencoded::parse(body)
+            .find(|(name, _)| name == "payload")
+            .and_then(|(_, text)| serde_json::from_str(&text).ok()),
         _ => None,
     };
     if let Some(payload) = payload {

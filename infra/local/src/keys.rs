@@ -36,7 +36,12 @@ impl Keys {
     pub fn keep(state_dir: &Path) -> Result<Self, String> {
         let file = state_dir.join("keys.json");
         if let Ok(text) = fs::read_to_string(&file) {
-            return serde_json::from_str(&text).map_err(|e| format!("{} cannot be read ({e}); `--fresh` makes new ones.", file.display()));
+            return serde_json::from_str(&text).map_err(|e| {
+                format!(
+                    "{} cannot be read ({e}); `--fresh` makes new ones.",
+                    file.display()
+                )
+            });
         }
         let keys = Self::make();
         let text = serde_json::to_string_pretty(&keys).map_err(|e| e.to_string())?;
@@ -45,7 +50,13 @@ impl Keys {
     }
 
     fn make() -> Self {
-        let hex = |bytes: usize| hex::encode((0..bytes).map(|_| rand::rng().random::<u8>()).collect::<Vec<_>>());
+        let hex = |bytes: usize| {
+            hex::encode(
+                (0..bytes)
+                    .map(|_| rand::rng().random::<u8>())
+                    .collect::<Vec<_>>(),
+            )
+        };
         let id = |prefix: char| format!("{prefix}{}", hex(5).to_uppercase());
         Self {
             discord_seed: hex(32),
@@ -65,7 +76,11 @@ impl Keys {
     /// When the kept seed is no seed.
     pub fn discord_public_key(&self) -> Result<String, String> {
         let mut seed = [0_u8; 32];
-        hex::decode_to_slice(&self.discord_seed, &mut seed).map_err(|_| "discord_seed in keys.json is not 64 hex digits; `--fresh` makes a new one.".to_owned())?;
-        Ok(hex::encode(SigningKey::from_bytes(&seed).verifying_key().to_bytes()))
+        hex::decode_to_slice(&self.discord_seed, &mut seed).map_err(|_| {
+            "discord_seed in keys.json is not 64 hex digits; `--fresh` makes a new one.".to_owned()
+        })?;
+        Ok(hex::encode(
+            SigningKey::from_bytes(&seed).verifying_key().to_bytes(),
+        ))
     }
 }

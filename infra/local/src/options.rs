@@ -63,16 +63,27 @@ impl Options {
                 Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
                 None => (argument, None),
             };
-            let mut value = || inline.clone().or_else(|| arguments.next()).ok_or_else(|| format!("{flag} needs a value."));
+            let mut value = || {
+                inline
+                    .clone()
+                    .or_else(|| arguments.next())
+                    .ok_or_else(|| format!("{flag} needs a value."))
+            };
             match flag.as_str() {
                 "--help" | "-h" => return Ok(Parsed::Help),
-                "--port" => options.port = value()?.parse().map_err(|_| "--port needs a number from 0 to 65535.".to_owned())?,
+                "--port" => {
+                    options.port = value()?
+                        .parse()
+                        .map_err(|_| "--port needs a number from 0 to 65535.".to_owned())?
+                }
                 "--state-dir" => options.state_dir = Some(value()?.into()),
                 "--ready-file" => options.ready_file = Some(value()?.into()),
                 "--limits" => {
                     let text = value()?;
                     let limits: bobbin_core::limits::Limits =
-                        serde_json::from_str(&text).map_err(|e| format!("--limits is not a JSON object of known bounds: {e}"))?;
+                        serde_json::from_str(&text).map_err(|e| {
+                            format!("--limits is not a JSON object of known bounds: {e}")
+                        })?;
                     limits.check()?;
                     options.limits = Some(text);
                 }
@@ -105,14 +116,23 @@ mod tests {
             limits: None,
             without_aws: false,
         };
-        assert_eq!(parse("--port 8080 --state-dir=s --fresh --no-build --ready-file r"), Ok(Parsed::Run(options)));
+        assert_eq!(
+            parse("--port 8080 --state-dir=s --fresh --no-build --ready-file r"),
+            Ok(Parsed::Run(options))
+        );
         assert_eq!(parse("--help"), Ok(Parsed::Help));
     }
 
     #[test]
     fn a_wrong_argument_is_named() {
-        assert_eq!(parse("--prot 1"), Err("--prot is not an option.".to_owned()));
+        assert_eq!(
+            parse("--prot 1"),
+            Err("--prot is not an option.".to_owned())
+        );
         assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
-        assert!(parse(r#"--limits {"idle":1}"#).is_err_and(|e| e.starts_with("--limits is not a JSON object of known bounds")));
+        assert!(
+            parse(r#"--limits {"idle":1}"#)
+                .is_err_and(|e| e.starts_with("--limits is not a JSON object of known bounds"))
+        );
     }
 }

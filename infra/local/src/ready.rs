@@ -69,6 +69,8 @@ impl Ready {
     pub fn write(&self, file: &Path) -> Result<(), String> {
         let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
         let half = file.with_extension("part");
-        fs::write(&half, text).and_then(|()| fs::rename(&half, file)).map_err(|e| format!("{} cannot be written: {e}", file.display()))
+        fs::write(&half, text)
+            .and_then(|()| fs::rename(&half, file))
+            .map_err(|e| format!("{} cannot be written: {e}", file.display()))
     }
 }

@@ -38,7 +38,10 @@ impl Ended {
     /// What the system said.
     pub fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let (mut interrupt, mut terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
         let (tell, told) = watch::channel(false);
         tokio::spawn(async move {
             tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
@@ -55,7 +58,11 @@ impl Ended {
     }
 
     fn check(&self) -> Result<(), String> {
-        if *self.0.borrow() { Err("Stopped before everything was up.".to_owned()) } else { Ok(()) }
+        if *self.0.borrow() {
+            Err("Stopped before everything was up.".to_owned())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -64,11 +71,13 @@ impl Ended {
 /// # Errors
 /// When it cannot be built.
 pub fn loopback_client() -> Result<reqwest::Client, String> {
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|e| e.to_string())?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .map_err(|e| e.to_string())?
+    .with_root_certificates(rustls::RootCertStore::empty())
+    .with_no_client_auth();
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .no_proxy()
@@ -128,12 +137,22 @@ impl Stack {
     /// A sentence that says what to do.
     pub async fn start(options: &Options, ended: Ended) -> Result<Self, String> {
         let root = project_root()?;
-        let state_dir = options.state_dir.clone().unwrap_or_else(|| root.join(".bobbin/state"));
+        let state_dir = options
+            .state_dir
+            .clone()
+            .unwrap_or_else(|| root.join(".bobbin/state"));
         let lock = lock(&state_dir, options.fresh)?;
-        let state_dir = state_dir.canonicalize().map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
+        let state_dir = state_dir
+            .canonicalize()
+            .map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
         let mut parts = Parts::default();
         match start_parts(&mut parts, options, &ended, &root, &state_dir).await {
-            Ok((ready, notes)) => Ok(Self { parts, ready, notes, _lock: lock }),
+            Ok((ready, notes)) => Ok(Self {
+                parts,
+                ready,
+                notes,
+                _lock: lock,
+            }),
             Err(message) => {
                 parts.stop().await;
                 Err(message)
@@ -151,7 +170,9 @@ impl Stack {
             println!("  Ingress     {}", self.ready.ingress);
             println!("  AWS         {}", self.ready.aws_endpoint);
         }
-        println!("\nOpen the chat page and type /sandbox in #general, or mention @bobbin on the Slack side. Ctrl-C stops everything.");
+        println!(
+            "\nOpen the chat page and type /sandbox in #general, or mention @bobbin on the Slack side. Ctrl-C stops everything."
+        );
     }
 
     /// Ends everything.
@@ -160,7 +181,13 @@ impl Stack {
     }
 }
 
-async fn start_parts(parts: &mut Parts, options: &Options, ended: &Ended, root: &Path, state_dir: &Path) -> Result<(Ready, Vec<String>), String> {
+async fn start_parts(
+    parts: &mut Parts,
+    options: &Options,
+    ended: &Ended,
+    root: &Path,
+    state_dir: &Path,
+) -> Result<(Ready, Vec<String>), String> {
     let outside = Outside::look()?;
     let keys = Keys::keep(state_dir)?;
     let mut notes = outside.notes.clone();
@@ -168,14 +195,23 @@ async fn start_parts(parts: &mut Parts, options: &Options, ended: &Ended, root: 
     println!("Starting Bobbin's laptop stack");
 
     let cache = root.join(".bobbin/cache");
-    let opencode = opencode::install(&cache, |line| say(began, line)).await.map_err(|e| e.to_string())?;
+    let opencode = opencode::install(&cache, |line| say(began, line))
+        .await
+        .map_err(|e| e.to_string())?;
     notes.extend(opencode.warnings.iter().cloned());
     ended.check()?;
 
     let binaries = if options.without_aws {
         BTreeMap::new()
     } else {
-        say(began, if options.no_build { "functions: using the binaries that are there" } else { "functions: building (the first time takes minutes)" });
+        say(
+            began,
+            if options.no_build {
+                "functions: using the binaries that are there"
+            } else {
+                "functions: building (the first time takes minutes)"
+            },
+        );
         functions::binaries(root, options.no_build).await?
     };
     ended.check()?;
@@ -184,18 +220,27 @@ async fn start_parts(parts: &mut Parts, options: &Options, ended: &Ended, root: 
     let model_api = model.base_url();
     parts.model = Some(model);
 
-    let mut settings = bobbin_local_daytona::Settings::new(state_dir.join("daytona"), keys.daytona_api_key.clone());
+    let mut settings = bobbin_local_daytona::Settings::new(
+        state_dir.join("daytona"),
+        keys.daytona_api_key.clone(),
+    );
     settings.tools = vec![opencode.bin_dir.clone()];
     let provider = Arc::new(Provider::start(settings).await.map_err(|e| e.to_string())?);
     if let Confinement::None { why } = provider.confinement() {
-        notes.push(format!("sandboxes are NOT confined ({why}): what the agent runs, runs as you"));
+        notes.push(format!(
+            "sandboxes are NOT confined ({why}): what the agent runs, runs as you"
+        ));
     }
     say(began, &format!("sandboxes: {}", provider.api_url()));
     parts.provider = Some(Arc::clone(&provider));
 
     let table = Arc::new(OnceLock::new());
     let client = loopback_client()?;
-    let backstage = Arc::new(Behind { table: Arc::clone(&table), provider: Arc::clone(&provider), client: client.clone() });
+    let backstage = Arc::new(Behind {
+        table: Arc::clone(&table),
+        provider: Arc::clone(&provider),
+        client: client.clone(),
+    });
     let chat = Chat::start(bobbin_local_chat::Settings {
         state_dir: state_dir.join("chat"),
         port: options.port,
@@ -244,20 +289,35 @@ async fn start_parts(parts: &mut Parts, options: &Options, ended: &Ended, root: 
         let parameters = parameters(&ready, options, &outside, &model_api);
         let engine = start_engine(root, state_dir, binaries, parameters).await?;
         say(began, &format!("AWS: {}", engine.endpoint()));
-        notes.extend(engine.unhonoured().into_iter().map(|property| format!("template.yaml: {property} is not honoured by the embedded AWS")));
-        let function_url = engine.function_url("Ingress").ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;
-        let resource = |id: &str| engine.resource(id).ok_or_else(|| format!("template.yaml has no resource {id}"));
+        notes.extend(engine.unhonoured().into_iter().map(|property| {
+            format!("template.yaml: {property} is not honoured by the embedded AWS")
+        }));
+        let function_url = engine
+            .function_url("Ingress")
+            .ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;
+        let resource = |id: &str| {
+            engine
+                .resource(id)
+                .ok_or_else(|| format!("template.yaml has no resource {id}"))
+        };
         ready.table = resource("Table")?;
         ready.messages_queue_url = resource("Messages")?;
         ready.control_queue_url = resource("Control")?;
         ready.aws_endpoint = engine.endpoint().to_owned();
         let _ = table.set((ready.aws_endpoint.clone(), ready.table.clone()));
-        ready.pids.extend(engine.processes());
-        parts.engine = Some(engine);
-        let front = Front::start(&function_url, Arc::clone(&chat)).await?;
+        let engine = parts.engine.insert(engine);
+        let front = parts
+            .front
+            .insert(Front::start(&function_url, Arc::clone(&chat)).await?);
         ready.ingress = front.address.clone();
         chat.set_ingress(front.address.clone());
-        parts.front = Some(front);
+        healthy(&client, &ready.ingress).await?;
+        ready.pids.extend(
+            engine
+                .processes()
+                .into_iter()
+                .map(|(function, pid)| (function.to_lowercase(), pid)),
+        );
     }
     ended.check()?;
     if let Some(file) = &options.ready_file {
@@ -267,7 +327,28 @@ async fn start_parts(parts: &mut Parts, options: &Options, ended: &Ended, root: 
     Ok((ready, notes))
 }
 
-async fn start_engine(root: &Path, state_dir: &Path, functions: BTreeMap<String, PathBuf>, parameters: BTreeMap<String, String>) -> Result<Engine, String> {
+/// The first request also starts the function's first process: what is wrong with it shows now, not at the first task.
+async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> {
+    let sent = client
+        .get(format!("{ingress}/health"))
+        .send()
+        .await
+        .map_err(|e| format!("the ingress does not answer: {}", e.without_url()))?;
+    if sent.status().is_success() {
+        return Ok(());
+    }
+    Err(format!(
+        "the ingress function is not healthy ({}); BOBBIN_LOG=info shows what it prints.",
+        sent.status()
+    ))
+}
+
+async fn start_engine(
+    root: &Path,
+    state_dir: &Path,
+    functions: BTreeMap<String, PathBuf>,
+    parameters: BTreeMap<String, String>,
+) -> Result<Engine, String> {
     let settings = bobbin_local_aws::Settings {
         template: root.join("template.yaml"),
         parameters,
@@ -279,13 +360,20 @@ async fn start_engine(root: &Path, state_dir: &Path, functions: BTreeMap<String,
         ingress_port: 0,
         endpoint_port: 0,
         clock: Clock::system(),
-        log: Arc::new(|line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text)),
+        log: Arc::new(
+            |line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text),
+        ),
     };
     Engine::start(settings).await.map_err(|e| e.to_string())
 }
 
 /// What the template is given: everything local, then what the environment names.
-fn parameters(ready: &Ready, options: &Options, outside: &Outside, model_api: &str) -> BTreeMap<String, String> {
+fn parameters(
+    ready: &Ready,
+    options: &Options,
+    outside: &Outside,
+    model_api: &str,
+) -> BTreeMap<String, String> {
     let mut parameters: BTreeMap<String, String> = [
         ("DiscordApplicationId", &ready.discord_application_id),
         ("DiscordPublicKey", &ready.discord_public_key),
@@ -302,7 +390,10 @@ fn parameters(ready: &Ready, options: &Options, outside: &Outside, model_api: &s
     .map(|(name, value)| (name.to_owned(), value.clone()))
     .into();
     if !outside.parameters.contains_key("Model") {
-        parameters.insert("Model".to_owned(), format!("scripted/{}", bobbin_local_model::MODEL_ID));
+        parameters.insert(
+            "Model".to_owned(),
+            format!("scripted/{}", bobbin_local_model::MODEL_ID),
+        );
         parameters.insert("ModelBaseUrl".to_owned(), model_api.to_owned());
     }
     if let Some(limits) = &options.limits {
@@ -318,10 +409,18 @@ fn parameters(ready: &Ready, options: &Options, outside: &Outside, model_api: &s
 /// The Slack app as its manifest declares it.
 fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
     let file = root.join("infra/slack-manifest.json");
-    let text = fs::read_to_string(&file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
-    let manifest: serde_json::Value = serde_json::from_str(&text).map_err(|e| format!("{} is not JSON: {e}", file.display()))?;
-    let list = |name: &str| manifest["features"][name].as_array().cloned().unwrap_or_default();
-    let word = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let text =
+        fs::read_to_string(&file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
+    let manifest: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| format!("{} is not JSON: {e}", file.display()))?;
+    let list = |name: &str| {
+        manifest["features"][name]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
+    let word =
+        |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     Ok(SlackKeys {
         signing_secret: keys.slack_signing_secret.clone(),
         bot_token: keys.slack_bot_token.clone(),
@@ -330,24 +429,48 @@ fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
         shortcuts: list("shortcuts")
             .iter()
             .filter(|shortcut| shortcut["type"] == "message")
-            .map(|shortcut| SlackShortcut { callback_id: word(shortcut, "callback_id"), name: word(shortcut, "name") })
+            .map(|shortcut| SlackShortcut {
+                callback_id: word(shortcut, "callback_id"),
+                name: word(shortcut, "name"),
+            })
             .collect(),
         commands: list("slash_commands")
             .iter()
-            .map(|command| SlackCommand { command: word(command, "command"), description: word(command, "description"), usage_hint: word(command, "usage_hint") })
+            .map(|command| SlackCommand {
+                command: word(command, "command"),
+                description: word(command, "description"),
+                usage_hint: word(command, "usage_hint"),
+            })
             .collect(),
     })
 }
 
 /// The same set of commands that a deployment registers, at the local Discord.
-async fn register_commands(client: &reqwest::Client, chat: &Chat, keys: &Keys) -> Result<(), String> {
-    let address = format!("{}/applications/{}/guilds/{}/commands", chat.discord_api(), keys.discord_application_id, chat.seeds().guild_id);
-    let sent = client.put(address).header("authorization", format!("Bot {}", keys.discord_bot_token)).json(&discord::commands::guild_commands()).send().await;
+async fn register_commands(
+    client: &reqwest::Client,
+    chat: &Chat,
+    keys: &Keys,
+) -> Result<(), String> {
+    let address = format!(
+        "{}/applications/{}/guilds/{}/commands",
+        chat.discord_api(),
+        keys.discord_application_id,
+        chat.seeds().guild_id
+    );
+    let sent = client
+        .put(address)
+        .header("authorization", format!("Bot {}", keys.discord_bot_token))
+        .json(&discord::commands::guild_commands())
+        .send()
+        .await;
     let answer = sent.map_err(|e| format!("the local Discord did not take the commands: {e}"))?;
     if answer.status().is_success() {
         return Ok(());
     }
-    Err(format!("the local Discord refused the commands: {}", answer.text().await.unwrap_or_default()))
+    Err(format!(
+        "the local Discord refused the commands: {}",
+        answer.text().await.unwrap_or_default()
+    ))
 }
 
 fn say(began: Instant, line: &str) {
@@ -357,32 +480,53 @@ fn say(began: Instant, line: &str) {
 /// The checkout: the folder upwards from here that holds the template, else the one that this program was built in.
 fn project_root() -> Result<PathBuf, String> {
     let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let here = std::env::current_dir().map_err(|e| format!("the current folder cannot be read: {e}"))?;
+    let here =
+        std::env::current_dir().map_err(|e| format!("the current folder cannot be read: {e}"))?;
     let upwards = here.ancestors().map(Path::to_path_buf).chain([built_in]);
     upwards
         .into_iter()
-        .find(|folder| folder.join("template.yaml").is_file() && folder.join("infra/local").is_dir())
+        .find(|folder| {
+            folder.join("template.yaml").is_file() && folder.join("infra/local").is_dir()
+        })
         .and_then(|folder| folder.canonicalize().ok())
-        .ok_or_else(|| "template.yaml was not found: run this inside a checkout of Bobbin.".to_owned())
+        .ok_or_else(|| {
+            "template.yaml was not found: run this inside a checkout of Bobbin.".to_owned()
+        })
 }
 
 /// Makes the state folder (empty if that is wanted) and takes its lock.
 fn lock(state_dir: &Path, fresh: bool) -> Result<File, String> {
-    let trouble = |e: std::io::Error| format!("the state folder {} cannot be used: {e}", state_dir.display());
+    let trouble = |e: std::io::Error| {
+        format!(
+            "the state folder {} cannot be used: {e}",
+            state_dir.display()
+        )
+    };
     fs::create_dir_all(state_dir).map_err(trouble)?;
     let file = state_dir.join("lock");
     let lock = File::create(&file).map_err(trouble)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            return Err(format!("Another stack runs with the state folder {}. Stop it, or use --state-dir for a second one.", state_dir.display()));
+            return Err(format!(
+                "Another stack runs with the state folder {}. Stop it, or use --state-dir for a second one.",
+                state_dir.display()
+            ));
         }
         Err(TryLockError::Error(e)) => return Err(trouble(e)),
     }
     if fresh {
-        for entry in fs::read_dir(state_dir).map_err(trouble)?.flatten().filter(|entry| entry.path() != file) {
+        for entry in fs::read_dir(state_dir)
+            .map_err(trouble)?
+            .flatten()
+            .filter(|entry| entry.path() != file)
+        {
             let path = entry.path();
-            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            let removed = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
             removed.map_err(trouble)?;
         }
     }

@@ -28,17 +28,26 @@ impl Clients {
     /// # Errors
     /// Names the variable that is missing.
     pub fn from_environment() -> Result<Self, String> {
-        let var = |name: &str| env::var(name).map_err(|_| format!("{name} is not set: this program runs as a Lambda function"));
+        let var = |name: &str| {
+            env::var(name)
+                .map_err(|_| format!("{name} is not set: this program runs as a Lambda function"))
+        };
         let credentials = Credentials::new(
             var("AWS_ACCESS_KEY_ID")?,
             var("AWS_SECRET_ACCESS_KEY")?,
-            env::var("AWS_SESSION_TOKEN").ok().filter(|token| !token.is_empty()),
+            env::var("AWS_SESSION_TOKEN")
+                .ok()
+                .filter(|token| !token.is_empty()),
             None,
             "lambda",
         );
         let region = Region::new(var("AWS_REGION")?);
-        let http: SharedHttpClient = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
-        let endpoint = env::var("AWS_ENDPOINT_URL").ok().filter(|url| !url.is_empty());
+        let http: SharedHttpClient = Builder::new()
+            .tls_provider(Provider::Rustls(CryptoMode::Ring))
+            .build_https();
+        let endpoint = env::var("AWS_ENDPOINT_URL")
+            .ok()
+            .filter(|url| !url.is_empty());
         macro_rules! client {
             ($sdk:ident) => {{
                 let mut config = $sdk::Config::builder()
@@ -49,6 +58,10 @@ impl Clients {
                 $sdk::Client::from_conf(config.build())
             }};
         }
-        Ok(Self { dynamodb: client!(aws_sdk_dynamodb), sqs: client!(aws_sdk_sqs), secrets: client!(aws_sdk_secretsmanager) })
+        Ok(Self {
+            dynamodb: client!(aws_sdk_dynamodb),
+            sqs: client!(aws_sdk_sqs),
+            secrets: client!(aws_sdk_secretsmanager),
+        })
     }
 }

@@ -31,18 +31,30 @@ impl Chat {
     /// # Errors
     /// A sentence that names the address that cannot be used.
     pub fn new(config: &Config, secrets: &Secrets) -> Result<Self, String> {
-        let discord = match (config.discord_application_id.as_str(), &secrets.discord_bot_token) {
+        let discord = match (
+            config.discord_application_id.as_str(),
+            &secrets.discord_bot_token,
+        ) {
             ("", _) => None,
             (_, token) if token.is_empty() => None,
             (application, token) => {
                 let hosts = Hosts::Named(host_of(&config.discord_api).into_iter().collect());
-                let http = Http::new(&config.discord_api, hosts).map_err(|e| format!("DISCORD_API: {e}"))?;
-                Some(Discord::new(http, &config.discord_api, application, token.expose()))
+                let http = Http::new(&config.discord_api, hosts)
+                    .map_err(|e| format!("DISCORD_API: {e}"))?;
+                Some(Discord::new(
+                    http,
+                    &config.discord_api,
+                    application,
+                    token.expose(),
+                ))
             }
         };
         let slack = match &secrets.slack_bot_token {
             token if token.is_empty() => None,
-            token => Some(Slack::new(&config.slack_api, token.expose()).map_err(|e| format!("SLACK_API: {e}"))?),
+            token => Some(
+                Slack::new(&config.slack_api, token.expose())
+                    .map_err(|e| format!("SLACK_API: {e}"))?,
+            ),
         };
         Ok(Self { discord, slack })
     }
@@ -52,7 +64,9 @@ impl Chat {
     pub fn split(thread: &ThreadKey) -> fn(&str) -> Vec<String> {
         match thread {
             // Tables first: Discord has none, and an aligned one is longer than its source.
-            ThreadKey::Discord { .. } => |answer| text::split(&text::discord_markdown(answer), discord::CHUNK_UNITS),
+            ThreadKey::Discord { .. } => {
+                |answer| text::split(&text::discord_markdown(answer), discord::CHUNK_UNITS)
+            }
             ThreadKey::Slack { .. } => |answer| text::split(answer, SLACK_CHUNK_UNITS),
         }
     }
@@ -61,10 +75,25 @@ impl Chat {
     ///
     /// # Errors
     /// What the failure means.
-    pub async fn post(&self, thread: &ThreadKey, turn: &str, kind: &PostKind, at: Option<&PostRef>, post: &Post) -> Result<PostRef, Failure> {
+    pub async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
         match thread {
-            ThreadKey::Discord { .. } => self.discord()?.post(thread, turn, kind, at, post).await.map_err(|e| e.failure()),
-            ThreadKey::Slack { .. } => self.slack()?.post(thread, turn, kind, at, post).await.map_err(|e| e.failure()),
+            ThreadKey::Discord { .. } => self
+                .discord()?
+                .post(thread, turn, kind, at, post)
+                .await
+                .map_err(|e| e.failure()),
+            ThreadKey::Slack { .. } => self
+                .slack()?
+                .post(thread, turn, kind, at, post)
+                .await
+                .map_err(|e| e.failure()),
         }
     }
 
@@ -74,8 +103,16 @@ impl Chat {
     /// What the failure means.
     pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
         match reply {
-            Reply::Discord { .. } => self.discord()?.tell(reply, text).await.map_err(|e| e.failure()),
-            Reply::Slack { .. } => self.slack()?.tell(reply, text).await.map_err(|e| e.failure()),
+            Reply::Discord { .. } => self
+                .discord()?
+                .tell(reply, text)
+                .await
+                .map_err(|e| e.failure()),
+            Reply::Slack { .. } => self
+                .slack()?
+                .tell(reply, text)
+                .await
+                .map_err(|e| e.failure()),
         }
     }
 
@@ -84,14 +121,23 @@ impl Chat {
     /// # Errors
     /// A [`Failure`] with what to configure.
     pub fn discord(&self) -> Result<&Discord, Failure> {
-        self.discord.as_ref().ok_or_else(|| off("Discord", "DiscordApplicationId, DiscordPublicKey and DiscordBotToken"))
+        self.discord.as_ref().ok_or_else(|| {
+            off(
+                "Discord",
+                "DiscordApplicationId, DiscordPublicKey and DiscordBotToken",
+            )
+        })
     }
 
     fn slack(&self) -> Result<&Slack, Failure> {
-        self.slack.as_ref().ok_or_else(|| off("Slack", "SlackSigningSecret and SlackBotToken"))
+        self.slack
+            .as_ref()
+            .ok_or_else(|| off("Slack", "SlackSigningSecret and SlackBotToken"))
     }
 }
 
 fn off(platform: &str, parameters: &str) -> Failure {
-    Failure::NonRecoverable { advice: format!("{platform} is not configured: set {parameters} of the template.") }
+    Failure::NonRecoverable {
+        advice: format!("{platform} is not configured: set {parameters} of the template."),
+    }
 }

@@ -49,12 +49,18 @@ impl Config {
     /// A sentence that names the variable and what is wrong with it.
     pub fn from_environment() -> Result<Self, String> {
         let required = |name: &str| {
-            env::var(name).ok().filter(|value| !value.is_empty()).ok_or_else(|| format!("{name} is not set: deploy with template.yaml, which sets it"))
+            env::var(name)
+                .ok()
+                .filter(|value| !value.is_empty())
+                .ok_or_else(|| {
+                    format!("{name} is not set: deploy with template.yaml, which sets it")
+                })
         };
         let optional = |name: &str| env::var(name).unwrap_or_default();
         let limits: Limits = match optional("LIMITS").as_str() {
             "" => Limits::DEFAULT,
-            text => serde_json::from_str(text).map_err(|e| format!("LIMITS is not a JSON object of known bounds: {e}"))?,
+            text => serde_json::from_str(text)
+                .map_err(|e| format!("LIMITS is not a JSON object of known bounds: {e}"))?,
         };
         limits.check()?;
         Ok(Self {
@@ -62,7 +68,10 @@ impl Config {
             table: required("TABLE")?,
             messages_queue_url: required("MESSAGES_QUEUE_URL")?,
             control_queue_url: required("CONTROL_QUEUE_URL")?,
-            dead_queue_urls: [required("MESSAGES_DEAD_QUEUE_URL")?, required("CONTROL_DEAD_QUEUE_URL")?],
+            dead_queue_urls: [
+                required("MESSAGES_DEAD_QUEUE_URL")?,
+                required("CONTROL_DEAD_QUEUE_URL")?,
+            ],
             secret_id: required("SECRET_ID")?,
             discord_api: required("DISCORD_API")?,
             discord_application_id: optional("DISCORD_APPLICATION_ID"),

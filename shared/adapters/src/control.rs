@@ -42,7 +42,10 @@ impl Lane<'_> {
         match done {
             Ok(()) => Verdict::Done,
             Err(Failure::Wait { after_ms, seen }) if receive <= self.limits.attempts => {
-                Verdict::Hold { delay_ms: self.limits.backoff(receive).max(after_ms), why: seen }
+                Verdict::Hold {
+                    delay_ms: self.limits.backoff(receive).max(after_ms),
+                    why: seen,
+                }
             }
             Err(failure) => {
                 tracing::warn!(thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
@@ -58,7 +61,8 @@ impl Lane<'_> {
 
     async fn status(&self, control: &Control, now_ms: Ms) -> Result<(), Failure> {
         let session = self.session(&control.thread).await?;
-        self.answer(control, &status::words(session.as_ref(), now_ms)).await
+        self.answer(control, &status::words(session.as_ref(), now_ms))
+            .await
     }
 
     /// On Discord only the person who asked sees it; in Slack, where the question stands in the thread, so does the answer.
@@ -67,7 +71,16 @@ impl Lane<'_> {
             ThreadKey::Discord { .. } => self.chat.tell(&control.reply, words).await,
             ThreadKey::Slack { .. } => {
                 let notice = Post::Notice(words.to_owned());
-                self.chat.post(&control.thread, &control.id, &PostKind::Notice, None, &notice).await.map(|_| ())
+                self.chat
+                    .post(
+                        &control.thread,
+                        &control.id,
+                        &PostKind::Notice,
+                        None,
+                        &notice,
+                    )
+                    .await
+                    .map(|_| ())
             }
         }
     }
@@ -78,7 +91,9 @@ impl Lane<'_> {
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
             (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
-                let ended = session.as_ref().and_then(|session| session.ended.iter().find(|turn| turn.id == id));
+                let ended = session
+                    .as_ref()
+                    .and_then(|session| session.ended.iter().find(|turn| turn.id == id));
                 return match ended {
                     Some(turn) => self.show_ended(&control.thread, turn).await,
                     // It still waits in the queue, and sees the mark when it begins.
@@ -86,12 +101,20 @@ impl Lane<'_> {
                 };
             }
             (_, Some(turn)) => turn,
-            (_, None) => return self.chat.tell(&control.reply, "Nothing is running here.").await,
+            (_, None) => {
+                return self
+                    .chat
+                    .tell(&control.reply, "Nothing is running here.")
+                    .await;
+            }
         };
         self.mark(&control.thread, &turn.id, control).await?;
         if let (Some(session), Some(generation)) = (&session, turn.prompted_generation)
             && let Some(agent_session) = &session.agent_session
-            && let Err(failure) = self.sandboxes.abort(&control.thread, generation, agent_session).await
+            && let Err(failure) = self
+                .sandboxes
+                .abort(&control.thread, generation, agent_session)
+                .await
         {
             tracing::info!(thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
         }
@@ -106,17 +129,32 @@ impl Lane<'_> {
         let Some(at) = &turn.card else { return Ok(()) };
         let card = Card {
             turn: turn.id.clone(),
-            state: CardState::Ended { outcome: turn.outcome.clone(), usage: turn.usage },
+            state: CardState::Ended {
+                outcome: turn.outcome.clone(),
+                usage: turn.usage,
+            },
             steps: Vec::new(),
             since_ms: turn.at_ms.saturating_sub(turn.took_ms),
             now_ms: turn.at_ms,
             model: self.model.to_owned(),
         };
-        self.chat.post(thread, &turn.id, &PostKind::Card, Some(at), &Post::Card(card)).await.map(|_| ())
+        self.chat
+            .post(
+                thread,
+                &turn.id,
+                &PostKind::Card,
+                Some(at),
+                &Post::Card(card),
+            )
+            .await
+            .map(|_| ())
     }
 
     async fn mark(&self, thread: &ThreadKey, turn: &str, control: &Control) -> Result<(), Failure> {
-        self.store.mark_cancelled(thread, turn, &control.by).await.map_err(|e| e.failure())
+        self.store
+            .mark_cancelled(thread, turn, &control.by)
+            .await
+            .map_err(|e| e.failure())
     }
 
     /// The first decision settles the ask; later ones change nothing.
@@ -124,21 +162,48 @@ impl Lane<'_> {
         let session = self.session(&control.thread).await?;
         let known = session.as_ref().and_then(|session| {
             let turn = session.turn.as_ref()?;
-            Some((turn.prompted_generation?, turn.asks.iter().find(|known| known.id == ask && !known.settled)?))
+            Some((
+                turn.prompted_generation?,
+                turn.asks
+                    .iter()
+                    .find(|known| known.id == ask && !known.settled)?,
+            ))
         });
         let Some((generation, ask)) = known else {
             tracing::info!(thread = %control.thread, "a decision came for an ask that is no longer open");
             return Ok(());
         };
-        let settlement = Settlement { by: control.by.clone(), choice: choice.clone() };
+        let settlement = Settlement {
+            by: control.by.clone(),
+            choice: choice.clone(),
+        };
         // A redelivery of the same decision finds its own mark and tells OpenCode again, which is harmless.
-        let first = self.store.mark_settled(&control.thread, &ask.id, &settlement).await.map_err(|e| e.failure())?;
+        let first = self
+            .store
+            .mark_settled(&control.thread, &ask.id, &settlement)
+            .await
+            .map_err(|e| e.failure())?;
         let ours = first || self.settled_by(control, &ask.id, &settlement).await?;
-        if ours { self.sandboxes.settle(&control.thread, generation, ask, choice).await } else { Ok(()) }
+        if ours {
+            self.sandboxes
+                .settle(&control.thread, generation, ask, choice)
+                .await
+        } else {
+            Ok(())
+        }
     }
 
-    async fn settled_by(&self, control: &Control, ask: &str, settlement: &Settlement) -> Result<bool, Failure> {
-        let found = self.store.load(&control.thread).await.map_err(|e| e.failure())?;
+    async fn settled_by(
+        &self,
+        control: &Control,
+        ask: &str,
+        settlement: &Settlement,
+    ) -> Result<bool, Failure> {
+        let found = self
+            .store
+            .load(&control.thread)
+            .await
+            .map_err(|e| e.failure())?;
         Ok(found.is_some_and(|(_, marks)| marks.settled.get(ask) == Some(settlement)))
     }
 }

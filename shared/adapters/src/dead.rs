@@ -12,20 +12,39 @@ use crate::chat::Chat;
 use crate::queue::Queues;
 
 /// Tells about one dead letter. `receive` counts its deliveries, from 1.
-pub async fn bury(chat: &Chat, queues: &Queues, limits: &Limits, body: &Body, receive: u32, now_ms: Ms) -> Verdict {
-    tracing::error!(message.id = body.id(), group = body.group(), "a message ended among the dead letters");
+pub async fn bury(
+    chat: &Chat,
+    queues: &Queues,
+    limits: &Limits,
+    body: &Body,
+    receive: u32,
+    now_ms: Ms,
+) -> Verdict {
+    tracing::error!(
+        message.id = body.id(),
+        group = body.group(),
+        "a message ended among the dead letters"
+    );
     match body {
-        Body::Message(Message { work: Work::Sweep | Work::Bury { .. }, .. }) => Verdict::Done,
+        Body::Message(Message {
+            work: Work::Sweep | Work::Bury { .. },
+            ..
+        }) => Verdict::Done,
         Body::Message(message) => {
             let burial = Message {
                 id: format!("bury-{}", &digest(&["bury", &message.id])[..24]),
                 thread: message.thread.clone(),
                 accepted_at_ms: now_ms,
-                work: Work::Bury { turn: message.id.clone() },
+                work: Work::Bury {
+                    turn: message.id.clone(),
+                },
             };
             match queues.send(&Body::Message(burial)).await {
                 Ok(()) => Verdict::Done,
-                Err(error) => Verdict::Hold { delay_ms: limits.backoff(receive), why: error.to_string() },
+                Err(error) => Verdict::Hold {
+                    delay_ms: limits.backoff(receive),
+                    why: error.to_string(),
+                },
             }
         }
         Body::Open(open) => tell(chat, &open.reply).await,

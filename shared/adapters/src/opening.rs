@@ -13,7 +13,14 @@ use crate::chat::Chat;
 use crate::queue::Queues;
 
 /// Opens the thread and enqueues the prompt. `receive` counts the deliveries of this message, from 1.
-pub async fn open(chat: &Chat, queues: &Queues, limits: &Limits, open: &Open, receive: u32, now_ms: Ms) -> Verdict {
+pub async fn open(
+    chat: &Chat,
+    queues: &Queues,
+    limits: &Limits,
+    open: &Open,
+    receive: u32,
+    now_ms: Ms,
+) -> Verdict {
     let opened = match chat.discord() {
         Ok(discord) => discord.open(open, now_ms).await.map_err(|e| e.failure()),
         Err(failure) => Err(failure),
@@ -28,17 +35,25 @@ pub async fn open(chat: &Chat, queues: &Queues, limits: &Limits, open: &Open, re
             };
             match queues.send(&Body::Message(message)).await {
                 Ok(()) => Verdict::Done,
-                Err(e) => Verdict::Hold { delay_ms: limits.backoff(receive), why: e.to_string() },
+                Err(e) => Verdict::Hold {
+                    delay_ms: limits.backoff(receive),
+                    why: e.to_string(),
+                },
             }
         }
-        Err(Failure::Wait { after_ms, seen }) if receive <= limits.attempts => {
-            Verdict::Hold { delay_ms: limits.backoff(receive).max(after_ms), why: seen }
-        }
+        Err(Failure::Wait { after_ms, seen }) if receive <= limits.attempts => Verdict::Hold {
+            delay_ms: limits.backoff(receive).max(after_ms),
+            why: seen,
+        },
         Err(failure) => {
             let words = match failure {
-                Failure::Wait { seen, .. } => format!("No thread could be started: {seen}. Try again in a few minutes."),
+                Failure::Wait { seen, .. } => {
+                    format!("No thread could be started: {seen}. Try again in a few minutes.")
+                }
                 Failure::ThreadGone { seen } => format!("No thread could be started here: {seen}"),
-                Failure::NonRecoverable { advice } => format!("No thread could be started: {advice}"),
+                Failure::NonRecoverable { advice } => {
+                    format!("No thread could be started: {advice}")
+                }
                 other => format!("No thread could be started: {other:?}"),
             };
             tracing::warn!(interaction.id = %open.id, channel = %open.channel, "{words}");

@@ -34,7 +34,12 @@ impl Queues {
     /// Clients for the queues that the configuration names.
     #[must_use]
     pub fn new(client: aws_sdk_sqs::Client, config: &Config) -> Self {
-        Self { client, messages: config.messages_queue_url.clone(), control: config.control_queue_url.clone(), dead: config.dead_queue_urls.clone() }
+        Self {
+            client,
+            messages: config.messages_queue_url.clone(),
+            control: config.control_queue_url.clone(),
+            dead: config.dead_queue_urls.clone(),
+        }
     }
 
     /// Sends a body into its group under its deduplication id.
@@ -58,7 +63,9 @@ impl Queues {
         match tokio::time::timeout(Duration::from_millis(SEND_MS_MAX), send).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(e)) => Err(QueueError::Send(DisplayErrorContext(&e).to_string())),
-            Err(_) => Err(QueueError::Send(format!("no answer within {SEND_MS_MAX} ms"))),
+            Err(_) => Err(QueueError::Send(format!(
+                "no answer within {SEND_MS_MAX} ms"
+            ))),
         }
     }
 
@@ -66,7 +73,11 @@ impl Queues {
     #[must_use]
     pub fn url_of(&self, arn: &str) -> Option<&str> {
         let name = arn.rsplit(':').next()?;
-        [&self.messages, &self.control].into_iter().chain(&self.dead).find(|url| url.rsplit('/').next() == Some(name)).map(String::as_str)
+        [&self.messages, &self.control]
+            .into_iter()
+            .chain(&self.dead)
+            .find(|url| url.rsplit('/').next() == Some(name))
+            .map(String::as_str)
     }
 
     /// Whether it is a queue of dead letters.
@@ -79,7 +90,12 @@ impl Queues {
     ///
     /// # Errors
     /// [`QueueError::Visibility`], when the receipt is no longer valid or the queue does not answer.
-    pub async fn set_visibility(&self, url: &str, receipt: &str, ms: u64) -> Result<(), QueueError> {
+    pub async fn set_visibility(
+        &self,
+        url: &str,
+        receipt: &str,
+        ms: u64,
+    ) -> Result<(), QueueError> {
         let seconds = i32::try_from(ms.div_ceil(1000).min(43_200)).unwrap_or(43_200);
         self.client
             .change_message_visibility()

@@ -69,13 +69,27 @@ impl Secrets {
             .secret_id(id)
             .send()
             .await
-            .map_err(|e| format!("the secret {id} cannot be read: {}", DisplayErrorContext(&e)))?;
-        let text = answer.secret_string().ok_or_else(|| format!("the secret {id} holds no text"))?;
+            .map_err(|e| {
+                format!(
+                    "the secret {id} cannot be read: {}",
+                    DisplayErrorContext(&e)
+                )
+            })?;
+        let text = answer
+            .secret_string()
+            .ok_or_else(|| format!("the secret {id} holds no text"))?;
         // The decoder's message can quote the value, so only its position is told.
-        let secrets: Self = serde_json::from_str(text)
-            .map_err(|e| format!("the secret {id} is not a JSON object with stack_key (line {}, column {})", e.line(), e.column()))?;
+        let secrets: Self = serde_json::from_str(text).map_err(|e| {
+            format!(
+                "the secret {id} is not a JSON object with stack_key (line {}, column {})",
+                e.line(),
+                e.column()
+            )
+        })?;
         if secrets.stack_key.expose().len() < 32 {
-            return Err(format!("the secret {id} has a stack_key of fewer than 32 characters: deploy the template again"));
+            return Err(format!(
+                "the secret {id} has a stack_key of fewer than 32 characters: deploy the template again"
+            ));
         }
         Ok(secrets)
     }

@@ -43,8 +43,13 @@ impl StoreError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Refused(_) | Self::Damaged(_) => Failure::NonRecoverable { advice: self.to_string() },
-            Self::Later(seen) => Failure::Wait { after_ms: 0, seen: format!("the table does not answer: {seen}") },
+            Self::Refused(_) | Self::Damaged(_) => Failure::NonRecoverable {
+                advice: self.to_string(),
+            },
+            Self::Later(seen) => Failure::Wait {
+                after_ms: 0,
+                seen: format!("the table does not answer: {seen}"),
+            },
         }
     }
 }
@@ -60,7 +65,10 @@ impl Store {
     /// A client for this table.
     #[must_use]
     pub fn new(client: aws_sdk_dynamodb::Client, table: &str) -> Self {
-        Self { client, table: table.to_owned() }
+        Self {
+            client,
+            table: table.to_owned(),
+        }
     }
 
     /// Reads a record consistently, with the marks beside it.
@@ -68,7 +76,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn load(&self, thread: &ThreadKey) -> Result<Option<(Session, Marks)>, StoreError> {
-        let answer = self.client.get_item().table_name(&self.table).set_key(Some(key(thread))).consistent_read(true).send().await;
+        let answer = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(key(thread)))
+            .consistent_read(true)
+            .send()
+            .await;
         let answer = answer.map_err(|e| classify(e.code(), DisplayErrorContext(&e).to_string()))?;
         // A mark can stand beside no record yet: then there is no session.
         match answer.item {
@@ -81,9 +96,22 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]; the write may or may not have happened, and the version tells.
-    pub async fn save(&self, session: &Session, expected: u64, stale: &Marks) -> Result<Saved, StoreError> {
-        let stored = Session { version: expected + 1, ..session.clone() };
-        let mut set = vec!["#record = :record", "#version = :version", "#phase = :phase", "#tenant = :tenant"];
+    pub async fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+        stale: &Marks,
+    ) -> Result<Saved, StoreError> {
+        let stored = Session {
+            version: expected + 1,
+            ..session.clone()
+        };
+        let mut set = vec![
+            "#record = :record",
+            "#version = :version",
+            "#phase = :phase",
+            "#tenant = :tenant",
+        ];
         let mut remove: Vec<String> = Vec::new();
         let mut update = self
             .client
@@ -98,7 +126,10 @@ impl Store {
             .expression_attribute_names("#due", "due_at")
             .expression_attribute_values(":record", AttributeValue::S(stored.encode()))
             .expression_attribute_values(":version", number(stored.version))
-            .expression_attribute_values(":phase", AttributeValue::S(stored.phase.word().to_owned()))
+            .expression_attribute_values(
+                ":phase",
+                AttributeValue::S(stored.phase.word().to_owned()),
+            )
             .expression_attribute_values(":tenant", AttributeValue::S(stored.thread.tenant()))
             .return_values(ReturnValue::AllNew);
         if let Some(due) = stored.due_at_ms {
@@ -121,10 +152,14 @@ impl Store {
         update = if expected == 0 {
             update.condition_expression("attribute_not_exists(#version)")
         } else {
-            update.condition_expression("#version = :expected").expression_attribute_values(":expected", number(expected))
+            update
+                .condition_expression("#version = :expected")
+                .expression_attribute_values(":expected", number(expected))
         };
         match update.send().await {
-            Ok(answer) => Ok(Saved::Written(answer.attributes.as_ref().map(marks).unwrap_or_default())),
+            Ok(answer) => Ok(Saved::Written(
+                answer.attributes.as_ref().map(marks).unwrap_or_default(),
+            )),
             Err(e) if e.code() == Some("ConditionalCheckFailedException") => Ok(Saved::Conflict),
             Err(e) => Err(classify(e.code(), DisplayErrorContext(&e).to_string())),
         }
@@ -134,19 +169,45 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn mark_cancelled(&self, thread: &ThreadKey, turn: &str, by: &Person) -> Result<(), StoreError> {
-        self.mark(thread, &format!("{CANCEL}{turn}"), serde_json::to_string(by)).await.map(|_| ())
+    pub async fn mark_cancelled(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        by: &Person,
+    ) -> Result<(), StoreError> {
+        self.mark(
+            thread,
+            &format!("{CANCEL}{turn}"),
+            serde_json::to_string(by),
+        )
+        .await
+        .map(|_| ())
     }
 
     /// Settles an ask; false if somebody was first.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn mark_settled(&self, thread: &ThreadKey, ask: &str, settlement: &Settlement) -> Result<bool, StoreError> {
-        self.mark(thread, &format!("{ASK}{ask}"), serde_json::to_string(settlement)).await
+    pub async fn mark_settled(
+        &self,
+        thread: &ThreadKey,
+        ask: &str,
+        settlement: &Settlement,
+    ) -> Result<bool, StoreError> {
+        self.mark(
+            thread,
+            &format!("{ASK}{ask}"),
+            serde_json::to_string(settlement),
+        )
+        .await
     }
 
-    async fn mark(&self, thread: &ThreadKey, name: &str, value: serde_json::Result<String>) -> Result<bool, StoreError> {
+    async fn mark(
+        &self,
+        thread: &ThreadKey,
+        name: &str,
+        value: serde_json::Result<String>,
+    ) -> Result<bool, StoreError> {
         let value = value.map_err(|e| StoreError::Damaged(e.to_string()))?;
         let answer = self
             .client
@@ -185,7 +246,12 @@ impl Store {
             .send()
             .await
             .map_err(|e| classify(e.code(), DisplayErrorContext(&e).to_string()))?;
-        let read = |item: &Item| Some((text(item, "thread")?.parse().ok()?, item.get("due_at")?.as_n().ok()?.parse().ok()?));
+        let read = |item: &Item| {
+            Some((
+                text(item, "thread")?.parse().ok()?,
+                item.get("due_at")?.as_n().ok()?.parse().ok()?,
+            ))
+        };
         Ok(answer.items().iter().filter_map(read).collect())
     }
 }
@@ -206,7 +272,8 @@ fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
 }
 
 fn session(item: &Item) -> Result<Session, StoreError> {
-    let record = text(item, "record").ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))?;
+    let record = text(item, "record")
+        .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))?;
     Session::decode(record).map_err(StoreError::Damaged)
 }
 
@@ -229,12 +296,19 @@ fn marks(item: &Item) -> Marks {
 
 fn names(marks: &Marks) -> Vec<String> {
     let cancelled = marks.cancelled.keys().map(|turn| format!("{CANCEL}{turn}"));
-    cancelled.chain(marks.settled.keys().map(|ask| format!("{ASK}{ask}"))).collect()
+    cancelled
+        .chain(marks.settled.keys().map(|ask| format!("{ASK}{ask}")))
+        .collect()
 }
 
 fn classify(code: Option<&str>, seen: String) -> StoreError {
     match code {
-        Some("ResourceNotFoundException" | "AccessDeniedException" | "UnrecognizedClientException" | "ValidationException") => StoreError::Refused(seen),
+        Some(
+            "ResourceNotFoundException"
+            | "AccessDeniedException"
+            | "UnrecognizedClientException"
+            | "ValidationException",
+        ) => StoreError::Refused(seen),
         _ => StoreError::Later(seen),
     }
 }

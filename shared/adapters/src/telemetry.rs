@@ -10,8 +10,16 @@ pub fn start() {
         "trace" | "debug" | "warn" | "error" => level.as_str(),
         _ => "info",
     };
-    let targets = ["bobbin_core", "bobbin_adapters", "ingress", "worker", "sweeper"];
-    let filter = targets.iter().fold("warn".to_owned(), |filter, target| format!("{filter},{target}={level}"));
+    let targets = [
+        "bobbin_core",
+        "bobbin_adapters",
+        "ingress",
+        "worker",
+        "sweeper",
+    ];
+    let filter = targets.iter().fold("warn".to_owned(), |filter, target| {
+        format!("{filter},{target}={level}")
+    });
     // A second start (tests in one process) keeps the first.
     let _ = tracing_subscriber::fmt()
         .json()

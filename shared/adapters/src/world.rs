@@ -24,7 +24,9 @@ use crate::store::Store;
 /// The present time.
 #[must_use]
 pub fn now_ms() -> Ms {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -50,7 +52,8 @@ pub fn sandboxes(config: &Config, secrets: &Secrets) -> Result<Sandboxes, String
         stack_key: key(&secrets.stack_key),
         daytona_api: config.daytona_api.clone(),
         daytona_api_key: key(&secrets.daytona_api_key),
-        image: some(&config.daytona_snapshot).map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
+        image: some(&config.daytona_snapshot)
+            .map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
         model: config.model.clone(),
         model_base_url: some(&config.model_base_url),
         keys: ModelKeys {
@@ -96,8 +99,19 @@ pub struct Live {
 impl Live {
     /// The world of one delivery.
     #[must_use]
-    pub fn new(store: Store, chat: Arc<Chat>, sandboxes: Arc<Sandboxes>, visibility: Visibility) -> Self {
-        Self { store, chat, sandboxes, visibility, marks: Mutex::default() }
+    pub fn new(
+        store: Store,
+        chat: Arc<Chat>,
+        sandboxes: Arc<Sandboxes>,
+        visibility: Visibility,
+    ) -> Self {
+        Self {
+            store,
+            chat,
+            sandboxes,
+            visibility,
+            marks: Mutex::default(),
+        }
     }
 
     fn note(&self, marks: &Marks) {
@@ -107,7 +121,11 @@ impl Live {
     fn stale(&self, session: &Session) -> Marks {
         match session.turn {
             Some(_) => Marks::default(),
-            None => self.marks.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            None => self
+                .marks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
         }
     }
 }
@@ -130,7 +148,11 @@ impl World for Live {
     }
 
     async fn save(&self, session: &Session, expected: u64) -> Result<Saved, Failure> {
-        let saved = self.store.save(session, expected, &self.stale(session)).await.map_err(|e| e.failure())?;
+        let saved = self
+            .store
+            .save(session, expected, &self.stale(session))
+            .await
+            .map_err(|e| e.failure())?;
         if let Saved::Written(marks) = &saved {
             self.note(marks);
         }
@@ -140,7 +162,12 @@ impl World for Live {
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let began_ms = now_ms();
         let event = match effect {
-            Effect::Post { turn, kind, at, post } => match self.chat.post(thread, turn, kind, at.as_ref(), post).await {
+            Effect::Post {
+                turn,
+                kind,
+                at,
+                post,
+            } => match self.chat.post(thread, turn, kind, at.as_ref(), post).await {
                 Ok(at) => Event::Posted(at),
                 Err(failure) => Event::Failed(failure),
             },
@@ -148,7 +175,9 @@ impl World for Live {
         };
         let took_ms = now_ms().saturating_sub(began_ms);
         match &event {
-            Event::Failed(failure) => tracing::warn!(%thread, effect = effect.name(), took_ms, ?failure, "an effect failed"),
+            Event::Failed(failure) => {
+                tracing::warn!(%thread, effect = effect.name(), took_ms, ?failure, "an effect failed")
+            }
             _ => tracing::debug!(%thread, effect = effect.name(), took_ms, "an effect is done"),
         }
         event
@@ -187,7 +216,11 @@ impl Beside for Live {
 
     async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {
         let post = Post::Card(card);
-        if let Err(failure) = self.chat.post(thread, turn, &PostKind::Card, Some(at), &post).await {
+        if let Err(failure) = self
+            .chat
+            .post(thread, turn, &PostKind::Card, Some(at), &post)
+            .await
+        {
             tracing::info!(%thread, ?failure, "a progress card could not be edited; the next one will be");
         }
     }

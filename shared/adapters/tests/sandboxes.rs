@@ -459,7 +459,7 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         })
         .await;
     server.abort();
-    let Event::Attached { note } = attached else {
+    let Event::Attached { note, .. } = attached else {
         panic!("{attached:?}")
     };
     let path = note

@@ -19,10 +19,14 @@ pub struct Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The guild or team is not on the list.
-    #[error("Bobbin is not enabled here. Its operator can add this server or workspace to the allowed ones.")]
+    #[error(
+        "Bobbin is not enabled here. Its operator can add this server or workspace to the allowed ones."
+    )]
     Tenant,
     /// The channel is not on the list.
-    #[error("Bobbin is not enabled in this channel. Try a channel where it is, or ask its operator.")]
+    #[error(
+        "Bobbin is not enabled in this channel. Try a channel where it is, or ask its operator."
+    )]
     Channel,
     /// The person is not on the list.
     #[error("You may not use Bobbin here. Ask its operator to add you or one of your roles.")]
@@ -33,8 +37,19 @@ impl Policy {
     /// Reads the four comma-separated lists.
     #[must_use]
     pub fn from_lists(guilds: &str, teams: &str, channels: &str, people: &str) -> Self {
-        let set = |list: &str| list.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect();
-        Self { guilds: set(guilds), teams: set(teams), channels: set(channels), people: set(people) }
+        let set = |list: &str| {
+            list.split(',')
+                .map(str::trim)
+                .filter(|id| !id.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
+        Self {
+            guilds: set(guilds),
+            teams: set(teams),
+            channels: set(channels),
+            people: set(people),
+        }
     }
 
     /// A Discord request: `channels` are the channel and, for a thread, its parent; `ids` the user's and their roles'.
@@ -42,7 +57,11 @@ impl Policy {
     /// # Errors
     /// The [`Refusal`] to tell the person.
     pub fn discord(&self, guild: &str, channels: &[&str], ids: &[&str]) -> Result<(), Refusal> {
-        if self.guilds.contains(guild) { self.inside(channels, ids) } else { Err(Refusal::Tenant) }
+        if self.guilds.contains(guild) {
+            self.inside(channels, ids)
+        } else {
+            Err(Refusal::Tenant)
+        }
     }
 
     /// A Slack request of a team's (or enterprise's) own member.
@@ -50,15 +69,25 @@ impl Policy {
     /// # Errors
     /// The [`Refusal`] to tell the person.
     pub fn slack(&self, tenant: &str, channel: &str, user: &str) -> Result<(), Refusal> {
-        if self.teams.contains(tenant) { self.inside(&[channel], &[user]) } else { Err(Refusal::Tenant) }
+        if self.teams.contains(tenant) {
+            self.inside(&[channel], &[user])
+        } else {
+            Err(Refusal::Tenant)
+        }
     }
 
     fn inside(&self, channels: &[&str], ids: &[&str]) -> Result<(), Refusal> {
-        let admits = |set: &BTreeSet<String>, ids: &[&str]| set.is_empty() || ids.iter().any(|id| set.contains(*id));
+        let admits = |set: &BTreeSet<String>, ids: &[&str]| {
+            set.is_empty() || ids.iter().any(|id| set.contains(*id))
+        };
         if !admits(&self.channels, channels) {
             return Err(Refusal::Channel);
         }
-        if admits(&self.people, ids) { Ok(()) } else { Err(Refusal::Person) }
+        if admits(&self.people, ids) {
+            Ok(())
+        } else {
+            Err(Refusal::Person)
+        }
     }
 }
 
@@ -68,15 +97,27 @@ mod tests {
 
     #[test]
     fn an_empty_policy_admits_nobody() {
-        assert_eq!(Policy::default().discord("1", &["2"], &["3"]), Err(Refusal::Tenant));
-        assert_eq!(Policy::default().slack("T1", "C1", "U1"), Err(Refusal::Tenant));
+        assert_eq!(
+            Policy::default().discord("1", &["2"], &["3"]),
+            Err(Refusal::Tenant)
+        );
+        assert_eq!(
+            Policy::default().slack("T1", "C1", "U1"),
+            Err(Refusal::Tenant)
+        );
     }
 
     #[test]
     fn a_thread_is_admitted_by_its_parent_and_a_person_by_a_role() {
         let policy = Policy::from_lists("1", "", "20", "role-a");
-        assert_eq!(policy.discord("1", &["99", "20"], &["me", "role-a"]), Ok(()));
-        assert_eq!(policy.discord("1", &["99"], &["me", "role-a"]), Err(Refusal::Channel));
+        assert_eq!(
+            policy.discord("1", &["99", "20"], &["me", "role-a"]),
+            Ok(())
+        );
+        assert_eq!(
+            policy.discord("1", &["99"], &["me", "role-a"]),
+            Err(Refusal::Channel)
+        );
         assert_eq!(policy.discord("1", &["20"], &["me"]), Err(Refusal::Person));
     }
 }

@@ -49,8 +49,16 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     let thread = &delivery.message.thread;
     let (mut session, mut marks) = match world.load(thread).await {
         Ok(Some(found)) => found,
-        Ok(None) => (Session::new(thread.clone(), world.now_ms()), crate::session::Marks::default()),
-        Err(failure) => return Verdict::Hold { delay_ms: delivery.limits.backoff_ms, why: format!("the record could not be read: {failure:?}") },
+        Ok(None) => (
+            Session::new(thread.clone(), world.now_ms()),
+            crate::session::Marks::default(),
+        ),
+        Err(failure) => {
+            return Verdict::Hold {
+                delay_ms: delivery.limits.backoff_ms,
+                why: format!("the record could not be read: {failure:?}"),
+            };
+        }
     };
     let mut event = Event::Delivered;
     for _ in 0..STEPS_MAX {
@@ -61,8 +69,16 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
         {
             marks = now;
         }
-        let context = Context { now_ms: world.now_ms(), visible_until_ms: world.visible_until_ms(), delivery, marks: &marks };
-        let Decision { session: mut decided, next } = decide(session.clone(), event, &context);
+        let context = Context {
+            now_ms: world.now_ms(),
+            visible_until_ms: world.visible_until_ms(),
+            delivery,
+            marks: &marks,
+        };
+        let Decision {
+            session: mut decided,
+            next,
+        } = decide(session.clone(), event, &context);
         if !decided.same_record(&session) {
             match world.save(&decided, session.version).await {
                 Ok(Saved::Written(now)) => {
@@ -70,8 +86,18 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
                     marks = now;
                 }
                 // Never at once: two losers that retry immediately can undo each other for ever.
-                Ok(Saved::Conflict) => return Verdict::Hold { delay_ms: delivery.limits.backoff_ms, why: "another worker wrote the record".to_owned() },
-                Err(failure) => return Verdict::Hold { delay_ms: delivery.limits.backoff_ms, why: format!("the record could not be written: {failure:?}") },
+                Ok(Saved::Conflict) => {
+                    return Verdict::Hold {
+                        delay_ms: delivery.limits.backoff_ms,
+                        why: "another worker wrote the record".to_owned(),
+                    };
+                }
+                Err(failure) => {
+                    return Verdict::Hold {
+                        delay_ms: delivery.limits.backoff_ms,
+                        why: format!("the record could not be written: {failure:?}"),
+                    };
+                }
             }
         }
         session = decided;
@@ -81,5 +107,8 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
             Next::Hold { delay_ms, why } => return Verdict::Hold { delay_ms, why },
         }
     }
-    Verdict::Hold { delay_ms: delivery.limits.backoff_ms_max, why: "the delivery took too many steps".to_owned() }
+    Verdict::Hold {
+        delay_ms: delivery.limits.backoff_ms_max,
+        why: "the delivery took too many steps".to_owned(),
+    }
 }

@@ -23,6 +23,8 @@ pub enum Event {
     Attached {
         /// What the agent is told about them.
         note: String,
+        /// Those that could not be had, a line each with the reason, for the people in the thread.
+        missed: Vec<String>,
     },
     /// The agent has the prompt.
     Prompted,

@@ -38,7 +38,9 @@ pub enum ThreadKey {
 
 /// A thread key that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a thread key: {0:?}; expected discord:<guild>:<thread> or slack:<team>:<channel>:<ts>")]
+#[error(
+    "not a thread key: {0:?}; expected discord:<guild>:<thread> or slack:<team>:<channel>:<ts>"
+)]
 pub struct BadThreadKey(String);
 
 impl ThreadKey {
@@ -85,7 +87,11 @@ impl fmt::Display for ThreadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Discord { guild, thread } => write!(f, "discord:{guild}:{thread}"),
-            Self::Slack { team, channel, root_ts } => write!(f, "slack:{team}:{channel}:{root_ts}"),
+            Self::Slack {
+                team,
+                channel,
+                root_ts,
+            } => write!(f, "slack:{team}:{channel}:{root_ts}"),
         }
     }
 }
@@ -95,17 +101,26 @@ impl FromStr for ThreadKey {
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         let plain = |part: &str| {
-            !part.is_empty() && part.len() <= 64 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+            !part.is_empty()
+                && part.len() <= 64
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
         };
         let parts: Vec<&str> = s.split(':').collect();
         if !parts.iter().all(|p| plain(p)) {
             return Err(BadThreadKey(s.to_owned()));
         }
         match parts[..] {
-            ["discord", guild, thread] => Ok(Self::Discord { guild: guild.to_owned(), thread: thread.to_owned() }),
-            ["slack", team, channel, root_ts] => {
-                Ok(Self::Slack { team: team.to_owned(), channel: channel.to_owned(), root_ts: root_ts.to_owned() })
-            }
+            ["discord", guild, thread] => Ok(Self::Discord {
+                guild: guild.to_owned(),
+                thread: thread.to_owned(),
+            }),
+            ["slack", team, channel, root_ts] => Ok(Self::Slack {
+                team: team.to_owned(),
+                channel: channel.to_owned(),
+                root_ts: root_ts.to_owned(),
+            }),
             _ => Err(BadThreadKey(s.to_owned())),
         }
     }
@@ -137,7 +152,8 @@ pub fn sandbox_name(stack: &str, thread: &ThreadKey, generation: u32) -> String 
 #[must_use]
 pub fn sandbox_password(stack_key: &str, sandbox_name: &str) -> String {
     use hmac::{Hmac, KeyInit, Mac};
-    let mut mac = Hmac::<Sha256>::new_from_slice(stack_key.as_bytes()).expect("HMAC takes a key of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(stack_key.as_bytes())
+        .expect("HMAC takes a key of any length");
     mac.update(sandbox_name.as_bytes());
     hex::encode(mac.finalize().into_bytes())
 }
@@ -159,7 +175,10 @@ impl PromptIds {
     pub fn mint(thread: &ThreadKey, turn: &str, now_ms: Ms) -> Self {
         let time = format!("{:012x}", (now_ms.wrapping_mul(0x1000)) & 0xffff_ffff_ffff);
         let tail = &digest(&["prompt", &thread.to_string(), turn])[..14];
-        Self { message: format!("msg_{time}{tail}"), part: format!("prt_{time}{tail}") }
+        Self {
+            message: format!("msg_{time}{tail}"),
+            part: format!("prt_{time}{tail}"),
+        }
     }
 
     /// The id of the part with this index.
@@ -212,7 +231,10 @@ mod tests {
 
     #[test]
     fn a_thread_key_survives_the_round_trip_and_names_its_tenant() {
-        for text in ["discord:41771983423143937:1182", "slack:T0123:C045:1700000000.000100"] {
+        for text in [
+            "discord:41771983423143937:1182",
+            "slack:T0123:C045:1700000000.000100",
+        ] {
             let key: ThreadKey = text.parse().expect("valid");
             assert_eq!(key.to_string(), text);
             assert!(text.starts_with(&key.tenant()));

@@ -108,7 +108,9 @@ impl Limits {
     /// The delay before attempt `n` (counted from 1) of a message that is given back.
     #[must_use]
     pub fn backoff(&self, attempt: u32) -> u64 {
-        self.backoff_ms.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(self.backoff_ms_max)
+        self.backoff_ms
+            .saturating_mul(1 << attempt.saturating_sub(1).min(16))
+            .min(self.backoff_ms_max)
     }
 
     /// Checks the relations that the protocol rests on.
@@ -117,10 +119,22 @@ impl Limits {
     /// A sentence that names the two bounds that do not fit.
     pub fn check(&self) -> Result<(), String> {
         let rules = [
-            (self.heartbeat_ms.saturating_mul(2) <= self.visibility_ms, "heartbeat_ms must be at most half of visibility_ms"),
-            (self.lifecycle_call_ms < self.visibility_ms, "lifecycle_call_ms must be below visibility_ms"),
-            (self.slice_ms > 0 && self.poll_ms > 0 && self.heartbeat_ms > 0, "slice_ms, poll_ms and heartbeat_ms must be above 0"),
-            (u64::from(self.auto_stop_min) * MINUTE_MS > self.idle_pause_ms, "auto_stop_min must be longer than idle_pause_ms"),
+            (
+                self.heartbeat_ms.saturating_mul(2) <= self.visibility_ms,
+                "heartbeat_ms must be at most half of visibility_ms",
+            ),
+            (
+                self.lifecycle_call_ms < self.visibility_ms,
+                "lifecycle_call_ms must be below visibility_ms",
+            ),
+            (
+                self.slice_ms > 0 && self.poll_ms > 0 && self.heartbeat_ms > 0,
+                "slice_ms, poll_ms and heartbeat_ms must be above 0",
+            ),
+            (
+                u64::from(self.auto_stop_min) * MINUTE_MS > self.idle_pause_ms,
+                "auto_stop_min must be longer than idle_pause_ms",
+            ),
             (self.attempts > 0, "attempts must be at least 1"),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
@@ -158,14 +172,23 @@ mod tests {
 
     #[test]
     fn bounds_that_contradict_each_other_are_named() {
-        let limits = Limits { heartbeat_ms: 100_000, ..Limits::DEFAULT };
-        assert_eq!(limits.check().expect_err("contradiction"), "LIMITS: heartbeat_ms must be at most half of visibility_ms");
+        let limits = Limits {
+            heartbeat_ms: 100_000,
+            ..Limits::DEFAULT
+        };
+        assert_eq!(
+            limits.check().expect_err("contradiction"),
+            "LIMITS: heartbeat_ms must be at most half of visibility_ms"
+        );
         assert!(Limits::DEFAULT.check().is_ok());
     }
 
     #[test]
     fn backoff_doubles_up_to_its_cap() {
         let limits = Limits::DEFAULT;
-        assert_eq!([1, 2, 3, 40].map(|n| limits.backoff(n)), [2_000, 4_000, 8_000, 60_000]);
+        assert_eq!(
+            [1, 2, 3, 40].map(|n| limits.backoff(n)),
+            [2_000, 4_000, 8_000, 60_000]
+        );
     }
 }

@@ -26,10 +26,17 @@ pub trait World: Sync {
     fn visible_until_ms(&self) -> Ms;
 
     /// Reads the record consistently, with the marks beside it.
-    fn load(&self, thread: &ThreadKey) -> impl Future<Output = Result<Option<(Session, Marks)>, Failure>> + Send;
+    fn load(
+        &self,
+        thread: &ThreadKey,
+    ) -> impl Future<Output = Result<Option<(Session, Marks)>, Failure>> + Send;
 
     /// Writes the record if its stored version is still `expected` (0: none is stored), as version `expected + 1`.
-    fn save(&self, session: &Session, expected: u64) -> impl Future<Output = Result<Saved, Failure>> + Send;
+    fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+    ) -> impl Future<Output = Result<Saved, Failure>> + Send;
 
     /// Performs one effect and says what happened. Never panics; every failure is an event.
     fn perform(&self, thread: &ThreadKey, effect: &Effect) -> impl Future<Output = Event> + Send;

@@ -37,7 +37,14 @@ pub enum Phase {
 impl Phase {
     /// Every phase, in the order of a life.
     pub const ALL: [Self; 8] = [
-        Self::Creating, Self::Active, Self::Pausing, Self::Paused, Self::Resuming, Self::Destroying, Self::Destroyed, Self::Error,
+        Self::Creating,
+        Self::Active,
+        Self::Pausing,
+        Self::Paused,
+        Self::Resuming,
+        Self::Destroying,
+        Self::Destroyed,
+        Self::Error,
     ];
 
     /// The word that is stored and shown.
@@ -282,6 +289,8 @@ pub struct Seen {
     pub closed_asks: BTreeMap<String, Option<Settlement>>,
     /// The attachments are in the sandbox; the words name them to the agent.
     pub attached: Option<String>,
+    /// Attachments that could not be had, a line each, until the thread has been told.
+    pub missed: Vec<String>,
     /// The answer of the finished run.
     pub answer: Option<Answer>,
     /// The run was told to end.
@@ -338,7 +347,10 @@ impl Session {
     /// Whether the stored parts are equal.
     #[must_use]
     pub fn same_record(&self, other: &Self) -> bool {
-        let strip = |s: &Self| Self { seen: Seen::default(), ..s.clone() };
+        let strip = |s: &Self| Self {
+            seen: Seen::default(),
+            ..s.clone()
+        };
         strip(self) == strip(other)
     }
 
@@ -377,7 +389,9 @@ mod tests {
     #[test]
     fn a_field_of_a_newer_version_is_ignored() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
-        let text = Session::new(thread, 5).encode().replacen('{', r#"{"from_the_future":1,"#, 1);
+        let text = Session::new(thread, 5)
+            .encode()
+            .replacen('{', r#"{"from_the_future":1,"#, 1);
         assert!(Session::decode(&text).is_ok());
     }
 }

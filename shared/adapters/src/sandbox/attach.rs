@@ -135,6 +135,7 @@ impl Sandboxes {
         let arrived = uploads.is_empty() || self.put(thread, generation, uploads).await;
         Event::Attached {
             note: note(&lines, arrived),
+            missed: missed(&lines, arrived),
         }
     }
 
@@ -172,6 +173,16 @@ fn note(lines: &[(String, String, usize)], arrived: bool) -> String {
         }
     }
     note
+}
+
+/// What the thread is told: the files that the agent goes without.
+fn missed(lines: &[(String, String, usize)], arrived: bool) -> Vec<String> {
+    let line = |(path, words, _): &(String, String, usize)| match (path.is_empty(), arrived) {
+        (true, _) => Some(words.clone()),
+        (false, true) => None,
+        (false, false) => Some(format!("{words} could not be copied into the sandbox")),
+    };
+    lines.iter().filter_map(line).collect()
 }
 
 /// A file's own name for words: one short line.
@@ -259,5 +270,6 @@ mod tests {
         );
         assert!(note(&lines, false).contains("- a.png could not be copied into the sandbox"));
         assert_eq!(note(&[], true), "");
+        assert_eq!(missed(&lines, true).len() + 1, missed(&lines, false).len());
     }
 }

@@ -327,14 +327,22 @@ impl<'a, B: Beside> Watch<'a, B> {
     async fn show(&mut self) {
         let Some(at) = &self.what.card else { return };
         let pace_ms = self.sandboxes.settings.limits.card_edit_ms;
-        if self.shown.as_ref().is_some_and(|(_, since)| elapsed_ms(*since) < pace_ms) {
+        if self
+            .shown
+            .as_ref()
+            .is_some_and(|(_, since)| elapsed_ms(*since) < pace_ms)
+        {
             return;
         }
         let picture = Picture {
             state: self.card_state(),
             steps: self.run.steps(),
         };
-        if self.shown.as_ref().is_some_and(|(shown, _)| *shown == picture) {
+        if self
+            .shown
+            .as_ref()
+            .is_some_and(|(shown, _)| *shown == picture)
+        {
             return;
         }
         let card = Card {

@@ -19,7 +19,10 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             session.agent_session = Some(id);
             session.seen.agent_session = true;
         }
-        Event::Attached { note } => session.seen.attached = Some(note),
+        Event::Attached { note, missed } => {
+            session.seen.attached = Some(note);
+            session.seen.missed = missed;
+        }
         Event::Prompted => {
             if let Some(turn) = &mut session.turn
                 && turn.stage == Stage::Prompting
@@ -39,7 +42,13 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             if let Some(turn) = &mut session.turn
                 && !turn.asks.iter().any(|ask| ask.id == id)
             {
-                turn.asks.push(Ask { id, about, expires_at_ms, post: None, settled: false });
+                turn.asks.push(Ask {
+                    id,
+                    about,
+                    expires_at_ms,
+                    post: None,
+                    settled: false,
+                });
             }
         }
         Event::AskClosed { id, settlement } => {
@@ -66,7 +75,9 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         && turn.stage != Stage::Running
     {
         turn.attempts += 1;
-        if turn.attempts > context.delivery.limits.attempts && !matches!(turn.stage, Stage::Ending { .. }) {
+        if turn.attempts > context.delivery.limits.attempts
+            && !matches!(turn.stage, Stage::Ending { .. })
+        {
             let reason = words::kept_failing(turn.trouble.as_deref());
             mark::fail(session, &reason);
         }
@@ -77,10 +88,20 @@ fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
     mark::see_cancel(session, context);
     let Some(turn) = &session.turn else { return };
     let outcome = match (&turn.aborting, &turn.cancelled_by, &answer.end) {
-        (Some(reason), _, _) => Outcome::Failed { reason: reason.clone() },
-        (None, Some(by), RunEnd::Aborted | RunEnd::Rejected | RunEnd::Error { .. }) => Outcome::Cancelled { by: by.name.clone() },
-        (None, None, RunEnd::Aborted) => Outcome::Failed { reason: words::ABORTED_ELSEWHERE.to_owned() },
-        (None, _, RunEnd::Error { reason }) => Outcome::Failed { reason: words::model_failed(reason) },
+        (Some(reason), _, _) => Outcome::Failed {
+            reason: reason.clone(),
+        },
+        (None, Some(by), RunEnd::Aborted | RunEnd::Rejected | RunEnd::Error { .. }) => {
+            Outcome::Cancelled {
+                by: by.name.clone(),
+            }
+        }
+        (None, None, RunEnd::Aborted) => Outcome::Failed {
+            reason: words::ABORTED_ELSEWHERE.to_owned(),
+        },
+        (None, _, RunEnd::Error { reason }) => Outcome::Failed {
+            reason: words::model_failed(reason),
+        },
         (None, _, RunEnd::Completed | RunEnd::Rejected) => Outcome::Answered,
     };
     session.seen.answer = Some(answer);
@@ -94,26 +115,39 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if aborted {
         // Told to end and still busy after its bound: the thread does not wait for it.
         let outcome = match (&turn.aborting, &turn.cancelled_by) {
-            (Some(reason), _) => Outcome::Failed { reason: reason.clone() },
-            (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
+            (Some(reason), _) => Outcome::Failed {
+                reason: reason.clone(),
+            },
+            (None, by) => Outcome::Cancelled {
+                by: by.clone().unwrap_or_default().name,
+            },
         };
         mark::end_with(session, outcome);
         return None;
     }
-    if turn.prompted_at_ms.is_some_and(|at| context.now_ms >= at + limits.turn_ms) {
+    if turn
+        .prompted_at_ms
+        .is_some_and(|at| context.now_ms >= at + limits.turn_ms)
+    {
         turn.aborting = Some(words::ran_too_long(limits.turn_ms));
         return None;
     }
     if context.now_ms >= context.delivery.slice_until_ms {
         turn.slices += 1;
-        return Some(Next::Hold { delay_ms: 0, why: format!("slice {} of the run is over", turn.slices) });
+        return Some(Next::Hold {
+            delay_ms: 0,
+            why: format!("slice {} of the run is over", turn.slices),
+        });
     }
     None
 }
 
 fn posted(session: &mut Session, at: crate::card::PostRef) {
     let kind = session.seen.posting.take();
-    let ending = session.turn.as_ref().is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }));
+    let ending = session
+        .turn
+        .as_ref()
+        .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }));
     match (kind, &mut session.turn) {
         (Some(PostKind::Card), Some(turn)) => {
             turn.card = Some(at);
@@ -151,13 +185,23 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
             if attempts > limits.attempts + 1 {
                 return give_up(session, &words::kept_failing(Some(&seen)), context);
             }
-            let delay_ms = limits.backoff(attempts).max(after_ms).min(limits.backoff_ms_max.max(after_ms.min(900_000)));
-            return Some(Next::Hold { delay_ms, why: seen });
+            let delay_ms = limits
+                .backoff(attempts)
+                .max(after_ms)
+                .min(limits.backoff_ms_max.max(after_ms.min(900_000)));
+            return Some(Next::Hold {
+                delay_ms,
+                why: seen,
+            });
         }
         Failure::SessionMissing => {
             session.agent_session = None;
             session.seen.agent_session = false;
-            if session.turn.as_ref().is_some_and(|turn| turn.stage == Stage::Running) {
+            if session
+                .turn
+                .as_ref()
+                .is_some_and(|turn| turn.stage == Stage::Running)
+            {
                 mark::fail(session, words::SESSION_VANISHED);
             }
         }
@@ -196,7 +240,9 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
 /// A card that only shows progress may fail: the next one, and the end, are posted all the same.
 fn posting_is_decoration(session: &mut Session, posting: Option<&PostKind>) -> bool {
     match (posting, &session.turn) {
-        (Some(PostKind::Card), Some(turn)) => turn.card.is_some() && !matches!(turn.stage, Stage::Ending { .. }),
+        (Some(PostKind::Card), Some(turn)) => {
+            turn.card.is_some() && !matches!(turn.stage, Stage::Ending { .. })
+        }
         (Some(PostKind::Notice), None) => {
             session.seen.noticed = true;
             true
@@ -235,13 +281,22 @@ fn sandbox_down(session: &mut Session, seen: &str, context: &Context<'_>) {
     session.seen.sandbox = None;
     session.seen.start_asked = false;
     if session.phase == Phase::Active {
-        mark::enter(session, Phase::Resuming, "the server does not answer", context);
+        mark::enter(
+            session,
+            Phase::Resuming,
+            "the server does not answer",
+            context,
+        );
     }
 }
 
 /// A repeat cannot help: the turn fails with these words; what was half made is taken down.
 fn give_up(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
-    match session.turn.as_ref().map(|turn| matches!(turn.stage, Stage::Ending { .. })) {
+    match session
+        .turn
+        .as_ref()
+        .map(|turn| matches!(turn.stage, Stage::Ending { .. }))
+    {
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
         Some(true) => mark::close_untold(session, reason, context),
         Some(false) => mark::fail(session, reason),
@@ -250,7 +305,12 @@ fn give_up(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
     match session.phase {
         Phase::Creating => {
             session.seen.sandbox = None;
-            mark::enter(session, Phase::Destroying, "it could not be made ready", context);
+            mark::enter(
+                session,
+                Phase::Destroying,
+                "it could not be made ready",
+                context,
+            );
             mark::lease(session, context);
         }
         // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.

@@ -18,16 +18,30 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 session.agent_session = None;
                 session.seen.sandbox = None;
                 session.seen.start_asked = false;
-                mark::enter(session, Phase::Creating, &format!("sandbox {}", session.generation), context);
+                mark::enter(
+                    session,
+                    Phase::Creating,
+                    &format!("sandbox {}", session.generation),
+                    context,
+                );
                 continue;
             }
             (Phase::Creating, None) => act(Effect::Create { generation }),
-            (Phase::Creating, Some(Coarse::Provisioning | Coarse::Busy)) if late(limits.create_ms) => {
+            (Phase::Creating, Some(Coarse::Provisioning | Coarse::Busy))
+                if late(limits.create_ms) =>
+            {
                 abandon(session, &words::not_ready(limits.create_ms), context)
             }
-            (Phase::Creating, Some(Coarse::Broken { reason, .. })) => abandon(session, &words::broken(&reason), context),
-            (Phase::Resuming, None) => act(Effect::Observe { generation, after_ms: 0 }),
-            (Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy)) if late(limits.start_ms) => {
+            (Phase::Creating, Some(Coarse::Broken { reason, .. })) => {
+                abandon(session, &words::broken(&reason), context)
+            }
+            (Phase::Resuming, None) => act(Effect::Observe {
+                generation,
+                after_ms: 0,
+            }),
+            (Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy))
+                if late(limits.start_ms) =>
+            {
                 mark::fail(session, &words::not_ready(limits.start_ms));
                 None
             }
@@ -36,19 +50,34 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 None
             }
             (Phase::Creating | Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy)) => {
-                act(Effect::Observe { generation, after_ms: mark::pause_ms(session.phase_since_ms, context) })
+                act(Effect::Observe {
+                    generation,
+                    after_ms: mark::pause_ms(session.phase_since_ms, context),
+                })
             }
-            (Phase::Creating | Phase::Resuming, Some(Coarse::Parked)) => start(session, late(limits.start_ms), context),
-            (Phase::Creating | Phase::Resuming, Some(Coarse::Running)) => match server(session, context) {
-                Some(next) => Some(next),
-                None => {
-                    mark::enter(session, Phase::Active, "ready", context);
-                    None
+            (Phase::Creating | Phase::Resuming, Some(Coarse::Parked)) => {
+                start(session, late(limits.start_ms), context)
+            }
+            (Phase::Creating | Phase::Resuming, Some(Coarse::Running)) => {
+                match server(session, context) {
+                    Some(next) => Some(next),
+                    None => {
+                        mark::enter(session, Phase::Active, "ready", context);
+                        None
+                    }
                 }
-            },
+            }
             (Phase::Creating | Phase::Resuming | Phase::Active, Some(Coarse::Gone)) => {
                 vanished(session, context);
-                if session.turn.as_ref().is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. })) { None } else { continue }
+                if session
+                    .turn
+                    .as_ref()
+                    .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }))
+                {
+                    None
+                } else {
+                    continue;
+                }
             }
             (Phase::Pausing | Phase::Paused, _) => {
                 session.seen.sandbox = None;
@@ -60,9 +89,10 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 continue;
             }
             (Phase::Destroying, _) => super::take_down::delete_step(session, context),
-            (Phase::Active, _) if !session.seen.healthy => {
-                act(Effect::CheckServer { generation, within_ms: limits.health_active_ms })
-            }
+            (Phase::Active, _) if !session.seen.healthy => act(Effect::CheckServer {
+                generation,
+                within_ms: limits.health_active_ms,
+            }),
             (Phase::Active, _) => find_agent_session(session),
         };
     }
@@ -80,7 +110,10 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
         return None;
     }
     if session.seen.start_asked {
-        return act(Effect::Observe { generation, after_ms: mark::pause_ms(session.phase_since_ms, context) });
+        return act(Effect::Observe {
+            generation,
+            after_ms: mark::pause_ms(session.phase_since_ms, context),
+        });
     }
     session.seen.start_asked = true;
     act(Effect::Start { generation })
@@ -89,7 +122,11 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if !session.seen.healthy {
         let (generation, restart) = (session.generation, session.seen.restart_server);
-        return act(Effect::EnsureServer { generation, restart, within_ms: context.delivery.limits.health_start_ms });
+        return act(Effect::EnsureServer {
+            generation,
+            restart,
+            within_ms: context.delivery.limits.health_start_ms,
+        });
     }
     find_agent_session(session)
 }
@@ -98,14 +135,22 @@ fn find_agent_session(session: &mut Session) -> Option<Next> {
     if session.seen.agent_session {
         return None;
     }
-    act(Effect::FindAgentSession { generation: session.generation, known: session.agent_session.clone() })
+    act(Effect::FindAgentSession {
+        generation: session.generation,
+        known: session.agent_session.clone(),
+    })
 }
 
 /// The new sandbox cannot be had: the turn says so, and what was half made is deleted.
 fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
     mark::fail(session, reason);
     session.seen.sandbox = None;
-    mark::enter(session, Phase::Destroying, "it could not be made ready", context);
+    mark::enter(
+        session,
+        Phase::Destroying,
+        "it could not be made ready",
+        context,
+    );
     mark::lease(session, context);
     None
 }
@@ -114,7 +159,9 @@ fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
 fn vanished(session: &mut Session, context: &Context<'_>) {
     let generation = session.generation;
     mark::gone(session, "the sandbox vanished", context);
-    let Some(turn) = &mut session.turn else { return };
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
     // The agent may have had the prompt, and may have acted on it: it is never run again by ourselves.
     if turn.prompted_generation == Some(generation) {
         mark::end_with(session, Outcome::Lost);

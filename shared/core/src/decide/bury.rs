@@ -17,8 +17,17 @@ pub(super) fn next(session: &mut Session, turn: &str, context: &Context<'_>) -> 
     if !session.seen.noticed {
         return take_down::notice(session, words::BURIED, context);
     }
-    let outcome = Outcome::Failed { reason: words::BURIED.to_owned() };
-    let ended = EndedTurn { id: turn.to_owned(), outcome, at_ms: context.now_ms, took_ms: 0, usage: Usage::default(), card: None };
+    let outcome = Outcome::Failed {
+        reason: words::BURIED.to_owned(),
+    };
+    let ended = EndedTurn {
+        id: turn.to_owned(),
+        outcome,
+        at_ms: context.now_ms,
+        took_ms: 0,
+        usage: Usage::default(),
+        card: None,
+    };
     mark::remember(session, ended, context);
     Next::Done
 }

@@ -12,7 +12,11 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
     let limits = context.delivery.limits;
     session.phase = phase;
     session.phase_since_ms = context.now_ms;
-    session.timeline.push(TimelineEntry { at_ms: context.now_ms, phase, note: note.to_owned() });
+    session.timeline.push(TimelineEntry {
+        at_ms: context.now_ms,
+        phase,
+        note: note.to_owned(),
+    });
     let surplus = session.timeline.len().saturating_sub(limits.timeline);
     session.timeline.drain(..surplus);
     if !matches!(phase, Phase::Pausing | Phase::Destroying) {
@@ -25,7 +29,10 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
 pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let until_ms = context.now_ms + limits.visibility_ms + limits.lifecycle_call_ms;
-    session.lease = Some(Lease { holder: context.delivery.id.clone(), until_ms });
+    session.lease = Some(Lease {
+        holder: context.delivery.id.clone(),
+        until_ms,
+    });
     arm(session, context);
 }
 
@@ -47,7 +54,9 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
         Phase::Active => Some(session.last_activity_ms + limits.idle_pause_ms),
         Phase::Paused => Some(session.phase_since_ms + limits.paused_ttl_ms),
         Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
-        Phase::Pausing | Phase::Destroying => Some(session.lease.as_ref().map_or(now, |lease| lease.until_ms)),
+        Phase::Pausing | Phase::Destroying => {
+            Some(session.lease.as_ref().map_or(now, |lease| lease.until_ms))
+        }
         Phase::Destroyed | Phase::Error => None,
     };
 }
@@ -74,7 +83,10 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
     let answer = session.seen.answer.as_ref();
     if let Some(turn) = &mut session.turn {
         match &turn.stage {
-            Stage::Ending { outcome: Outcome::Answered, .. } if answer.is_none() => {}
+            Stage::Ending {
+                outcome: Outcome::Answered,
+                ..
+            } if answer.is_none() => {}
             Stage::Ending { .. } => return,
             Stage::Received | Stage::Prompting | Stage::Running => {}
         }
@@ -86,14 +98,21 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
 
 /// The same for a failure.
 pub(super) fn fail(session: &mut Session, reason: &str) {
-    end_with(session, Outcome::Failed { reason: reason.to_owned() });
+    end_with(
+        session,
+        Outcome::Failed {
+            reason: reason.to_owned(),
+        },
+    );
 }
 
 /// How long to wait before the next look at something that began then: half of what it took so far, so that a quick
 /// provider is met quickly and a slow one is not asked too often.
 pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
     let poll_ms = context.delivery.limits.poll_ms;
-    (context.now_ms.saturating_sub(since_ms) / 2).max(FIRST_LOOK_MS).min(poll_ms)
+    (context.now_ms.saturating_sub(since_ms) / 2)
+        .max(FIRST_LOOK_MS)
+        .min(poll_ms)
 }
 
 /// Moves the turn, whose outcome has been told, to the ended ones.
@@ -104,11 +123,25 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             _ => (Outcome::Lost, crate::card::Usage::default()),
         };
         let took_ms = context.now_ms.saturating_sub(turn.accepted_at_ms);
-        remember(session, EndedTurn { id: turn.id, outcome, at_ms: context.now_ms, took_ms, usage, card: turn.card }, context);
+        remember(
+            session,
+            EndedTurn {
+                id: turn.id,
+                outcome,
+                at_ms: context.now_ms,
+                took_ms,
+                usage,
+                card: turn.card,
+            },
+            context,
+        );
     }
     session.last_activity_ms = context.now_ms;
     let sandbox = session.seen.sandbox.take();
-    session.seen = Seen { sandbox, ..Seen::default() };
+    session.seen = Seen {
+        sandbox,
+        ..Seen::default()
+    };
     arm(session, context);
 }
 
@@ -119,7 +152,12 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
             Stage::Ending { usage, .. } => *usage,
             Stage::Received | Stage::Prompting | Stage::Running => crate::card::Usage::default(),
         };
-        turn.stage = Stage::Ending { outcome: Outcome::Failed { reason: reason.to_owned() }, usage };
+        turn.stage = Stage::Ending {
+            outcome: Outcome::Failed {
+                reason: reason.to_owned(),
+            },
+            usage,
+        };
     }
     close_turn(session, context);
 }
@@ -127,7 +165,10 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
 /// Remembers an ended turn for deduplication.
 pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Context<'_>) {
     session.ended.push(ended);
-    let surplus = session.ended.len().saturating_sub(context.delivery.limits.ended_turns);
+    let surplus = session
+        .ended
+        .len()
+        .saturating_sub(context.delivery.limits.ended_turns);
     session.ended.drain(..surplus);
 }
 

@@ -65,7 +65,8 @@ pub enum Next {
 /// Decides. Total: every event in every phase has an answer, and none panics.
 #[must_use]
 pub fn decide(mut session: Session, event: Event, context: &Context<'_>) -> Decision {
-    let next = absorb::absorb(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
+    let next =
+        absorb::absorb(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
     Decision { session, next }
 }
 

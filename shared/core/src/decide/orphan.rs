@@ -7,9 +7,16 @@ use crate::session::{Phase, Session};
 /// Whether a listed sandbox of this generation, made at `created_ms`, belongs to no live generation and is old enough
 /// for that to be no accident of timing. A retired generation never comes back, so deleting it by name is safe.
 #[must_use]
-pub fn is_orphan(record: Option<&Session>, generation: u32, created_ms: Ms, now_ms: Ms, grace_ms: u64) -> bool {
+pub fn is_orphan(
+    record: Option<&Session>,
+    generation: u32,
+    created_ms: Ms,
+    now_ms: Ms,
+    grace_ms: u64,
+) -> bool {
     let live = record.is_some_and(|session| {
-        session.generation == generation && !matches!(session.phase, Phase::Destroyed | Phase::Error)
+        session.generation == generation
+            && !matches!(session.phase, Phase::Destroyed | Phase::Error)
     });
     // A record that is behind the sandbox cannot be: its generation is saved before the sandbox is created.
     !live && now_ms >= created_ms.saturating_add(grace_ms)
@@ -22,16 +29,28 @@ mod tests {
 
     fn record(phase: Phase, generation: u32) -> Session {
         let thread = ThreadKey::discord("1", "2").expect("valid");
-        Session { phase, generation, ..Session::new(thread, 0) }
+        Session {
+            phase,
+            generation,
+            ..Session::new(thread, 0)
+        }
     }
 
     #[test]
     fn only_the_live_generation_is_spared() {
-        let orphan = |record: Option<&Session>, generation| is_orphan(record, generation, 0, 600_000, 300_000);
+        let orphan = |record: Option<&Session>, generation| {
+            is_orphan(record, generation, 0, 600_000, 300_000)
+        };
         assert!(!orphan(Some(&record(Phase::Active, 2)), 2));
         assert!(!orphan(Some(&record(Phase::Creating, 2)), 2));
-        assert!(!orphan(Some(&record(Phase::Destroying, 2)), 2), "its own deletion is under way");
-        assert!(orphan(Some(&record(Phase::Active, 2)), 1), "an older generation");
+        assert!(
+            !orphan(Some(&record(Phase::Destroying, 2)), 2),
+            "its own deletion is under way"
+        );
+        assert!(
+            orphan(Some(&record(Phase::Active, 2)), 1),
+            "an older generation"
+        );
         assert!(orphan(Some(&record(Phase::Destroyed, 2)), 2));
         assert!(orphan(None, 1));
     }

@@ -21,19 +21,33 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 Some(next) => return next,
                 None => continue,
             },
-            None if mark::has_ended(session, id) => return super::take_down::finish_half_made(session, context),
+            None if mark::has_ended(session, id) => {
+                return super::take_down::finish_half_made(session, context);
+            }
             None => match mark::foreign_lease_ms(session, context) {
-                Some(delay_ms) => return Next::Hold { delay_ms, why: "another delivery may still be stopping the sandbox".to_owned() },
+                Some(delay_ms) => {
+                    return Next::Hold {
+                        delay_ms,
+                        why: "another delivery may still be stopping the sandbox".to_owned(),
+                    };
+                }
                 None => mark::begin(session, new_turn(prompt, context), context),
             },
         }
     }
-    Next::Hold { delay_ms: context.delivery.limits.backoff_ms, why: "no step was found".to_owned() }
+    Next::Hold {
+        delay_ms: context.delivery.limits.backoff_ms,
+        why: "no step was found".to_owned(),
+    }
 }
 
 /// A turn whose message is gone from the queue: it is told as failed, then closed.
 pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if !session.turn.as_ref().is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. })) {
+    if !session
+        .turn
+        .as_ref()
+        .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }))
+    {
         mark::fail(session, words::LOST_ITS_PLACE);
     }
     tell::step(session, context)
@@ -70,7 +84,9 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         return tell::step(session, context);
     }
     if let (Stage::Received, Some(by)) = (&turn.stage, &turn.cancelled_by) {
-        let outcome = crate::session::Outcome::Cancelled { by: by.name.clone() };
+        let outcome = crate::session::Outcome::Cancelled {
+            by: by.name.clone(),
+        };
         mark::end_with(session, outcome);
         return tell::step(session, context);
     }
@@ -92,13 +108,17 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
 /// The card, when there is none yet or the phase that it shows has changed. While the agent works, following keeps it.
 fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    if turn.card.is_some() && (turn.stage == Stage::Running || session.seen.card_phase == Some(session.phase)) {
+    if turn.card.is_some()
+        && (turn.stage == Stage::Running || session.seen.card_phase == Some(session.phase))
+    {
         return None;
     }
     let state = match (turn.stage == Stage::Running, session.phase) {
         (true, _) => CardState::Working,
         (false, Phase::Active) => CardState::Received,
-        (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => CardState::Creating,
+        (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => {
+            CardState::Creating
+        }
         (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
     };
     session.seen.card_phase = Some(session.phase);
@@ -112,7 +132,12 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         model: context.delivery.model.to_owned(),
     };
     let (turn_id, at) = (turn.id.clone(), turn.card.clone());
-    Some(Next::Do(Effect::Post { turn: turn_id, kind: PostKind::Card, at, post: Post::Card(card) }))
+    Some(Next::Do(Effect::Post {
+        turn: turn_id,
+        kind: PostKind::Card,
+        at,
+        post: Post::Card(card),
+    }))
 }
 
 /// Attachments first; then the intent to prompt goes on record, and the prompt after it.
@@ -120,24 +145,48 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> N
     let message = context.delivery.message;
     if !prompt.attachments.is_empty() && session.seen.attached.is_none() {
         let generation = session.generation;
-        return Next::Do(Effect::Attach { generation, turn: message.id.clone(), files: prompt.attachments.clone() });
+        return Next::Do(Effect::Attach {
+            generation,
+            turn: message.id.clone(),
+            files: prompt.attachments.clone(),
+        });
+    }
+    if !session.seen.missed.is_empty() {
+        let word = words::missed(&std::mem::take(&mut session.seen.missed));
+        session.seen.posting = Some(PostKind::Notice);
+        return Next::Do(Effect::Post {
+            turn: message.id.clone(),
+            kind: PostKind::Notice,
+            at: None,
+            post: Post::Notice(word),
+        });
     }
     let generation = session.generation;
     if let Some(turn) = &mut session.turn {
         turn.stage = Stage::Prompting;
         turn.prompted_generation = Some(generation);
         turn.prompted_at_ms = Some(context.now_ms);
-        turn.prompt_ids = Some(PromptIds::mint(&session.thread, &message.id, context.now_ms));
+        turn.prompt_ids = Some(PromptIds::mint(
+            &session.thread,
+            &message.id,
+            context.now_ms,
+        ));
     }
     send(session, prompt)
 }
 
 fn send(session: &Session, prompt: &Prompt) -> Next {
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
-        return Next::Hold { delay_ms: 0, why: "the OpenCode session is not known".to_owned() };
+        return Next::Hold {
+            delay_ms: 0,
+            why: "the OpenCode session is not known".to_owned(),
+        };
     };
     let Some(ids) = &turn.prompt_ids else {
-        return Next::Hold { delay_ms: 0, why: "the prompt has no ids".to_owned() };
+        return Next::Hold {
+            delay_ms: 0,
+            why: "the prompt has no ids".to_owned(),
+        };
     };
     let text = match &session.seen.attached {
         Some(note) if !note.is_empty() => format!("{}\n\n{note}", prompt.text),
@@ -161,17 +210,34 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
         && (turn.cancelled_by.is_some() || turn.aborting.is_some())
         && !session.seen.abort_sent
     {
-        return Next::Do(Effect::Abort { generation, agent_session });
+        return Next::Do(Effect::Abort {
+            generation,
+            agent_session,
+        });
     }
     if let Some(next) = ask_step(session, context) {
         return next;
     }
-    let Some(turn) = &session.turn else { return Next::Done };
+    let Some(turn) = &session.turn else {
+        return Next::Done;
+    };
     let open = || turn.asks.iter().filter(|ask| !ask.settled);
-    let deadline = turn.prompted_at_ms.map_or(u64::MAX, |at| at + limits.turn_ms);
-    let expiry = open().map(|ask| ask.expires_at_ms).min().unwrap_or(u64::MAX);
-    let aborted = if session.seen.abort_sent { context.now_ms + limits.stop_ms } else { u64::MAX };
-    let card_state = match (turn.cancelled_by.is_some() || turn.aborting.is_some(), open().next().is_some()) {
+    let deadline = turn
+        .prompted_at_ms
+        .map_or(u64::MAX, |at| at + limits.turn_ms);
+    let expiry = open()
+        .map(|ask| ask.expires_at_ms)
+        .min()
+        .unwrap_or(u64::MAX);
+    let aborted = if session.seen.abort_sent {
+        context.now_ms + limits.stop_ms
+    } else {
+        u64::MAX
+    };
+    let card_state = match (
+        turn.cancelled_by.is_some() || turn.aborting.is_some(),
+        open().next().is_some(),
+    ) {
         (true, _) => CardState::Stopping,
         (false, true) => CardState::Waiting,
         (false, false) => CardState::Working,
@@ -179,14 +245,23 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
     Next::Do(Effect::Follow(Follow {
         generation,
         agent_session,
-        message: turn.prompt_ids.as_ref().map(|ids| ids.message.clone()).unwrap_or_default(),
+        message: turn
+            .prompt_ids
+            .as_ref()
+            .map(|ids| ids.message.clone())
+            .unwrap_or_default(),
         turn: turn.id.clone(),
         card: turn.card.clone(),
         card_state,
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
         cancel_known: turn.cancelled_by.is_some() || turn.aborting.is_some(),
-        until_ms: context.delivery.slice_until_ms.min(deadline).min(expiry).min(aborted),
+        until_ms: context
+            .delivery
+            .slice_until_ms
+            .min(deadline)
+            .min(expiry)
+            .min(aborted),
         messages_max: limits.turn_messages,
     }))
 }
@@ -201,17 +276,28 @@ fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             continue;
         }
         if !closed && context.now_ms >= ask.expires_at_ms {
-            return Some(Next::Do(Effect::Decline { generation: session.generation, ask: ask.id.clone(), about: ask.about.clone() }));
+            return Some(Next::Do(Effect::Decline {
+                generation: session.generation,
+                ask: ask.id.clone(),
+                about: ask.about.clone(),
+            }));
         }
         let settled = decision.map(|decision| match decision {
             Some(settlement) => tell::settled(ask, settlement),
-            None if context.now_ms >= ask.expires_at_ms => "Nobody answered in time, so it counts as no.".to_owned(),
+            None if context.now_ms >= ask.expires_at_ms => {
+                "Nobody answered in time, so it counts as no.".to_owned()
+            }
             None => "No longer open.".to_owned(),
         });
         let kind = PostKind::Ask(ask.id.clone());
         session.seen.posting = Some(kind.clone());
         let (turn_id, at, ask) = (turn.id.clone(), ask.post.clone(), ask.clone());
-        return Some(Next::Do(Effect::Post { turn: turn_id, kind, at, post: Post::Ask { ask, settled } }));
+        return Some(Next::Do(Effect::Post {
+            turn: turn_id,
+            kind,
+            at,
+            post: Post::Ask { ask, settled },
+        }));
     }
     None
 }

@@ -16,7 +16,10 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
         return next;
     }
     if let Some(delay_ms) = mark::foreign_lease_ms(session, context) {
-        return Next::Hold { delay_ms, why: "another delivery may still be stopping the sandbox".to_owned() };
+        return Next::Hold {
+            delay_ms,
+            why: "another delivery may still be stopping the sandbox".to_owned(),
+        };
     }
     let due = session.due_at_ms.is_none_or(|due| context.now_ms >= due);
     match session.phase {
@@ -40,7 +43,9 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
             destroy(session, None, context)
         }
         Phase::Destroying => destroy(session, Some(words::EXPIRED), context),
-        Phase::Destroyed if session.seen.sandbox.is_some() => destroy(session, Some(words::EXPIRED), context),
+        Phase::Destroyed if session.seen.sandbox.is_some() => {
+            destroy(session, Some(words::EXPIRED), context)
+        }
         Phase::Active | Phase::Resuming | Phase::Paused | Phase::Creating => {
             mark::arm(session, context);
             Next::Done
@@ -64,12 +69,22 @@ pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
         return notice(session, words::RESET, context);
     }
     if let Some(delay_ms) = mark::foreign_lease_ms(session, context) {
-        return Next::Hold { delay_ms, why: "another delivery may still be stopping the sandbox".to_owned() };
+        return Next::Hold {
+            delay_ms,
+            why: "another delivery may still be stopping the sandbox".to_owned(),
+        };
     }
     match session.phase {
         Phase::Destroyed | Phase::Error => {
             session.agent_session = None;
-            let ended = EndedTurn { id: message.id.clone(), outcome: Outcome::Answered, at_ms: context.now_ms, took_ms: 0, usage: Usage::default(), card: None };
+            let ended = EndedTurn {
+                id: message.id.clone(),
+                outcome: Outcome::Answered,
+                at_ms: context.now_ms,
+                took_ms: 0,
+                usage: Usage::default(),
+                card: None,
+            };
             mark::remember(session, ended, context);
             notice(session, words::RESET, context)
         }
@@ -121,10 +136,14 @@ fn pause(session: &mut Session, context: &Context<'_>) -> Next {
             Next::Done
         }
         (_, None) => guarded(session, Effect::Stop { generation }, context),
-        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => {
-            Next::Hold { delay_ms: limits.backoff_ms_max, why: "the sandbox has not stopped within its bound".to_owned() }
-        }
-        (_, Some(asked)) => Next::Do(Effect::Observe { generation, after_ms: mark::pause_ms(asked, context) }),
+        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
+            delay_ms: limits.backoff_ms_max,
+            why: "the sandbox has not stopped within its bound".to_owned(),
+        },
+        (_, Some(asked)) => Next::Do(Effect::Observe {
+            generation,
+            after_ms: mark::pause_ms(asked, context),
+        }),
     }
 }
 
@@ -154,16 +173,24 @@ pub(super) fn delete_step(session: &mut Session, context: &Context<'_>) -> Optio
             return None;
         }
         (_, None) => guarded(session, Effect::Delete { generation }, context),
-        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => {
-            Next::Hold { delay_ms: limits.backoff_ms_max, why: "the sandbox has not been deleted within its bound".to_owned() }
-        }
-        (_, Some(asked)) => Next::Do(Effect::Observe { generation, after_ms: mark::pause_ms(asked, context) }),
+        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
+            delay_ms: limits.backoff_ms_max,
+            why: "the sandbox has not been deleted within its bound".to_owned(),
+        },
+        (_, Some(asked)) => Next::Do(Effect::Observe {
+            generation,
+            after_ms: mark::pause_ms(asked, context),
+        }),
     })
 }
 
 /// Takes the lease over when its holder is gone: everybody else goes on waiting.
 fn own_lease(session: &mut Session, context: &Context<'_>) {
-    if session.lease.as_ref().is_none_or(|lease| lease.holder != context.delivery.id) {
+    if session
+        .lease
+        .as_ref()
+        .is_none_or(|lease| lease.holder != context.delivery.id)
+    {
         mark::lease(session, context);
     }
 }
@@ -173,7 +200,10 @@ fn own_lease(session: &mut Session, context: &Context<'_>) {
 fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     if context.visible_until_ms < context.now_ms + limits.lifecycle_call_ms {
-        return Next::Hold { delay_ms: limits.backoff_ms, why: "too little visibility is left for the call".to_owned() };
+        return Next::Hold {
+            delay_ms: limits.backoff_ms,
+            why: "too little visibility is left for the call".to_owned(),
+        };
     }
     session.seen.stop_asked_ms = Some(context.now_ms);
     Next::Do(effect)
@@ -184,8 +214,17 @@ pub(super) fn notice(session: &mut Session, word: &str, context: &Context<'_>) -
     if session.seen.noticed {
         return Next::Done;
     }
-    let word = session.seen.trouble.take().map_or_else(|| word.to_owned(), |trouble| words::not_deleted(&trouble));
+    let word = session
+        .seen
+        .trouble
+        .take()
+        .map_or_else(|| word.to_owned(), |trouble| words::not_deleted(&trouble));
     session.seen.posting = Some(PostKind::Notice);
     let turn = context.delivery.message.id.clone();
-    Next::Do(Effect::Post { turn, kind: PostKind::Notice, at: None, post: Post::Notice(word) })
+    Next::Do(Effect::Post {
+        turn,
+        kind: PostKind::Notice,
+        at: None,
+        post: Post::Notice(word),
+    })
 }

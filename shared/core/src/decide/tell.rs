@@ -10,7 +10,10 @@ use crate::session::{About, Ask, Outcome, Session, Settlement, Stage};
 
 /// The step that is missing until the turn is closed; none once it is.
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let Some(Stage::Ending { outcome, .. }) = session.turn.as_ref().map(|turn| turn.stage.clone()) else { return None };
+    let Some(Stage::Ending { outcome, .. }) = session.turn.as_ref().map(|turn| turn.stage.clone())
+    else {
+        return None;
+    };
     if outcome == Outcome::Answered
         && let Some(next) = chunk(session, context)
     {
@@ -50,7 +53,16 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn_id = turn.id.clone();
     let file = (too_long && last).then(|| text.to_owned());
     session.seen.posting = Some(kind.clone());
-    Some(Next::Do(Effect::Post { turn: turn_id, kind, at: None, post: Post::Chunk { text: part, last, file } }))
+    Some(Next::Do(Effect::Post {
+        turn: turn_id,
+        kind,
+        at: None,
+        post: Post::Chunk {
+            text: part,
+            last,
+            file,
+        },
+    }))
 }
 
 fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -58,7 +70,11 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     Some(Next::Do(Effect::Follow(Follow {
         generation: session.generation,
         agent_session: session.agent_session.clone().unwrap_or_default(),
-        message: turn.prompt_ids.as_ref().map(|ids| ids.message.clone()).unwrap_or_default(),
+        message: turn
+            .prompt_ids
+            .as_ref()
+            .map(|ids| ids.message.clone())
+            .unwrap_or_default(),
         turn: turn.id.clone(),
         card: None,
         card_state: CardState::Working,
@@ -72,18 +88,30 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    let Stage::Ending { outcome, usage } = turn.stage.clone() else { return None };
+    let Stage::Ending { outcome, usage } = turn.stage.clone() else {
+        return None;
+    };
     let card = Card {
         turn: turn.id.clone(),
         state: CardState::Ended { outcome, usage },
-        steps: session.seen.answer.as_ref().map(|answer| answer.steps.clone()).unwrap_or_default(),
+        steps: session
+            .seen
+            .answer
+            .as_ref()
+            .map(|answer| answer.steps.clone())
+            .unwrap_or_default(),
         since_ms: turn.accepted_at_ms,
         now_ms: context.now_ms,
         model: context.delivery.model.to_owned(),
     };
     let (turn_id, at) = (turn.id.clone(), turn.card.clone());
     session.seen.posting = Some(PostKind::Card);
-    Some(Next::Do(Effect::Post { turn: turn_id, kind: PostKind::Card, at, post: Post::Card(card) }))
+    Some(Next::Do(Effect::Post {
+        turn: turn_id,
+        kind: PostKind::Card,
+        at,
+        post: Post::Card(card),
+    }))
 }
 
 /// Who decided what, in one line.
@@ -94,7 +122,10 @@ pub(super) fn settled(ask: &Ask, settlement: &Settlement) -> String {
         (Choice::Always, _) => format!("Allowed from now on by {by}."),
         (Choice::Reject, _) => format!("Declined by {by}."),
         (Choice::Option(index), About::Question { options, .. }) => {
-            format!("{by} chose: {}.", options.get(*index).map_or("an option", String::as_str))
+            format!(
+                "{by} chose: {}.",
+                options.get(*index).map_or("an option", String::as_str)
+            )
         }
         (Choice::Option(_), About::Permission { .. }) => format!("Decided by {by}."),
     }

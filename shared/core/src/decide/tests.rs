@@ -15,7 +15,7 @@ use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::{Ms, ThreadKey, post_key};
 use crate::limits::Limits;
-use crate::message::{Message, Person, Prompt, Work};
+use crate::message::{Attachment, Message, Person, Prompt, Work};
 use crate::ports::{Saved, World};
 use crate::session::{About, Marks, Outcome, Phase, Session};
 
@@ -51,11 +51,19 @@ struct Fake(Mutex<State>);
 
 impl Fake {
     fn new() -> Self {
-        Self(Mutex::new(State { now_ms: 1_000_000, ..State::default() }))
+        Self(Mutex::new(State {
+            now_ms: 1_000_000,
+            ..State::default()
+        }))
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        change(
+            &mut self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 
     /// Counts a call and crashes before it if that is wanted; says whether to crash after it.
@@ -83,13 +91,18 @@ impl Fake {
             {
                 return Event::Failed(failures.remove(0));
             }
-            let look = |s: &State, generation: &u32| Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone));
+            let look = |s: &State, generation: &u32| {
+                Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone))
+            };
             match effect {
                 Effect::Create { generation } => {
                     s.sandboxes.entry(*generation).or_insert(Coarse::Running);
                     look(s, generation)
                 }
-                Effect::Observe { generation, after_ms } => {
+                Effect::Observe {
+                    generation,
+                    after_ms,
+                } => {
                     s.now_ms += after_ms;
                     look(s, generation)
                 }
@@ -100,7 +113,8 @@ impl Fake {
                     look(s, generation)
                 }
                 Effect::Stop { generation } => {
-                    s.stopped_while_running |= s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
+                    s.stopped_while_running |=
+                        s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
                     if s.sandboxes.get(generation) == Some(&Coarse::Running) {
                         s.sandboxes.insert(*generation, Coarse::Parked);
                     }
@@ -110,13 +124,26 @@ impl Fake {
                     s.sandboxes.remove(generation);
                     look(s, generation)
                 }
-                Effect::CheckServer { generation, .. } | Effect::EnsureServer { generation, .. } => match s.sandboxes.get(generation) {
+                Effect::CheckServer { generation, .. }
+                | Effect::EnsureServer { generation, .. } => match s.sandboxes.get(generation) {
                     Some(Coarse::Running) => Event::Healthy,
-                    _ => Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() }),
+                    _ => Event::Failed(Failure::SandboxDown {
+                        seen: "no answer".to_owned(),
+                    }),
                 },
-                Effect::FindAgentSession { generation, .. } => Event::AgentSession { id: format!("ses_{generation}") },
-                Effect::Attach { .. } => Event::Attached { note: String::new() },
-                Effect::SendPrompt { generation, ids, .. } => {
+                Effect::FindAgentSession { generation, .. } => Event::AgentSession {
+                    id: format!("ses_{generation}"),
+                },
+                Effect::Attach { files, .. } => Event::Attached {
+                    note: "files".into(),
+                    missed: files
+                        .iter()
+                        .map(|file| format!("{} is gone", file.name))
+                        .collect(),
+                },
+                Effect::SendPrompt {
+                    generation, ids, ..
+                } => {
                     let entry = (*generation, ids.message.clone());
                     if !s.prompted.contains(&entry) {
                         s.prompted.push(entry);
@@ -129,22 +156,53 @@ impl Fake {
                         s.marks.cancelled.insert(turn.clone(), person("bob"));
                         s.aborted |= s.abort_wins;
                     }
-                    if let Some(by) = s.marks.cancelled.get(&turn).filter(|_| !follow.cancel_known && !s.abort_wins) {
+                    if let Some(by) = s
+                        .marks
+                        .cancelled
+                        .get(&turn)
+                        .filter(|_| !follow.cancel_known && !s.abort_wins)
+                    {
                         return Event::CancelSeen { by: by.clone() };
                     }
-                    if let Some(ask) = s.asks.iter().find(|ask| !follow.asks.iter().any(|known| known.id == **ask)) {
-                        return Event::Asked { id: ask.clone(), about: About::Permission { action: "bash".into(), subject: "rm x".into() } };
+                    if let Some(ask) = s
+                        .asks
+                        .iter()
+                        .find(|ask| !follow.asks.iter().any(|known| known.id == **ask))
+                    {
+                        return Event::Asked {
+                            id: ask.clone(),
+                            about: About::Permission {
+                                action: "bash".into(),
+                                subject: "rm x".into(),
+                            },
+                        };
                     }
-                    if let Some(known) = follow.asks.iter().find(|known| !known.settled && !s.asks.contains(&known.id)) {
-                        return Event::AskClosed { id: known.id.clone(), settlement: s.marks.settled.get(&known.id).cloned() };
+                    if let Some(known) = follow
+                        .asks
+                        .iter()
+                        .find(|known| !known.settled && !s.asks.contains(&known.id))
+                    {
+                        return Event::AskClosed {
+                            id: known.id.clone(),
+                            settlement: s.marks.settled.get(&known.id).cloned(),
+                        };
                     }
                     if s.silent_agent && !s.aborted || !s.asks.is_empty() && !s.aborted {
                         s.now_ms = s.now_ms.max(follow.until_ms);
                         return Event::StillRunning;
                     }
                     s.finished.insert(follow.message.clone());
-                    let end = if s.aborted { RunEnd::Aborted } else { RunEnd::Completed };
-                    Event::Finished(Answer { end, text: "the answer".into(), usage: Usage::default(), steps: Vec::new() })
+                    let end = if s.aborted {
+                        RunEnd::Aborted
+                    } else {
+                        RunEnd::Completed
+                    };
+                    Event::Finished(Answer {
+                        end,
+                        text: "the answer".into(),
+                        usage: Usage::default(),
+                        steps: Vec::new(),
+                    })
                 }
                 Effect::Abort { .. } => {
                     s.aborted = true;
@@ -154,12 +212,22 @@ impl Fake {
                     s.asks.retain(|open| open != ask);
                     Event::Declined { id: ask.clone() }
                 }
-                Effect::Post { turn, kind, at, post } => {
-                    let key = at.as_ref().map_or_else(|| post_key(thread, turn, kind), |at| at.id.clone());
+                Effect::Post {
+                    turn,
+                    kind,
+                    at,
+                    post,
+                } => {
+                    let key = at
+                        .as_ref()
+                        .map_or_else(|| post_key(thread, turn, kind), |at| at.id.clone());
                     if s.posts.insert(key.clone(), post.clone()).is_none() {
                         s.posted.push(key.clone());
                     }
-                    Event::Posted(PostRef { channel: "c".into(), id: key })
+                    Event::Posted(PostRef {
+                        channel: "c".into(),
+                        id: key,
+                    })
                 }
             }
         })
@@ -177,7 +245,11 @@ impl World for Fake {
 
     async fn load(&self, _: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
         let after = self.call();
-        let found = self.with(|s| s.record.clone().map(|record| (Session::decode(&record.encode()).unwrap(), s.marks.clone())));
+        let found = self.with(|s| {
+            s.record
+                .clone()
+                .map(|record| (Session::decode(&record.encode()).unwrap(), s.marks.clone()))
+        });
         if after {
             self.crash();
         }
@@ -190,7 +262,10 @@ impl World for Fake {
             if s.record.as_ref().map_or(0, |r| r.version) != expected {
                 return Saved::Conflict;
             }
-            s.record = Some(Session { version: expected + 1, ..session.clone() });
+            s.record = Some(Session {
+                version: expected + 1,
+                ..session.clone()
+            });
             Saved::Written(s.marks.clone())
         });
         if after {
@@ -222,16 +297,33 @@ fn thread() -> ThreadKey {
 }
 
 fn person(name: &str) -> Person {
-    Person { id: name.to_owned(), name: name.to_owned() }
+    Person {
+        id: name.to_owned(),
+        name: name.to_owned(),
+    }
 }
 
 fn prompt(id: &str) -> Message {
-    let work = Work::Prompt(Prompt { text: "do it".into(), by: person("ann"), attachments: Vec::new() });
-    Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
+    let work = Work::Prompt(Prompt {
+        text: "do it".into(),
+        by: person("ann"),
+        attachments: Vec::new(),
+    });
+    Message {
+        id: id.into(),
+        thread: thread(),
+        accepted_at_ms: 1_000_000,
+        work,
+    }
 }
 
 fn work(id: &str, work: Work) -> Message {
-    Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
+    Message {
+        id: id.into(),
+        thread: thread(),
+        accepted_at_ms: 1_000_000,
+        work,
+    }
 }
 
 fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
@@ -255,7 +347,11 @@ fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> u32 {
             Verdict::Hold { delay_ms, .. } => world.with(|s| s.now_ms += delay_ms),
         }
     }
-    panic!("{} never ended: {:?}", message.id, world.with(|s| s.record.clone()));
+    panic!(
+        "{} never ended: {:?}",
+        message.id,
+        world.with(|s| s.record.clone())
+    );
 }
 
 fn record(world: &Fake) -> Session {
@@ -263,11 +359,23 @@ fn record(world: &Fake) -> Session {
 }
 
 fn outcomes(world: &Fake) -> Vec<Outcome> {
-    record(world).ended.into_iter().map(|turn| turn.outcome).collect()
+    record(world)
+        .ended
+        .into_iter()
+        .map(|turn| turn.outcome)
+        .collect()
 }
 
 fn chunks(world: &Fake) -> Vec<String> {
-    world.with(|s| s.posts.values().filter_map(|post| match post { Post::Chunk { text, .. } => Some(text.clone()), _ => None }).collect())
+    world.with(|s| {
+        s.posts
+            .values()
+            .filter_map(|post| match post {
+                Post::Chunk { text, .. } => Some(text.clone()),
+                _ => None,
+            })
+            .collect()
+    })
 }
 
 /// An active thread that has answered once.
@@ -289,7 +397,9 @@ fn a_first_message_makes_a_sandbox_and_is_answered_once() {
     assert_eq!(chunks(&world), ["the answer"]);
     world.with(|s| {
         assert_eq!(s.prompted.len(), 1);
-        assert!(s.posts.values().any(|p| matches!(p, Post::Card(card) if matches!(card.state, CardState::Ended { .. }))));
+        assert!(s.posts.values().any(
+            |p| matches!(p, Post::Card(card) if matches!(card.state, CardState::Ended { .. }))
+        ));
         assert_eq!(s.posted.len(), 2, "one card and one answer");
     });
 }
@@ -299,7 +409,11 @@ fn a_second_delivery_of_an_ended_message_does_nothing() {
     let world = active();
     let calls = world.with(|s| s.calls);
     assert_eq!(deliver(&world, &prompt("m1"), 2), Verdict::Done);
-    assert_eq!(world.with(|s| s.calls) - calls, 1, "only the record is read");
+    assert_eq!(
+        world.with(|s| s.calls) - calls,
+        1,
+        "only the record is read"
+    );
 }
 
 #[test]
@@ -307,15 +421,27 @@ fn a_follow_up_uses_the_same_sandbox_and_session() {
     let world = active();
     deliver_until_done(&world, &prompt("m2"), 1);
     let session = record(&world);
-    assert_eq!((session.generation, session.agent_session.as_deref()), (1, Some("ses_1")));
-    world.with(|s| assert_eq!(s.prompted.iter().map(|(g, _)| *g).collect::<Vec<_>>(), [1, 1]));
+    assert_eq!(
+        (session.generation, session.agent_session.as_deref()),
+        (1, Some("ses_1"))
+    );
+    world.with(|s| {
+        assert_eq!(
+            s.prompted.iter().map(|(g, _)| *g).collect::<Vec<_>>(),
+            [1, 1]
+        )
+    });
 }
 
 #[test]
 fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
     let world = active();
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
-    assert_eq!(record(&world).phase, Phase::Active, "not idle for long enough");
+    assert_eq!(
+        record(&world).phase,
+        Phase::Active,
+        "not idle for long enough"
+    );
     later(&world, Limits::DEFAULT.idle_pause_ms);
     deliver_until_done(&world, &work("s2", Work::Sweep), 1);
     assert_eq!(record(&world).phase, Phase::Paused);
@@ -335,7 +461,11 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
     assert_eq!(record(&world).phase, Phase::Destroyed);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
-        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::EXPIRED.to_owned())));
+        assert!(
+            s.posts
+                .values()
+                .any(|p| *p == Post::Notice(super::words::EXPIRED.to_owned()))
+        );
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(record(&world).generation, 2);
@@ -347,7 +477,11 @@ fn a_reset_deletes_the_sandbox_and_says_so() {
     deliver_until_done(&world, &work("r1", Work::Reset { by: person("ann") }), 1);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
-        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::RESET.to_owned())));
+        assert!(
+            s.posts
+                .values()
+                .any(|p| *p == Post::Notice(super::words::RESET.to_owned()))
+        );
     });
 }
 
@@ -374,7 +508,9 @@ fn a_sandbox_that_vanished_after_the_prompt_loses_the_turn_and_nothing_runs_agai
 #[test]
 fn a_server_that_went_away_gets_the_same_prompt_once_more() {
     let world = active();
-    let down = || Failure::SandboxDown { seen: "connection refused".into() };
+    let down = || Failure::SandboxDown {
+        seen: "connection refused".into(),
+    };
     world.with(|s| {
         s.fail.insert("follow", vec![down()]);
     });
@@ -384,7 +520,9 @@ fn a_server_that_went_away_gets_the_same_prompt_once_more() {
         s.fail.insert("follow", vec![down(), down()]);
     });
     deliver_until_done(&world, &prompt("m3"), 1);
-    assert!(matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("connection refused")));
+    assert!(
+        matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("connection refused"))
+    );
 }
 
 #[test]
@@ -392,7 +530,12 @@ fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
     let world = Fake::new();
     let advice = "Daytona refused the API key: set DaytonaApiKey".to_owned();
     world.with(|s| {
-        s.fail.insert("create", vec![Failure::NonRecoverable { advice: advice.clone() }]);
+        s.fail.insert(
+            "create",
+            vec![Failure::NonRecoverable {
+                advice: advice.clone(),
+            }],
+        );
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Failed { reason: advice }]);
@@ -402,7 +545,10 @@ fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
 #[test]
 fn a_busy_provider_is_waited_for_with_a_bound() {
     let world = Fake::new();
-    let wait = || Failure::Wait { after_ms: 0, seen: "429".into() };
+    let wait = || Failure::Wait {
+        after_ms: 0,
+        seen: "429".into(),
+    };
     world.with(|s| {
         s.fail.insert("create", vec![wait(), wait()]);
     });
@@ -420,10 +566,18 @@ fn a_busy_provider_is_waited_for_with_a_bound() {
 fn a_sandbox_that_breaks_while_it_is_made_is_reported_and_deleted() {
     let world = Fake::new();
     world.with(|s| {
-        s.sandboxes.insert(1, Coarse::Broken { reason: "no capacity".into(), recoverable: false });
+        s.sandboxes.insert(
+            1,
+            Coarse::Broken {
+                reason: "no capacity".into(),
+                recoverable: false,
+            },
+        );
     });
     deliver_until_done(&world, &prompt("m1"), 1);
-    assert!(matches!(&outcomes(&world)[0], Outcome::Failed { reason } if reason.contains("no capacity")));
+    assert!(
+        matches!(&outcomes(&world)[0], Outcome::Failed { reason } if reason.contains("no capacity"))
+    );
     world.with(|s| assert!(s.sandboxes.is_empty()));
 }
 
@@ -432,7 +586,10 @@ fn a_stop_before_the_prompt_cancels_without_prompting() {
     let world = Fake::new();
     world.with(|s| {
         s.marks.cancelled.insert("m1".into(), person("bob"));
-        s.record = Some(Session { version: 1, ..Session::new(thread(), 0) });
+        s.record = Some(Session {
+            version: 1,
+            ..Session::new(thread(), 0)
+        });
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
@@ -464,8 +621,20 @@ fn a_long_run_is_followed_in_slices_and_prompted_once() {
     let world = active();
     world.with(|s| s.silent_agent = true);
     let message = prompt("m2");
-    assert_eq!(deliver(&world, &message, 1), Verdict::Hold { delay_ms: 0, why: "slice 1 of the run is over".into() });
-    assert_eq!(deliver(&world, &message, 2), Verdict::Hold { delay_ms: 0, why: "slice 2 of the run is over".into() });
+    assert_eq!(
+        deliver(&world, &message, 1),
+        Verdict::Hold {
+            delay_ms: 0,
+            why: "slice 1 of the run is over".into()
+        }
+    );
+    assert_eq!(
+        deliver(&world, &message, 2),
+        Verdict::Hold {
+            delay_ms: 0,
+            why: "slice 2 of the run is over".into()
+        }
+    );
     world.with(|s| s.silent_agent = false);
     assert_eq!(deliver(&world, &message, 3), Verdict::Done);
     assert_eq!(outcomes(&world)[1], Outcome::Answered);
@@ -477,7 +646,9 @@ fn an_agent_that_never_ends_is_aborted_at_its_bound() {
     let world = active();
     world.with(|s| s.silent_agent = true);
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert!(matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("90 min")));
+    assert!(
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("90 min"))
+    );
 }
 
 #[test]
@@ -486,8 +657,21 @@ fn an_ask_is_posted_once_and_nobody_answering_means_no() {
     world.with(|s| s.asks.push("per_1".into()));
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1], Outcome::Answered);
-    let asks = world.with(|s| s.posts.values().filter_map(|p| match p { Post::Ask { settled, .. } => Some(settled.clone()), _ => None }).collect::<Vec<_>>());
-    assert_eq!(asks, [Some("Nobody answered in time, so it counts as no.".to_owned())]);
+    let asks = world.with(|s| {
+        s.posts
+            .values()
+            .filter_map(|p| match p {
+                Post::Ask { settled, .. } => Some(settled.clone()),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(
+        asks,
+        [Some(
+            "Nobody answered in time, so it counts as no.".to_owned()
+        )]
+    );
 }
 
 #[test]
@@ -497,32 +681,83 @@ fn a_turn_whose_message_is_gone_is_told_before_the_next_begins() {
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
     world.with(|s| s.crash_at = None);
     deliver_until_done(&world, &prompt("m3"), 1);
-    assert!(matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == super::words::LOST_ITS_PLACE));
+    assert!(
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == super::words::LOST_ITS_PLACE)
+    );
     assert_eq!(outcomes(&world)[2], Outcome::Answered);
+}
+
+#[test]
+fn a_file_that_cannot_be_had_is_named_in_the_thread_and_the_work_goes_on() {
+    let world = Fake::new();
+    let file = Attachment {
+        name: "notes.txt".into(),
+        url: "https://x/y".into(),
+        size: 1,
+        media_type: None,
+    };
+    let asked = Prompt {
+        text: "read it".into(),
+        by: person("ann"),
+        attachments: vec![file],
+    };
+    deliver_until_done(&world, &work("m1", Work::Prompt(asked)), 1);
+    let word = "The agent works without these files; attach them again if it needs them:\n- notes.txt is gone";
+    world.with(|s| {
+        assert!(
+            s.posts
+                .values()
+                .any(|p| *p == Post::Notice(word.to_owned()))
+        )
+    });
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
 }
 
 #[test]
 fn a_deleted_thread_ends_the_turn_and_the_record_says_that_it_was_not_told() {
     let world = active();
-    let gone = Failure::ThreadGone { seen: "the thread was deleted".into() };
+    let gone = Failure::ThreadGone {
+        seen: "the thread was deleted".into(),
+    };
     world.with(|s| s.fail.insert("post", vec![gone]));
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(outcomes(&world)[1], Outcome::Failed { reason: "the thread was deleted".into() });
+    assert_eq!(
+        outcomes(&world)[1],
+        Outcome::Failed {
+            reason: "the thread was deleted".into()
+        }
+    );
     assert!(record(&world).turn.is_none());
 }
 
 #[test]
 fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     let world = active();
-    let bury = |id: &str, turn: &str| work(id, Work::Bury { turn: turn.to_owned() });
+    let bury = |id: &str, turn: &str| {
+        work(
+            id,
+            Work::Bury {
+                turn: turn.to_owned(),
+            },
+        )
+    };
     deliver_until_done(&world, &bury("b1", "m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
     deliver_until_done(&world, &bury("b2", "m2"), 1);
     deliver_until_done(&world, &bury("b2", "m2"), 2);
-    let notices = world.with(|s| s.posts.values().filter(|p| **p == Post::Notice(super::words::BURIED.to_owned())).count());
+    let notices = world.with(|s| {
+        s.posts
+            .values()
+            .filter(|p| **p == Post::Notice(super::words::BURIED.to_owned()))
+            .count()
+    });
     assert_eq!((notices, outcomes(&world).len()), (1, 2));
     deliver_until_done(&world, &prompt("m2"), 2);
-    assert_eq!(outcomes(&world).len(), 2, "what was buried does not run after all");
+    assert_eq!(
+        outcomes(&world).len(),
+        2,
+        "what was buried does not run after all"
+    );
 }
 
 #[test]
@@ -531,11 +766,23 @@ fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
     later(&world, Limits::DEFAULT.idle_pause_ms);
     // Crash right after the mark was saved: load, save, then the stop.
     world.with(|s| s.crash_at = Some((s.calls + 3, false)));
-    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &work("s1", Work::Sweep), 1))).is_err());
+    assert!(
+        catch_unwind(AssertUnwindSafe(|| deliver(
+            &world,
+            &work("s1", Work::Sweep),
+            1
+        )))
+        .is_err()
+    );
     world.with(|s| s.crash_at = None);
     assert_eq!(record(&world).phase, Phase::Pausing);
-    assert!(matches!(deliver(&world, &prompt("m2"), 1), Verdict::Hold { delay_ms, .. } if delay_ms > 60_000));
-    assert!(matches!(deliver(&world, &work("s1", Work::Sweep), 2), Verdict::Hold { .. }));
+    assert!(
+        matches!(deliver(&world, &prompt("m2"), 1), Verdict::Hold { delay_ms, .. } if delay_ms > 60_000)
+    );
+    assert!(matches!(
+        deliver(&world, &work("s1", Work::Sweep), 2),
+        Verdict::Hold { .. }
+    ));
     deliver_until_done(&world, &prompt("m2"), 2);
     assert_eq!(outcomes(&world)[1], Outcome::Answered);
     world.with(|s| assert!(!s.stopped_while_running));
@@ -567,7 +814,11 @@ fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
         ("resume", paused, prompt("m9")),
         ("sweep", idle, work("s9", Work::Sweep)),
         ("destroy", expired, work("s9", Work::Sweep)),
-        ("reset", active, work("r9", Work::Reset { by: person("ann") })),
+        (
+            "reset",
+            active,
+            work("r9", Work::Reset { by: person("ann") }),
+        ),
     ];
     let mut points = 0;
     for (name, world, message) in &scenarios {
@@ -581,8 +832,12 @@ fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
             for after in [false, true] {
                 let world = world();
                 world.with(|s| s.crash_at = Some((s.calls + call, after)));
-                let crashed = catch_unwind(AssertUnwindSafe(|| deliver(&world, message, 1))).is_err();
-                assert!(crashed && world.with(|s| s.crashed), "{name}: crash point {call} {after} was not reached");
+                let crashed =
+                    catch_unwind(AssertUnwindSafe(|| deliver(&world, message, 1))).is_err();
+                assert!(
+                    crashed && world.with(|s| s.crashed),
+                    "{name}: crash point {call} {after} was not reached"
+                );
                 world.with(|s| s.crash_at = None);
                 deliver_until_done(&world, message, 2);
                 points += 1;
@@ -595,11 +850,23 @@ fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
                     assert!(!s.stopped_while_running, "{context}");
                 });
                 if is_prompt {
-                    let ends = record(&world).ended.iter().filter(|turn| turn.id == message.id).count();
+                    let ends = record(&world)
+                        .ended
+                        .iter()
+                        .filter(|turn| turn.id == message.id)
+                        .count();
                     assert_eq!(ends, 1, "{context}");
-                    assert_eq!(record(&world).ended.last().unwrap().outcome, Outcome::Answered, "{context}");
+                    assert_eq!(
+                        record(&world).ended.last().unwrap().outcome,
+                        Outcome::Answered,
+                        "{context}"
+                    );
                     let prompts = world.with(|s| s.prompted.len());
-                    assert_eq!(chunks(&world).len(), prompts, "an answer for each prompt: {context}");
+                    assert_eq!(
+                        chunks(&world).len(),
+                        prompts,
+                        "an answer for each prompt: {context}"
+                    );
                 }
             }
         }

@@ -1,23 +1,27 @@
 //! The words that people read when something did not go as hoped: what happened, and what to do next.
 
 /// The run was aborted by neither a person of the thread nor us.
-pub const ABORTED_ELSEWHERE: &str = "The run was aborted inside the sandbox. Send the task again to run it once more.";
+pub const ABORTED_ELSEWHERE: &str =
+    "The run was aborted inside the sandbox. Send the task again to run it once more.";
 /// OpenCode lost its session while it ran.
 pub const SESSION_VANISHED: &str = "The agent's session disappeared during the run. Your files are still there: send the task again.";
 /// The prompt's message vanished from the queue.
-pub const LOST_ITS_PLACE: &str = "This task stopped without an end that could be told. Send it again to run it once more.";
+pub const LOST_ITS_PLACE: &str =
+    "This task stopped without an end that could be told. Send it again to run it once more.";
 /// A message ended among the dead letters.
 pub const BURIED: &str = "A message of this thread could not be worked on, in spite of many tries. Send it again; if it stays so, tell the operator.";
 /// The same for a task whose thread was never made, and for a control word.
 pub const NOT_DONE: &str = "This could not be done, in spite of many tries. Try again in a few minutes; if it stays so, tell the operator.";
 /// The agent ended without words.
-pub const NO_TEXT: &str = "The agent finished without a written answer. Its steps are in the card above.";
+pub const NO_TEXT: &str =
+    "The agent finished without a written answer. Its steps are in the card above.";
 /// The same after somebody declined a request.
 pub const DECLINED: &str = "The agent stopped because its request was declined. Reply to go on.";
 /// A sandbox ended by its time to live.
 pub const EXPIRED: &str = "This thread's sandbox was idle for a long time and has been deleted with its files. The next message starts a fresh one.";
 /// A reset is done.
-pub const RESET: &str = "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
+pub const RESET: &str =
+    "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
 
 /// The same thing went wrong again and again.
 #[must_use]
@@ -28,47 +32,77 @@ pub fn kept_failing(trouble: Option<&str>) -> String {
     }
 }
 
+/// Files that the agent goes without.
+#[must_use]
+pub fn missed(lines: &[String]) -> String {
+    format!(
+        "The agent works without these files; attach them again if it needs them:\n- {}",
+        lines.join("\n- ")
+    )
+}
+
 /// The old sandbox could not be deleted.
 #[must_use]
 pub fn not_deleted(trouble: &str) -> String {
-    format!("The next message starts a fresh sandbox, but the old one could not be deleted: {trouble}")
+    format!(
+        "The next message starts a fresh sandbox, but the old one could not be deleted: {trouble}"
+    )
 }
 
 /// The model or the agent failed.
 #[must_use]
 pub fn model_failed(reason: &str) -> String {
-    format!("The agent could not finish: {}. The sandbox is kept; reply to try again.", reason.trim_end_matches('.'))
+    format!(
+        "The agent could not finish: {}. The sandbox is kept; reply to try again.",
+        reason.trim_end_matches('.')
+    )
 }
 
 /// The turn's bound is over.
 #[must_use]
 pub fn ran_too_long(turn_ms: u64) -> String {
-    format!("It ran longer than {} and was stopped. The sandbox is kept; reply to go on from there.", minutes(turn_ms))
+    format!(
+        "It ran longer than {} and was stopped. The sandbox is kept; reply to go on from there.",
+        minutes(turn_ms)
+    )
 }
 
 /// OpenCode does not become healthy.
 #[must_use]
 pub fn server_unhealthy(seen: &str) -> String {
-    format!("The agent's server did not start: {seen}. Try again, or use reset for a fresh sandbox.")
+    format!(
+        "The agent's server did not start: {seen}. Try again, or use reset for a fresh sandbox."
+    )
 }
 
 /// OpenCode went away more often than we repeat by ourselves.
 #[must_use]
 pub fn server_went_away(seen: &str) -> String {
-    format!("The agent's server went away during the run ({seen}). The sandbox is kept; reply to try again.")
+    format!(
+        "The agent's server went away during the run ({seen}). The sandbox is kept; reply to try again."
+    )
 }
 
 /// The sandbox does not come up.
 #[must_use]
 pub fn not_ready(bound_ms: u64) -> String {
-    format!("The sandbox was not ready within {}. Try again; if it stays so, tell the operator.", minutes(bound_ms))
+    format!(
+        "The sandbox was not ready within {}. Try again; if it stays so, tell the operator.",
+        minutes(bound_ms)
+    )
 }
 
 /// The provider gave up on the sandbox.
 #[must_use]
 pub fn broken(reason: &str) -> String {
-    let reason = if reason.is_empty() { "no reason given" } else { reason };
-    format!("The sandbox provider reports an error: {reason}. Use reset for a fresh sandbox, or try again later.")
+    let reason = if reason.is_empty() {
+        "no reason given"
+    } else {
+        reason
+    };
+    format!(
+        "The sandbox provider reports an error: {reason}. Use reset for a fresh sandbox, or try again later."
+    )
 }
 
 fn minutes(ms: u64) -> String {

@@ -80,7 +80,10 @@ impl Sandbox {
     /// Whose sandbox it is, by its labels: thread and generation.
     #[must_use]
     pub fn owner(&self) -> Option<(ThreadKey, u32)> {
-        Some((self.labels.get(LABEL_THREAD)?.parse().ok()?, self.labels.get(LABEL_GENERATION)?.parse().ok()?))
+        Some((
+            self.labels.get(LABEL_THREAD)?.parse().ok()?,
+            self.labels.get(LABEL_GENERATION)?.parse().ok()?,
+        ))
     }
 
     /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then.

@@ -22,13 +22,21 @@ impl HttpAnswer {
     /// A JSON answer with status 200.
     #[must_use]
     pub fn json(value: &serde_json::Value) -> Self {
-        Self { status: 200, content_type: "application/json", body: value.to_string() }
+        Self {
+            status: 200,
+            content_type: "application/json",
+            body: value.to_string(),
+        }
     }
 
     /// A plain text answer.
     #[must_use]
     pub fn text(status: u16, body: &str) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", body: body.to_owned() }
+        Self {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: body.to_owned(),
+        }
     }
 }
 

@@ -446,9 +446,20 @@ fn with_code(text: &str, units_max: usize) -> String {
     if parts.len() != 3 || is_blank(parts[1]) {
         return inline(&plain, units_max);
     }
-    let words = |text: &str| if is_blank(text) { text.to_owned() } else { inline(text, units_max) };
+    let words = |text: &str| {
+        if is_blank(text) {
+            text.to_owned()
+        } else {
+            inline(text, units_max)
+        }
+    };
     let space = if parts[0].ends_with(' ') { " " } else { "" };
-    format!("{}{space}`{}`{}", words(parts[0].trim_end()), visible(parts[1]), words(parts[2]))
+    format!(
+        "{}{space}`{}`{}",
+        words(parts[0].trim_end()),
+        visible(parts[1]),
+        words(parts[2])
+    )
 }
 
 fn permission_title(action: &str) -> String {

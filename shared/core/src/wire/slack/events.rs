@@ -161,8 +161,22 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
             Some(Command::Status) => return take(asked.control(Want::Status), "status"),
             Some(Command::Stop) => return take(asked.control(Want::Stop { turn: None }), "stop"),
             Some(Command::Reset) => return take(reset(asked, now_ms), "reset"),
-            Some(Command::Help) => return take(asked.control(Want::Help { text: HELP.to_owned() }), "help"),
-            None if text.is_empty() => return take(asked.control(Want::Help { text: HELP.to_owned() }), "empty mention"),
+            Some(Command::Help) => {
+                return take(
+                    asked.control(Want::Help {
+                        text: HELP.to_owned(),
+                    }),
+                    "help",
+                );
+            }
+            None if text.is_empty() => {
+                return take(
+                    asked.control(Want::Help {
+                        text: HELP.to_owned(),
+                    }),
+                    "empty mention",
+                );
+            }
             None => {}
         }
     }
