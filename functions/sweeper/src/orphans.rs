@@ -28,7 +28,7 @@ pub async fn reap(config: &Config, store: &Store, daytona: &Daytona) -> Result<V
         match orphaned(config, store, sandbox).await {
             Ok(false) => {}
             Ok(true) => match daytona.delete(&sandbox.id).await {
-                Ok(()) | Err(DaytonaError::NotFound { .. }) => {
+                Ok(()) | Err(DaytonaError::NotFound) => {
                     tracing::warn!(sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
                     deleted += 1;
                 }

@@ -102,6 +102,14 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
         }
         session = decided;
         match next {
+            // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
+            // now, an edit of the card above all, could undo what they did.
+            Next::Do(_) if world.visible_until_ms() <= world.now_ms() => {
+                return Verdict::Hold {
+                    delay_ms: delivery.limits.backoff_ms,
+                    why: "the message has become visible to others".to_owned(),
+                };
+            }
             Next::Do(effect) => event = world.perform(thread, &effect).await,
             Next::Done => return Verdict::Done,
             Next::Hold { delay_ms, why } => return Verdict::Hold { delay_ms, why },

@@ -48,6 +48,10 @@ pub struct Decision {
 
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, and only until the step is taken"
+)]
 pub enum Next {
     /// Perform this, then decide on its outcome.
     Do(Effect),

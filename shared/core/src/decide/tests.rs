@@ -187,7 +187,7 @@ impl Fake {
                             settlement: s.marks.settled.get(&known.id).cloned(),
                         };
                     }
-                    if s.silent_agent && !s.aborted || !s.asks.is_empty() && !s.aborted {
+                    if !s.aborted && (s.silent_agent || !s.asks.is_empty()) {
                         s.now_ms = s.now_ms.max(follow.until_ms);
                         return Event::StillRunning;
                     }
