@@ -45,6 +45,8 @@ struct State {
     stop_in_follow: bool,
     /// The abort of that Stop ends the run before the mark is looked at.
     abort_wins: bool,
+    /// The message in hand has become visible to others.
+    lapsed: bool,
 }
 
 struct Fake(Mutex<State>);
@@ -240,7 +242,10 @@ impl World for Fake {
     }
 
     fn visible_until_ms(&self) -> Ms {
-        self.with(|s| s.now_ms + Limits::DEFAULT.visibility_ms)
+        self.with(|s| match s.lapsed {
+            true => s.now_ms,
+            false => s.now_ms + Limits::DEFAULT.visibility_ms,
+        })
     }
 
     async fn load(&self, _: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
@@ -758,6 +763,21 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
         2,
         "what was buried does not run after all"
     );
+}
+
+#[test]
+fn who_has_outlived_its_visibility_does_nothing_more() {
+    let world = active();
+    world.with(|s| s.lapsed = true);
+    let posted = world.with(|s| s.posted.len());
+    assert!(matches!(
+        deliver(&world, &prompt("m2"), 1),
+        Verdict::Hold { .. }
+    ));
+    world.with(|s| assert_eq!((s.posted.len(), s.prompted.len()), (posted, 1)));
+    world.with(|s| s.lapsed = false);
+    deliver_until_done(&world, &prompt("m2"), 2);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
 }
 
 #[test]
