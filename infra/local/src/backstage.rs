@@ -9,7 +9,7 @@ use bobbin_local_daytona::Provider;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
-use crate::stack::STACK;
+use crate::STACK;
 
 /// Records that the page is given.
 const SESSIONS_MAX: usize = 500;

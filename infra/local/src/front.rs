@@ -44,7 +44,7 @@ impl Front {
             "http://{}",
             listener.local_addr().map_err(|e| e.to_string())?
         );
-        let client = crate::stack::loopback_client()?;
+        let client = crate::loopback::client()?;
         let passing = Arc::new(Passing {
             function_url: function_url.trim_end_matches('/').to_owned(),
             client,

@@ -8,6 +8,7 @@ mod backstage;
 mod front;
 mod functions;
 mod keys;
+mod loopback;
 mod options;
 mod outside;
 mod ready;
@@ -19,6 +20,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::options::{Options, Parsed};
 use crate::stack::Stack;
+
+/// Name of the stack: part of every sandbox's name.
+const STACK: &str = "local";
 
 fn main() -> ExitCode {
     // The first process of each sandbox is this same program in another role.

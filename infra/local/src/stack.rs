@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bobbin_core::wire::discord;
 use bobbin_local_aws::{Clock, Engine, LogLine};
@@ -13,19 +13,17 @@ use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_model::Model;
 use tokio::sync::watch;
 
+use crate::STACK;
 use crate::backstage::Behind;
 use crate::front::Front;
 use crate::functions;
 use crate::keys::Keys;
+use crate::loopback;
 use crate::options::Options;
 use crate::outside::Outside;
 use crate::ready::Ready;
 
-/// Name of the stack: part of every sandbox's name.
-pub const STACK: &str = "local";
 const REGION: &str = "us-east-1";
-/// Time for one call on loopback.
-const CALL_MS_MAX: u64 = 15_000;
 
 /// Ctrl-C or SIGTERM came.
 #[derive(Debug, Clone)]
@@ -64,27 +62,6 @@ impl Ended {
             Ok(())
         }
     }
-}
-
-/// A client for what runs on loopback.
-///
-/// # Errors
-/// When it cannot be built.
-pub fn loopback_client() -> Result<reqwest::Client, String> {
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
-        rustls::crypto::ring::default_provider(),
-    ))
-    .with_safe_default_protocol_versions()
-    .map_err(|e| e.to_string())?
-    .with_root_certificates(rustls::RootCertStore::empty())
-    .with_no_client_auth();
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(Duration::from_millis(CALL_MS_MAX))
-        .build()
-        .map_err(|e| format!("no HTTP client could be made: {e}"))
 }
 
 /// Everything that runs.
@@ -235,7 +212,7 @@ async fn start_parts(
     parts.provider = Some(Arc::clone(&provider));
 
     let table = Arc::new(OnceLock::new());
-    let client = loopback_client()?;
+    let client = loopback::client()?;
     let backstage = Arc::new(Behind {
         table: Arc::clone(&table),
         provider: Arc::clone(&provider),
