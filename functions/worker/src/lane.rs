@@ -23,6 +23,11 @@ use bobbin_core::message::{Body, Message};
 /// The function's time that is left for saving and giving back after a slice.
 const WIND_UP_MS: u64 = 60_000;
 
+/// Tries to shorten the visibility of a message that has just come.
+const CLAIMS_MAX: u32 = 4;
+/// Between two of them.
+const CLAIM_PAUSE_MS: u64 = 250;
+
 /// Everything that the worker needs, made once a process.
 pub struct Worker {
     config: Config,
@@ -75,7 +80,7 @@ impl Worker {
             }
         };
         let visibility = Visibility::default();
-        if !self.renew(&receipt, &visibility).await {
+        if !self.claim(&receipt, &visibility).await {
             return false;
         }
         let verdict = tokio::select! {
@@ -189,6 +194,18 @@ impl Worker {
             split: Chat::split(&message.thread),
         };
         drive(&world, &delivery).await
+    }
+
+    /// The first shortening of the visibility, tried more than once: without it a crash costs the thread the queue's
+    /// own visibility, which is as long as six functions.
+    async fn claim(&self, receipt: &Receipt, visibility: &Visibility) -> bool {
+        for _ in 0..CLAIMS_MAX {
+            if self.renew(receipt, visibility).await {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(CLAIM_PAUSE_MS)).await;
+        }
+        false
     }
 
     /// Keeps the message invisible for as long as it is worked on. Ends never.
