@@ -150,15 +150,17 @@ fn posted(session: &mut Session, at: crate::card::PostRef) {
         .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }));
     match (kind, &mut session.turn) {
         (Some(PostKind::Card), Some(turn)) => {
-            turn.card = Some(at);
-            session.seen.final_card = ending;
+            // A first post may be one that already stood, with the words of a worker that died before it was recorded:
+            // only an edit is sure to show the end.
+            let edited = turn.card.replace(at).is_some();
+            session.seen.final_card = ending && edited;
         }
         (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
         (Some(PostKind::Ask(id)), Some(turn)) => {
             let closed = session.seen.closed_asks.contains_key(&id);
             if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
-                ask.post = Some(at);
-                ask.settled = closed;
+                let edited = ask.post.replace(at).is_some();
+                ask.settled = closed && edited;
             }
         }
         (Some(PostKind::Notice), _) => session.seen.noticed = true,

@@ -223,8 +223,12 @@ impl Fake {
                     let key = at
                         .as_ref()
                         .map_or_else(|| post_key(thread, turn, kind), |at| at.id.clone());
-                    if s.posts.insert(key.clone(), post.clone()).is_none() {
+                    // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
+                    if !s.posts.contains_key(&key) {
                         s.posted.push(key.clone());
+                        s.posts.insert(key.clone(), post.clone());
+                    } else if at.is_some() {
+                        s.posts.insert(key.clone(), post.clone());
                     }
                     Event::Posted(PostRef {
                         channel: "c".into(),
@@ -599,6 +603,23 @@ fn a_stop_before_the_prompt_cancels_without_prompting() {
     deliver_until_done(&world, &prompt("m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
     world.with(|s| assert!(s.prompted.is_empty()));
+}
+
+#[test]
+fn a_card_that_was_posted_but_not_recorded_still_shows_the_end() {
+    let world = Fake::new();
+    // The card is posted, then the worker dies: load, save, post.
+    world.with(|s| s.crash_at = Some((3, true)));
+    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m1"), 1))).is_err());
+    world.with(|s| s.marks.cancelled.insert("m1".into(), person("bob")));
+    deliver_until_done(&world, &prompt("m1"), 2);
+    assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
+    world.with(|s| {
+        let [Post::Card(card)] = s.posts.values().collect::<Vec<_>>()[..] else {
+            panic!("one card")
+        };
+        assert!(matches!(card.state, CardState::Ended { .. }), "{card:?}");
+    });
 }
 
 #[test]
