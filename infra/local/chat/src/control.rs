@@ -43,6 +43,14 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                 answer.as_bytes(),
             ))
         }
+        // For a stack whose functions run elsewhere, so that their address is known only after this has started.
+        ("POST", ["ingress"]) => match body.str("url") {
+            "" => refused("url is missing: the base of the ingress, such as http://127.0.0.1:8080"),
+            url => {
+                hub.set_ingress(url.trim_end_matches('/').to_owned());
+                Reply::json(json!({"ok": true})).into_response()
+            }
+        },
         (method, ["discord", "faults"]) => faults(method, &hub.discord_faults, body),
         (method, ["slack", "faults"]) => faults(method, &hub.slack_faults, body),
         ("POST", ["discord", "expire"]) => shown(expire(&hub, body.str("token"))),
