@@ -8,8 +8,33 @@ use std::env;
 
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::config::{Region, SharedHttpClient};
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+/// What a failed call is told as: the service's code and message, or why there was no answer. Never a raw answer: one of
+/// Secrets Manager holds the secret.
+#[must_use]
+pub fn words<E, R>(error: &SdkError<E, R>) -> String
+where
+    E: ProvideErrorMetadata,
+{
+    match error {
+        SdkError::ServiceError(failed) => {
+            let meta = failed.err().meta();
+            format!(
+                "{}: {}",
+                meta.code().unwrap_or("an error without a code"),
+                meta.message().unwrap_or("no message")
+            )
+        }
+        SdkError::TimeoutError(_) => "no answer in time".to_owned(),
+        SdkError::DispatchFailure(failed) if failed.is_timeout() => "no answer in time".to_owned(),
+        SdkError::DispatchFailure(_) => "the connection failed".to_owned(),
+        SdkError::ResponseError(_) => "the answer could not be read".to_owned(),
+        _ => "the request could not be made".to_owned(),
+    }
+}
 
 /// One client for each service that the functions use.
 #[derive(Debug, Clone)]

@@ -113,7 +113,7 @@ impl Lane<'_> {
             && let Some(agent_session) = &session.agent_session
             && let Err(failure) = self
                 .sandboxes
-                .abort(&control.thread, generation, agent_session)
+                .abort_answering(&control.thread, generation, agent_session)
                 .await
         {
             tracing::info!(thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");

@@ -314,6 +314,16 @@ impl OpenCode {
         Ok(found)
     }
 
+    /// The newest message of a session.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn newest(&self, session: &str) -> Answered<Option<Message>> {
+        let path = format!("/session/{session}/message");
+        let mut page: Vec<Message> = self.get(&path, &[("limit", "1")], About::Session).await?;
+        Ok(page.pop())
+    }
+
     /// What the sessions that are not idle do.
     ///
     /// # Errors

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use aws_sdk_sqs::error::DisplayErrorContext;
 use bobbin_core::message::Body;
 
+use crate::aws::words;
 use crate::config::Config;
 
 /// A send must be over within this time: ingress has three seconds in all.
@@ -62,7 +62,7 @@ impl Queues {
             .send();
         match tokio::time::timeout(Duration::from_millis(SEND_MS_MAX), send).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(e)) => Err(QueueError::Send(DisplayErrorContext(&e).to_string())),
+            Ok(Err(e)) => Err(QueueError::Send(words(&e))),
             Err(_) => Err(QueueError::Send(format!(
                 "no answer within {SEND_MS_MAX} ms"
             ))),
@@ -104,7 +104,7 @@ impl Queues {
             .visibility_timeout(seconds)
             .send()
             .await
-            .map_err(|e| QueueError::Visibility(DisplayErrorContext(&e).to_string()))?;
+            .map_err(|e| QueueError::Visibility(words(&e)))?;
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ mod session;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bobbin_core::card::{Card, PostRef};
 use bobbin_core::effect::Effect;
@@ -23,13 +24,19 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::{Choice, Person};
 use bobbin_core::session::{About, Ask, Settlement};
 use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
+use bobbin_core::wire::opencode::answer::is_minted;
 use bobbin_core::wire::opencode::request::ModelName;
+use bobbin_core::wire::opencode::types::Role;
+use tokio::time::{Instant, sleep};
 
 use crate::daytona::Daytona;
 use crate::http::{Http, HttpError};
 use crate::opencode::{OpenCode, OpenCodeError};
 use attach::FileSources;
 
+/// An abort waits this long for the run to begin, looking this often.
+const BEGIN_MS_MAX: u64 = 20_000;
+const BEGIN_LOOK_MS: u64 = 250;
 /// Clients kept in memory; more are forgotten, and made again when needed.
 const CLIENTS_MAX: usize = 64;
 
@@ -228,7 +235,8 @@ impl Sandboxes {
         done.unwrap_or_else(Event::Failed)
     }
 
-    /// Ends a run; for the control lane too.
+    /// Ends a run, once it has begun: an abort before that is lost, or interrupts what OpenCode prepares once for all
+    /// sessions, and then nothing begins in that server any more (measured on 1.18.33).
     ///
     /// # Errors
     /// The class of the failure.
@@ -239,7 +247,41 @@ impl Sandboxes {
         agent_session: &str,
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
+        let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
+        loop {
+            let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
+            // Our own prompt is the newest for as long as nothing has come of it.
+            let begun = newest.is_some_and(|message| {
+                message.info.role != Role::User || !is_minted(&message.info.id)
+            });
+            if begun || Instant::now() >= until {
+                break;
+            }
+            sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
+        }
         agent.abort(agent_session).await.map_err(|e| e.failure())
+    }
+
+    /// Ends a run for the control lane: only if the agent is answering at this moment. A later abort could hit the
+    /// next prompt, and whoever follows the run aborts it too.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub async fn abort_answering(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        agent_session: &str,
+    ) -> Result<(), Failure> {
+        let agent = self.agent(thread, generation).await?;
+        let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
+        let answering = newest.is_some_and(|message| {
+            message.info.role == Role::Assistant && message.info.time.completed.is_none()
+        });
+        match answering {
+            true => agent.abort(agent_session).await.map_err(|e| e.failure()),
+            false => Ok(()),
+        }
     }
 
     /// Tells the agent how a person settled its ask; an ask that is no longer open counts as told.

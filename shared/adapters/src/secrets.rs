@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use aws_sdk_secretsmanager::error::DisplayErrorContext;
 use serde::Deserialize;
+
+use crate::aws::words;
 
 /// A value that no log can show; `expose` is its only reader.
 #[derive(Clone, Default, Deserialize)]
@@ -69,12 +70,7 @@ impl Secrets {
             .secret_id(id)
             .send()
             .await
-            .map_err(|e| {
-                format!(
-                    "the secret {id} cannot be read: {}",
-                    DisplayErrorContext(&e)
-                )
-            })?;
+            .map_err(|e| format!("the secret {id} cannot be read: {}", words(&e)))?;
         let text = answer
             .secret_string()
             .ok_or_else(|| format!("the secret {id} holds no text"))?;

@@ -6,13 +6,15 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata};
+use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::Person;
 use bobbin_core::ports::Saved;
 use bobbin_core::session::{Marks, Session, Settlement};
+
+use crate::aws::words;
 
 const SESSION: &str = "session";
 const CANCEL: &str = "cancel#";
@@ -84,7 +86,7 @@ impl Store {
             .consistent_read(true)
             .send()
             .await;
-        let answer = answer.map_err(|e| classify(e.code(), DisplayErrorContext(&e).to_string()))?;
+        let answer = answer.map_err(|e| classify(e.code(), words(&e)))?;
         // A mark can stand beside no record yet: then there is no session.
         match answer.item {
             Some(item) if item.contains_key("version") => Ok(Some((session(&item)?, marks(&item)))),
@@ -161,7 +163,7 @@ impl Store {
                 answer.attributes.as_ref().map(marks).unwrap_or_default(),
             )),
             Err(e) if e.code() == Some("ConditionalCheckFailedException") => Ok(Saved::Conflict),
-            Err(e) => Err(classify(e.code(), DisplayErrorContext(&e).to_string())),
+            Err(e) => Err(classify(e.code(), words(&e))),
         }
     }
 
@@ -223,7 +225,7 @@ impl Store {
         match answer {
             Ok(_) => Ok(true),
             Err(e) if e.code() == Some("ConditionalCheckFailedException") => Ok(false),
-            Err(e) => Err(classify(e.code(), DisplayErrorContext(&e).to_string())),
+            Err(e) => Err(classify(e.code(), words(&e))),
         }
     }
 
@@ -245,7 +247,7 @@ impl Store {
             .limit(DUE_PAGE)
             .send()
             .await
-            .map_err(|e| classify(e.code(), DisplayErrorContext(&e).to_string()))?;
+            .map_err(|e| classify(e.code(), words(&e)))?;
         let read = |item: &Item| {
             Some((
                 text(item, "thread")?.parse().ok()?,

@@ -277,7 +277,7 @@ async fn life() {
     step!(a_question_is_asked_and_answered);
     step!(a_refusal_ends_the_run);
     step!(a_models_error_is_told);
-    step!(a_model_that_nobody_knows_is_told);
+    step!(a_prompt_that_never_begins_restarts_the_server_and_names_the_model);
     step!(a_run_without_end_is_bounded);
     step!(a_server_that_died_is_seen_and_the_same_prompt_goes_on);
     step!(a_stop_needs_time_and_keeps_the_session);
@@ -674,21 +674,29 @@ async fn a_models_error_is_told(scene: &mut Scene) {
     );
 }
 
-async fn a_model_that_nobody_knows_is_told(scene: &mut Scene) {
+async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scene: &mut Scene) {
     let unknown = SandboxSettings {
         model: "scripted/nobody".to_owned(),
         ..settings(&scene.provider, &scene.model)
     };
     let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown).unwrap());
     let ids = scene.send("t8", "echo: x", false).await;
-    let RunEnd::Error { reason } = scene.finished(scene.follow(&ids)).await.end else {
-        panic!("an error")
+    let event = scene.perform(Effect::Follow(scene.follow(&ids))).await;
+    let Event::Failed(Failure::SandboxDown { seen }) = event else {
+        panic!("{event:?}")
     };
     assert!(
-        reason.contains("MODEL") && reason.contains("scripted/nobody"),
-        "{reason}"
+        seen.contains("MODEL") && seen.contains("scripted/nobody"),
+        "{seen}"
     );
     scene.sandboxes = known;
+    // The server was started anew with the model that nobody knows.
+    let ensure = Effect::EnsureServer {
+        generation: GENERATION,
+        restart: true,
+        within_ms: 30_000,
+    };
+    assert_eq!(scene.perform(ensure).await, Event::Healthy);
 }
 
 async fn a_run_without_end_is_bounded(scene: &mut Scene) {

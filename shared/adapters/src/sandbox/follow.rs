@@ -298,29 +298,39 @@ impl<'a, B: Beside> Watch<'a, B> {
                 return Ok(Some(Event::Failed(Failure::SandboxDown { seen })));
             }
             Verdict::Pending if elapsed_ms(since) >= PENDING_MS => {
-                return Ok(Some(Event::Finished(self.never_began())));
+                return Ok(Some(self.never_began().await));
             }
             Verdict::Stopped | Verdict::Pending => self.doubt = Some(Doubt { verdict, since }),
         }
         Ok(None)
     }
 
-    fn never_began(&self) -> Answer {
-        let reason = self.run.trouble().map_or_else(
-            || {
-                format!(
-                    "OpenCode took the prompt but never began to answer. The operator has to check that MODEL ({}) is one that its provider knows.",
-                    self.sandboxes.model
-                )
-            },
-            str::to_owned,
-        );
-        Answer {
+    /// Nothing came of the prompt. If OpenCode said why, that is the end; else its server may be unable to begin
+    /// anything (a first run that was interrupted leaves it so), which a restart cures: then the prompt is sent again.
+    async fn never_began(&self) -> Event {
+        let trouble = self.run.trouble().map(str::to_owned);
+        if trouble.is_none() && !self.what.cancel_known {
+            let within_ms = self.sandboxes.settings.limits.health_start_ms;
+            let restarted =
+                self.sandboxes
+                    .ensure_server(self.thread, self.what.generation, true, within_ms);
+            return Event::Failed(match restarted.await {
+                Ok(_) => Failure::SandboxDown {
+                    seen: format!(
+                        "OpenCode took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
+                        self.sandboxes.model
+                    ),
+                },
+                Err(failure) => failure,
+            });
+        }
+        let reason = trouble.unwrap_or_else(|| "it never began to answer".to_owned());
+        Event::Finished(Answer {
             end: RunEnd::Error { reason },
             text: String::new(),
             usage: Default::default(),
             steps: self.run.steps(),
-        }
+        })
     }
 
     /// Shows the card when it has changed, at the platform's pace.
