@@ -4,6 +4,7 @@ use super::{Context, Next, mark, words};
 use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::PostKind;
+use crate::message::Work;
 use crate::session::{Ask, Outcome, Phase, Seen, Session, Stage};
 
 /// Folds `event` in; a step is returned only where the event itself ends the delivery.
@@ -174,7 +175,10 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
     let posting = session.seen.posting.take();
     match failure {
         Failure::Wait { after_ms, seen } => {
-            if posting_is_decoration(session, posting.as_ref()) {
+            // Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
+            let owed = matches!(posting, Some(PostKind::Notice))
+                && !matches!(context.delivery.message.work, Work::Sweep);
+            if !owed && posting_is_decoration(session, posting.as_ref()) {
                 return None;
             }
             let attempts = session.turn.as_mut().map_or(1, |turn| {
@@ -185,7 +189,12 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
                 turn.attempts + 1
             });
             if attempts > limits.attempts + 1 {
-                return give_up(session, &words::kept_failing(Some(&seen)), context);
+                return give_up(
+                    session,
+                    &words::kept_failing(Some(&seen)),
+                    posting.is_some(),
+                    context,
+                );
             }
             let delay_ms = limits
                 .backoff(attempts)
@@ -218,14 +227,14 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
                 turn.server_restarts > limits.server_restarts
             });
             if spent {
-                return give_up(session, &words::server_unhealthy(&seen), context);
+                return give_up(session, &words::server_unhealthy(&seen), false, context);
             }
         }
         Failure::NonRecoverable { advice } => {
             if posting_is_decoration(session, posting.as_ref()) {
                 return None;
             }
-            return give_up(session, &advice, context);
+            return give_up(session, &advice, posting.is_some(), context);
         }
         Failure::ThreadGone { seen } => {
             mark::close_untold(session, &seen, context);
@@ -293,15 +302,23 @@ fn sandbox_down(session: &mut Session, seen: &str, context: &Context<'_>) {
 }
 
 /// A repeat cannot help: the turn fails with these words; what was half made is taken down.
-fn give_up(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
-    match session
-        .turn
-        .as_ref()
-        .map(|turn| matches!(turn.stage, Stage::Ending { .. }))
-    {
+fn give_up(
+    session: &mut Session,
+    reason: &str,
+    posting: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
+    match session.turn.as_ref().map(|turn| &turn.stage) {
+        // The chat works, but the answer cannot be read again: that is told instead.
+        Some(Stage::Ending {
+            outcome: Outcome::Answered,
+            ..
+        }) if !posting && session.seen.answer.is_none() => {
+            mark::fail(session, reason);
+        }
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
-        Some(true) => mark::close_untold(session, reason, context),
-        Some(false) => mark::fail(session, reason),
+        Some(Stage::Ending { .. }) => mark::close_untold(session, reason, context),
+        Some(_) => mark::fail(session, reason),
         None => {}
     }
     match session.phase {

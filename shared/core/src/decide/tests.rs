@@ -757,6 +757,65 @@ fn a_deleted_thread_ends_the_turn_and_the_record_says_that_it_was_not_told() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
+    let world = active();
+    // The answer's outcome is on record, then the worker dies before its first part is posted.
+    let calls = |world: &Fake| world.with(|s| s.calls);
+    let before = calls(&world);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    // What remains after it: the part and its record, the card and its record.
+    let chunk_call = calls(&world) - before - 3;
+    world.with(|s| s.crash_at = Some((s.calls + chunk_call, false)));
+    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), 1))).is_err());
+    let busy = || Failure::Wait {
+        after_ms: 0,
+        seen: "429".into(),
+    };
+    world.with(|s| {
+        s.fail
+            .insert("find_agent_session", (0..100).map(|_| busy()).collect())
+    });
+    deliver_until_done(&world, &prompt("m3"), 2);
+    assert!(matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("429")));
+    world.with(|s| {
+        let ended = |card: &crate::card::Card| {
+            matches!(
+                card.state,
+                CardState::Ended {
+                    outcome: Outcome::Failed { .. },
+                    ..
+                }
+            )
+        };
+        assert!(
+            s.posts
+                .values()
+                .any(|post| matches!(post, Post::Card(card) if card.turn == "m3" && ended(card)))
+        );
+    });
+}
+
+#[test]
+fn a_reset_whose_word_is_refused_for_now_is_told_later() {
+    let world = active();
+    let busy = Failure::Wait {
+        after_ms: 0,
+        seen: "429".into(),
+    };
+    world.with(|s| s.fail.insert("post", vec![busy]));
+    let reset = work("r1", Work::Reset { by: person("ann") });
+    assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
+    deliver_until_done(&world, &reset, 2);
+    world.with(|s| {
+        assert!(
+            s.posts
+                .values()
+                .any(|p| *p == Post::Notice(super::words::RESET.to_owned()))
+        )
+    });
+}
+
+#[test]
 fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     let world = active();
     let bury = |id: &str, turn: &str| {
