@@ -1,4 +1,5 @@
-//! The programs under test, built once per run by the cargo that runs the tests, into the same folder.
+//! The programs under test, built once per run by the cargo that runs the tests, into the same folder; or those that
+//! are in the folder that `BOBBIN_BINARIES` names, to put an existing build to the test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,7 +25,10 @@ pub fn workspace() -> PathBuf {
 /// When they cannot be built; the message holds what cargo said.
 pub fn folder() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build().unwrap_or_else(|why| panic!("the programs under test cannot be built: {why}")))
+    BUILT.get_or_init(|| match std::env::var_os("BOBBIN_BINARIES") {
+        Some(folder) => folder.into(),
+        None => build().unwrap_or_else(|why| panic!("the programs under test cannot be built: {why}")),
+    })
 }
 
 fn build() -> Result<PathBuf, String> {

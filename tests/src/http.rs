@@ -53,10 +53,16 @@ pub fn client() -> Client {
 /// # Errors
 /// When there was none.
 pub async fn send(request: RequestBuilder) -> Result<Answer, String> {
-    let response = request.send().await.map_err(|error| format!("no answer: {error}"))?;
+    let response = request.send().await.map_err(|error| format!("no answer: {}", chain(&error)))?;
     let status = response.status().as_u16();
-    let text = response.text().await.map_err(|error| format!("the answer broke off: {error}"))?;
+    let text = response.text().await.map_err(|error| format!("the answer broke off: {}", chain(&error)))?;
     Ok(Answer { status, text })
+}
+
+/// An error with its causes: only the last says whether nobody listens or nobody answers.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
 }
 
 /// A call with a JSON body (none for null) and an optional bearer or bot token.

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::http::{Answer, call};
 
+/// The agent's directory, below the sandbox's working directory.
+pub const PROJECT: &str = "project";
+
 /// A sandbox as the provider lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -81,12 +84,12 @@ impl Provider {
         Ok(list)
     }
 
-    /// A file of a sandbox, by the toolbox.
+    /// A file of the agent's project in a sandbox, by the toolbox.
     ///
     /// # Errors
     /// Status and body of a refusal.
     pub async fn download(&self, sandbox: &Sandbox, path: &str) -> Result<String, String> {
-        let url = format!("{}/{}/files/download?path={path}", sandbox.toolbox_proxy_url.trim_end_matches('/'), sandbox.id);
+        let url = format!("{}/{}/files/download?path={PROJECT}/{path}", sandbox.toolbox_proxy_url.trim_end_matches('/'), sandbox.id);
         let answer = self.call(Method::GET, &url, &Value::Null).await?;
         if answer.status == 200 { Ok(answer.text) } else { Err(format!("HTTP {}: {}", answer.status, answer.text)) }
     }

@@ -216,7 +216,12 @@ impl Talk<'_> {
     /// When nothing is told within its bound.
     pub async fn status(&self) -> String {
         let before = self.whispers().await.map_or(0, |seen| seen.len());
-        self.word("status").await;
+        let said = self.word("status").await;
+        if self.platform == Platform::Slack {
+            // In Slack, where the question stands in the thread, so does the answer.
+            let key = post_key(&self.thread.key, &said, &PostKind::Notice);
+            return self.see(SEEN_MS_MAX, "the status is told", |one| one.key.as_deref() == Some(&key)).await.text;
+        }
         eventually(SEEN_MS_MAX, "the status is told", async || {
             let seen = self.whispers().await?;
             let new = seen.get(before..).unwrap_or_default().iter().rfind(|one| !one.text.trim().is_empty());

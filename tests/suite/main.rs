@@ -34,6 +34,12 @@ fn main() -> ExitCode {
     .into_iter()
     .flatten()
     .collect();
+    // The words of a failed test come with the results; here only where it was, while the others still run.
+    std::panic::set_hook(Box::new(|panic| {
+        if let Some(place) = panic.location() {
+            eprintln!("a test failed at {place}");
+        }
+    }));
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = run::end(conclusion.has_failed());
     if let Err(why) = ended {

@@ -52,8 +52,9 @@ async fn conversation(world: World, platform: Platform) {
     let file = world.provider.download(&sandbox, "hello.txt").await;
     assert_eq!(file.as_deref().map(str::trim), Ok("Hello from the sandbox"));
     let on_disk = files_named("hello.txt", &world.state_dir.join("daytona"));
-    let ours = on_disk.iter().filter(|path| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "Hello from the sandbox"));
-    assert!(ours.count() >= 1, "no such file in a sandbox's directory: {on_disk:?}");
+    let ours: Vec<_> = on_disk.iter().filter(|path| path.components().any(|part| part.as_os_str() == sandbox.name.as_str())).collect();
+    let [ours] = ours[..] else { panic!("not one such file in the sandbox's directory: {on_disk:?}") };
+    assert_eq!(std::fs::read_to_string(ours).unwrap().trim(), "Hello from the sandbox");
 
     let second = talk.say("run: cat hello.txt").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
@@ -64,7 +65,7 @@ async fn conversation(world: World, platform: Platform) {
     assert_eq!(talk.sandbox().await.id, sandbox.id);
 
     let status = talk.status().await;
-    assert!(status.contains("sandbox"), "{status}");
+    assert!(status.contains("Sandbox 1") && status.contains("running"), "{status}");
     talk.finish().await;
 }
 
@@ -86,6 +87,7 @@ async fn stopped(world: World, platform: Platform) {
 
 async fn parallel(world: World, platform: Platform) {
     let (mut one, first) = world.begin(platform, "slow: 20 one two three four five").await;
+    one.running(&first).await;
     let second = one.say("echo: only after the first").await;
     let (other, beside) = world.begin(platform, "slow: 20 six seven eight nine ten").await;
     let running = |session: &Session, id: &str| session.turn.as_ref().is_some_and(|turn| turn.id == id && turn.stage == Stage::Running);
