@@ -267,7 +267,7 @@ async fn start_parts(
         let engine = start_engine(root, state_dir, binaries, parameters).await?;
         say(began, &format!("AWS: {}", engine.endpoint()));
         notes.extend(engine.unhonoured().into_iter().map(|property| {
-            format!("template.yaml: {property} is not honoured by the embedded AWS")
+            format!("not honoured from template.yaml: {property}")
         }));
         let function_url = engine
             .function_url("Ingress")
