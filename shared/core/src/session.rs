@@ -133,6 +133,9 @@ pub struct Turn {
     /// Deliveries of the message that failed.
     #[serde(default)]
     pub attempts: u32,
+    /// Times that the chat refused to be told the end.
+    #[serde(default)]
+    pub refusals: u32,
     /// Deliveries that followed the run to their time's end.
     #[serde(default)]
     pub slices: u32,

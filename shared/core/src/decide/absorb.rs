@@ -183,8 +183,15 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
             }
             let attempts = session.turn.as_mut().map_or(1, |turn| {
                 turn.trouble = Some(seen.clone());
-                if turn.stage == Stage::Running {
-                    turn.attempts += 1;
+                match turn.stage {
+                    // The chat's refusals have a count of their own: crashes, or an answer that was hard to read again,
+                    // must not use up what the telling of the end may take.
+                    Stage::Ending { .. } if posting.is_some() => {
+                        turn.refusals += 1;
+                        return turn.refusals;
+                    }
+                    Stage::Running => turn.attempts += 1,
+                    _ => {}
                 }
                 turn.attempts + 1
             });

@@ -67,6 +67,7 @@ fn new_turn(prompt: &Prompt, context: &Context<'_>) -> Turn {
         posted: Vec::new(),
         asks: Vec::new(),
         attempts: 0,
+        refusals: 0,
         slices: 0,
         resends: 0,
         server_restarts: 0,

@@ -796,6 +796,34 @@ fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
 }
 
 #[test]
+fn crashes_do_not_use_up_what_the_telling_of_the_end_may_take() {
+    let world = active();
+    world.with(|s| {
+        s.silent_agent = true;
+        s.stop_in_follow = true;
+    });
+    // The last call is the write that closes the turn: each crash before it costs a delivery.
+    let before = world.with(|s| s.calls);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let calls = world.with(|s| s.calls) - before;
+    world.with(|s| s.stop_in_follow = true);
+    for receive in 1..=Limits::DEFAULT.attempts + 1 {
+        let call = if receive == 1 { calls } else { 3 };
+        world.with(|s| s.crash_at = Some((s.calls + call, false)));
+        let crash = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), receive)));
+        assert!(crash.is_err(), "delivery {receive}");
+    }
+    world.with(|s| s.crash_at = None);
+    let busy = Failure::Wait {
+        after_ms: 0,
+        seen: "429".into(),
+    };
+    world.with(|s| s.fail.insert("post", vec![busy]));
+    deliver_until_done(&world, &prompt("m3"), 20);
+    assert_eq!(outcomes(&world)[2], Outcome::Cancelled { by: "bob".into() });
+}
+
+#[test]
 fn a_reset_whose_word_is_refused_for_now_is_told_later() {
     let world = active();
     let busy = Failure::Wait {
