@@ -342,7 +342,7 @@ impl<'a> Request<'a> {
     fn prompt_of(&self, command: &Command, how: &str) -> Result<Prompt, Refused> {
         let file = command.text(commands::FILE);
         self.checked(
-            command.text(commands::PROMPT).unwrap_or_default(),
+            command.text_or_first(commands::PROMPT).unwrap_or_default(),
             resolved(file.into_iter(), &command.resolved)?,
             how,
         )

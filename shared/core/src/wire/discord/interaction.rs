@@ -165,7 +165,20 @@ impl Command {
             .as_ref()?
             .as_str()
     }
+
+    /// A text option, by whatever name a client knows it that still has an older set of commands.
+    #[must_use]
+    pub fn text_or_first(&self, name: &str) -> Option<&str> {
+        let first = || {
+            let option = self.options.iter().find(|option| option.kind == TEXT)?;
+            option.value.as_ref()?.as_str()
+        };
+        self.text(name).or_else(first)
+    }
 }
+
+/// Option type of a text.
+const TEXT: u16 = 3;
 
 /// An option of a command.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -173,6 +186,9 @@ impl Command {
 pub struct CommandOption {
     /// Name as registered.
     pub name: String,
+    /// 3 text, 11 attachment.
+    #[serde(rename = "type")]
+    pub kind: u16,
     /// What was filled in.
     pub value: Option<Value>,
 }
@@ -235,4 +251,23 @@ pub struct Field {
     /// The inputs of an action row.
     #[serde(deserialize_with = "or_default")]
     pub components: Vec<Field>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_under_an_older_name_is_still_the_prompt() {
+        let read = |text| serde_json::from_str::<Command>(text).expect("valid");
+        let old = read(
+            r#"{"options":[{"name":"file","type":11,"value":"1"},{"name":"task","type":3,"value":"do it"}]}"#,
+        );
+        assert_eq!(old.text_or_first("prompt"), Some("do it"));
+        let both = read(
+            r#"{"options":[{"name":"a","type":3,"value":"x"},{"name":"prompt","type":3,"value":"y"}]}"#,
+        );
+        assert_eq!(both.text_or_first("prompt"), Some("y"));
+        assert_eq!(read("{}").text_or_first("prompt"), None);
+    }
 }
