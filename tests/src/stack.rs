@@ -72,6 +72,7 @@ pub struct Stack {
     program: Child,
     guard: Child,
     folder: Arc<TempDir>,
+    killed: bool,
     /// What it told when it was up.
     pub ready: Ready,
     /// From its start to the ready file.
@@ -132,7 +133,7 @@ impl Stack {
             (None, _) => Err(format!("no ready file after {} s", START_MS_MAX / 1_000)),
         });
         let took = since.elapsed();
-        let mut stack = Self { program, guard, folder: Arc::clone(folder), ready: Ready::default(), took };
+        let mut stack = Self { program, guard, folder: Arc::clone(folder), killed: false, ready: Ready::default(), took };
         match ready {
             Ok(Ok(ready)) => stack.ready = ready,
             Ok(Err(why)) | Err(why) => panic!("the stack is not up: {why}\n{}", stack.tail()),
@@ -164,10 +165,11 @@ impl Stack {
         tail(&output(&self.folder))
     }
 
-    /// Ends it without asking, as the system does when memory runs out.
+    /// Ends it without asking, as the system does when memory runs out. What it leaves behind is left alone.
     pub fn kill(mut self) {
         processes::kill(self.program.id());
         let _ = self.program.wait();
+        self.killed = true;
     }
 
     /// Ends it by SIGTERM and looks for what it left behind.
@@ -209,7 +211,7 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        let stopped = self.stop();
+        let stopped = if self.killed { Ok(()) } else { self.stop() };
         let _ = self.guard.kill();
         let _ = self.guard.wait();
         if let Err(why) = stopped
