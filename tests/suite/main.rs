@@ -6,6 +6,7 @@ mod discord;
 mod emulated;
 mod manners;
 mod promises;
+mod protocol;
 mod run;
 mod scenarios;
 mod slack;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(TEST_THREADS);
     let trials: Vec<Trial> = [
         promises::trials(),
+        protocol::trials(),
         discord::trials(),
         slack::trials(),
         scenarios::trials(),

@@ -1,0 +1,192 @@
+//! Seeded histories: several threads over the made-up world, everything going wrong by dice for a while, then calm.
+//! All promises must hold when all is quiet, and again when the last sandbox has lived its time.
+//!
+//! `BOBBIN_SEED=n` replays one history and prints it; `BOBBIN_SEEDS=n` runs so many.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use bobbin_core::ids::PostKind;
+use bobbin_core::limits::Limits;
+use libtest_mimic::{Failed, Trial};
+
+use super::dice::Dice;
+use super::document;
+use super::promises::{self, Fact};
+use super::transitions::Transition;
+use super::world::{Deed, Trouble, World, nothing_due, prompt, reset, settled};
+
+/// Histories of one run.
+const SEEDS: u64 = 2_000;
+/// How long things go wrong.
+const TROUBLE_MS: u64 = 90 * 60_000;
+/// Lines of a history that are printed.
+const LINES_MAX: usize = 2_000;
+
+/// What the histories must meet, so that nothing holds for want of an occasion.
+const MET: [&str; 17] = [
+    "Answered",
+    "Failed",
+    "Cancelled",
+    "Lost",
+    "refused",
+    "withheld",
+    "disturbed",
+    "asked",
+    "crash",
+    "zombie",
+    "late",
+    "orphan",
+    "duplicate",
+    "reply lost",
+    "index lag",
+    "clock skew",
+    "conflict",
+];
+
+/// What is done in a history, by its seed.
+fn plan(world: &World, dice: &mut Dice, threads: usize) {
+    for place in 0..threads {
+        let mut at_ms = dice.below(60_000);
+        for number in 0..1 + dice.below(4) {
+            let id = format!("t{place}m{number}");
+            let work = if number > 0 && dice.falls(150) {
+                reset()
+            } else {
+                prompt(&id)
+            };
+            let message = world.message(place, &id, work);
+            world.plan(at_ms, place, Deed::Send(message.clone()));
+            // The platform sends it again, within the queue's window or long after it.
+            if dice.falls(200) {
+                world.plan(at_ms + dice.below(40 * 60_000), place, Deed::Send(message));
+            }
+            if dice.falls(200) {
+                world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id));
+            }
+            at_ms += match dice.below(3) {
+                0 => dice.below(10_000),
+                1 => dice.below(10 * 60_000),
+                _ => 25 * 60_000 + dice.below(20 * 60_000),
+            };
+        }
+        for deed in [Deed::Lose, Deed::ServerDies, Deed::StopsByItself] {
+            if dice.falls(120) {
+                world.plan(dice.below(TROUBLE_MS), place, deed);
+            }
+        }
+    }
+}
+
+/// One history.
+///
+/// # Errors
+/// What is broken, in words.
+pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
+    let mut dice = Dice::new(seed);
+    let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
+    let trouble = Trouble::Dice {
+        until_ms: super::world::START_MS + TROUBLE_MS,
+    };
+    let world = World::new(threads, dice.next(), trouble, Limits::DEFAULT);
+    world.lock().logs = logs;
+    plan(&world, &mut dice, threads);
+    let judged = judge(&world);
+    (world, judged)
+}
+
+fn judge(world: &World) -> Result<(), String> {
+    world.run(settled)?;
+    verdicts(world, "when all is quiet")?;
+    world.run(nothing_due)?;
+    verdicts(world, "after the last sandbox")
+}
+
+fn verdicts(world: &World, when: &str) -> Result<(), String> {
+    world.settle();
+    let inner = world.lock();
+    for place in &inner.places {
+        promises::check(&place.history).map_err(|why| {
+            format!(
+                "{when}: {}: {why}\n  {:?}\n  {}",
+                place.thread,
+                place.history.facts,
+                place.in_short()
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Runs the histories of these seeds.
+///
+/// # Errors
+/// The first that breaks a promise, with its history.
+pub fn run(seeds: Range<u64>) -> Result<BTreeSet<Transition>, String> {
+    met(seeds).map(|(transitions, _)| transitions)
+}
+
+/// The same, and what they met.
+fn met(seeds: Range<u64>) -> Result<(BTreeSet<Transition>, BTreeSet<String>), String> {
+    let (mut transitions, mut facts) = (BTreeSet::new(), BTreeSet::new());
+    for seed in seeds {
+        let (world, judged) = history(seed, false);
+        if let Err(why) = judged {
+            return Err(told(seed, &why));
+        }
+        let inner = world.lock();
+        transitions.extend(inner.transitions.iter().copied());
+        facts.extend(inner.met.iter().map(|what| (*what).to_owned()));
+        let all = inner.places.iter().flat_map(|place| &place.history.facts);
+        facts.extend(all.filter_map(|fact| match fact {
+            Fact::Ended { ending, .. } => Some(format!("{ending:?}")),
+            Fact::Refused { .. } => Some("refused".to_owned()),
+            Fact::Withheld { .. } => Some("withheld".to_owned()),
+            Fact::Disturbed { .. } => Some("disturbed".to_owned()),
+            Fact::Posted {
+                kind: PostKind::Ask(_),
+                ..
+            } => Some("asked".to_owned()),
+            _ => None,
+        }));
+    }
+    Ok((transitions, facts))
+}
+
+fn told(seed: u64, why: &str) -> String {
+    let (world, _) = history(seed, true);
+    let log = world.lock().log.clone();
+    let from = log.len().saturating_sub(LINES_MAX);
+    format!(
+        "{}\n\nseed {seed} breaks a promise; BOBBIN_SEED={seed} replays it\n{why}",
+        log[from..].join("\n")
+    )
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+pub fn trials() -> Vec<Trial> {
+    vec![Trial::test(
+        "protocol::chaos::every_seeded_history_keeps_the_promises",
+        || {
+            if let Some(seed) = number("BOBBIN_SEED") {
+                let (world, judged) = history(seed, true);
+                println!("{}", world.lock().log.join("\n"));
+                return judged.map_err(Failed::from);
+            }
+            let seeds = number("BOBBIN_SEEDS").unwrap_or(SEEDS);
+            let (transitions, facts) = met(0..seeds)?;
+            document::has(&transitions)?;
+            // Few histories need not meet everything.
+            if seeds >= SEEDS
+                && let Some(never) = MET.iter().find(|what| !facts.contains(**what))
+            {
+                return Err(format!("\"{never}\" never came about").into());
+            }
+            println!("{seeds} histories kept all promises");
+            Ok(())
+        },
+    )]
+}

@@ -1,0 +1,273 @@
+//! A crash before and after each call of each scenario, alone and in pairs; then the queue delivers again until all is
+//! quiet, and every promise is judged. That the crash happened where it was wanted is asserted each time.
+
+use std::collections::BTreeSet;
+
+use bobbin_core::limits::Limits;
+use bobbin_core::message::Work;
+use bobbin_core::session::Phase;
+use libtest_mimic::{Failed, Trial};
+
+use super::place::Place;
+use super::promises::{self, Ending, Fact};
+use super::transitions::Transition;
+use super::world::{Deed, START_MS, Trouble, World, prompt, reset, settled};
+
+/// How a scenario is brought about, and what is then done and met by crashes.
+struct Scenario {
+    name: &'static str,
+    /// Before the crashes: what is done, and how long the thread is then left alone.
+    before: fn(&World),
+    rest_ms: u64,
+    /// What is done then.
+    then: fn(&World),
+    /// What must have come about in the end, so that the scenario is the one that its name says.
+    proves: fn(&Place) -> bool,
+}
+
+fn ended(place: &Place, turn: usize, ending: Ending) -> bool {
+    place.history.facts.contains(&Fact::Ended { turn, ending })
+}
+
+fn nothing(_: &World) {}
+
+fn after(world: &World, ms: u64, deed: Deed) {
+    let now_ms = world.lock().now_ms - START_MS;
+    world.plan(now_ms + ms, 0, deed);
+}
+
+fn send(world: &World, id: &str, work: Work) {
+    let message = world.message(0, id, work);
+    after(world, 0, Deed::Send(message));
+}
+
+fn first(world: &World) {
+    send(world, "m1", prompt("m1"));
+}
+
+fn second(world: &World) {
+    send(world, "m2", prompt("m2"));
+}
+
+fn asks(world: &World) {
+    world.lock().places[0].next_run_asks = true;
+    second(world);
+}
+
+fn stopped(world: &World) {
+    world.lock().places[0].next_run_is_endless = true;
+    second(world);
+    after(world, 20_000, Deed::Stop("m2".to_owned()));
+}
+
+fn sweep(world: &World) {
+    send(world, "sweep", Work::Sweep);
+}
+
+fn vanished(world: &World) {
+    world.lock().places[0].lose();
+    second(world);
+}
+
+fn reset_now(world: &World) {
+    send(world, "r1", reset());
+}
+
+/// A thread's sandbox is paused after this, and deleted after that.
+const IDLE_MS: u64 = Limits::DEFAULT.idle_pause_ms;
+const EXPIRED_MS: u64 = Limits::DEFAULT.idle_pause_ms + Limits::DEFAULT.paused_ttl_ms + 120_000;
+
+const SCENARIOS: [Scenario; 9] = [
+    Scenario {
+        name: "first message",
+        before: nothing,
+        rest_ms: 0,
+        then: first,
+        proves: |place| {
+            ended(place, 0, Ending::Answered) && place.phase() == Some((Phase::Active, 1))
+        },
+    },
+    Scenario {
+        name: "follow-up",
+        before: first,
+        rest_ms: 0,
+        then: second,
+        proves: |place| {
+            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Active, 1))
+        },
+    },
+    Scenario {
+        name: "resume",
+        before: first,
+        rest_ms: IDLE_MS + 120_000,
+        then: second,
+        proves: |place| {
+            ended(place, 1, Ending::Answered)
+                && place.went_through(&[Phase::Paused, Phase::Resuming, Phase::Active])
+        },
+    },
+    Scenario {
+        name: "recreate",
+        before: first,
+        rest_ms: 0,
+        then: vanished,
+        proves: |place| {
+            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Active, 2))
+        },
+    },
+    Scenario {
+        name: "stop",
+        before: first,
+        rest_ms: 0,
+        then: stopped,
+        proves: |place| ended(place, 1, Ending::Cancelled),
+    },
+    Scenario {
+        name: "ask",
+        before: first,
+        rest_ms: 0,
+        then: asks,
+        proves: |place| ended(place, 1, Ending::Answered) && place.asked(1),
+    },
+    Scenario {
+        name: "sweep",
+        before: first,
+        rest_ms: IDLE_MS,
+        then: sweep,
+        proves: |place| place.phase() == Some((Phase::Paused, 1)),
+    },
+    Scenario {
+        name: "destroy",
+        before: first,
+        rest_ms: EXPIRED_MS - 120_000,
+        then: sweep,
+        proves: |place| place.went_through(&[Phase::Paused, Phase::Destroying, Phase::Destroyed]),
+    },
+    Scenario {
+        name: "reset",
+        before: first,
+        rest_ms: 0,
+        then: reset_now,
+        proves: |place| {
+            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
+        },
+    },
+];
+
+/// A world in which the scenario's beginning is over, and the calls made so far.
+fn begun(scenario: &Scenario) -> Result<(World, u32), String> {
+    let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
+    (scenario.before)(&world);
+    world.run(settled)?;
+    after(&world, scenario.rest_ms, Deed::Rest);
+    world.run(settled)?;
+    let calls = world.lock().calls;
+    Ok((world, calls))
+}
+
+/// Runs the scenario with crashes at these calls of it. How many calls it had, and how many crashes happened.
+fn crashed(
+    scenario: &Scenario,
+    at: &[(u32, bool)],
+    transitions: &mut BTreeSet<Transition>,
+) -> Result<(u32, usize), String> {
+    let (world, before) = begun(scenario)?;
+    let points = at
+        .iter()
+        .map(|(call, after)| (before + call, *after))
+        .collect();
+    world.lock().trouble = Trouble::Crashes { at: points, hit: 0 };
+    (scenario.then)(&world);
+    world.run(settled)?;
+    world.settle();
+    let inner = world.lock();
+    transitions.extend(inner.transitions.iter().copied());
+    let history = &inner.places[0].history;
+    promises::check(history).map_err(|why| {
+        format!(
+            "{}, crashes at {at:?}: {why}\n  {:?}\n  {}",
+            scenario.name,
+            history.facts,
+            inner.places[0].in_short()
+        )
+    })?;
+    if at.is_empty() && !(scenario.proves)(&inner.places[0]) {
+        return Err(format!(
+            "{} did not come about: {:?}",
+            scenario.name, history.facts
+        ));
+    }
+    let Trouble::Crashes { hit, .. } = &inner.trouble else {
+        return Err("the crashes are gone".to_owned());
+    };
+    Ok((inner.calls - before, *hit))
+}
+
+/// All crashes of one scenario. How many points there were, and how many pairs.
+fn scenario(
+    scenario: &Scenario,
+    pairs: bool,
+    transitions: &mut BTreeSet<Transition>,
+) -> Result<(usize, usize), String> {
+    let (calls, _) = crashed(scenario, &[], transitions)?;
+    let sides = [false, true];
+    let (mut alone, mut paired) = (0, 0);
+    for first in (1..=calls).flat_map(|call| sides.map(|after| (call, after))) {
+        let (again, hit) = crashed(scenario, &[first], transitions)?;
+        if hit != 1 {
+            return Err(format!(
+                "{}: the crash at {first:?} was not reached",
+                scenario.name
+            ));
+        }
+        alone += 1;
+        // The calls after the first crash are those of its redeliveries.
+        for second in (first.0 + 1..=again)
+            .flat_map(|call| sides.map(|after| (call, after)))
+            .filter(|_| pairs)
+        {
+            let (_, hit) = crashed(scenario, &[first, second], transitions)?;
+            if hit != 2 {
+                return Err(format!(
+                    "{}: the crashes at {first:?} and {second:?} were not both reached",
+                    scenario.name
+                ));
+            }
+            paired += 1;
+        }
+    }
+    Ok((alone, paired))
+}
+
+/// Every scenario with each crash alone.
+///
+/// # Errors
+/// What is broken, in words.
+pub fn singly() -> Result<BTreeSet<Transition>, String> {
+    let mut transitions = BTreeSet::new();
+    for one in &SCENARIOS {
+        scenario(one, false, &mut transitions)?;
+    }
+    Ok(transitions)
+}
+
+pub fn trials() -> Vec<Trial> {
+    let trial = |one: &'static Scenario| {
+        Trial::test(
+            format!(
+                "protocol::crash::{}_singly_and_in_pairs",
+                one.name.replace(' ', "_")
+            ),
+            move || {
+                let (alone, paired) =
+                    scenario(one, true, &mut BTreeSet::new()).map_err(Failed::from)?;
+                println!(
+                    "{}: {alone} crash points and {paired} pairs were reached, all promises kept",
+                    one.name
+                );
+                Ok(())
+            },
+        )
+    };
+    SCENARIOS.iter().map(trial).collect()
+}

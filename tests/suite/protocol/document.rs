@@ -1,0 +1,121 @@
+//! `docs/PROTOCOL.md` against the code: its table of transitions is exactly what the product did in model, histories and
+//! crashes, and it names every phase and every class of failure.
+
+use std::collections::BTreeSet;
+
+use bobbin_core::session::Phase;
+use libtest_mimic::{Failed, Trial};
+
+use super::transitions::{FAILURES, Transition};
+use super::{chaos, crash, model};
+
+const DOCUMENT: &str = include_str!("../../../docs/PROTOCOL.md");
+/// The head of the table of transitions.
+const HEAD: &str = "| from | message | event | to |";
+/// Histories until every line of the table has been seen, at most, and between two looks.
+const SEEDS_MAX: u64 = 2_000;
+const SEEDS_AT_ONCE: usize = 100;
+
+/// A change of phase, in the document's words.
+type Line = [String; 4];
+
+fn documented() -> BTreeSet<Line> {
+    let table = DOCUMENT
+        .lines()
+        .skip_while(|line| *line != HEAD)
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    table
+        .filter_map(|line| {
+            let cells: Vec<String> = line
+                .trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().to_owned())
+                .collect();
+            cells.try_into().ok()
+        })
+        .collect()
+}
+
+fn changes(transitions: &BTreeSet<Transition>) -> BTreeSet<Line> {
+    let changes = transitions
+        .iter()
+        .filter(|transition| transition.from != transition.to);
+    changes
+        .map(|t| [t.from, t.work, t.event, t.to].map(str::to_owned))
+        .collect()
+}
+
+fn shown(lines: &[&Line]) -> String {
+    lines
+        .iter()
+        .map(|line| format!("| {} |", line.join(" | ")))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Changes that the document does not have.
+///
+/// # Errors
+/// Their lines.
+pub fn has(transitions: &BTreeSet<Transition>) -> Result<(), String> {
+    let (seen, documented) = (changes(transitions), documented());
+    let unsaid: Vec<&Line> = seen.difference(&documented).collect();
+    if unsaid.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("docs/PROTOCOL.md lacks:\n{}", shown(&unsaid)))
+    }
+}
+
+fn the_table_is_what_happens() -> Result<(), Failed> {
+    let mut seen = crash::singly()?;
+    seen.extend(model::transitions()?);
+    // Rare changes need many histories: as many as it takes, within a bound.
+    for seeds in (0..SEEDS_MAX).step_by(SEEDS_AT_ONCE) {
+        seen.extend(chaos::run(seeds..seeds + SEEDS_AT_ONCE as u64)?);
+        if documented().is_subset(&changes(&seen)) {
+            break;
+        }
+    }
+    has(&seen)?;
+    let (seen, documented) = (changes(&seen), documented());
+    let unseen: Vec<&Line> = documented.difference(&seen).collect();
+    if unseen.is_empty() {
+        println!(
+            "{} changes of phase, all documented and all seen",
+            seen.len()
+        );
+        return Ok(());
+    }
+    Err(format!(
+        "docs/PROTOCOL.md says, but nothing did:\n{}",
+        shown(&unseen)
+    )
+    .into())
+}
+
+fn every_phase_and_failure_is_named() -> Result<(), Failed> {
+    let words = Phase::ALL.iter().map(|phase| phase.word()).chain(FAILURES);
+    let missing: Vec<&str> = words
+        .filter(|word| !DOCUMENT.contains(&format!("| `{word}` |")))
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("docs/PROTOCOL.md has no row for {missing:?}").into())
+    }
+}
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test(
+            "protocol::document::its_table_is_what_happens",
+            the_table_is_what_happens,
+        ),
+        Trial::test(
+            "protocol::document::every_phase_and_failure_is_named",
+            every_phase_and_failure_is_named,
+        ),
+    ]
+}

@@ -1,0 +1,420 @@
+//! One worker's hand on the made-up world: the `World` that `drive` sees, with what goes wrong in between.
+
+use std::sync::Mutex;
+
+use bobbin_core::effect::Effect;
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::message::Work;
+use bobbin_core::ports::{self, Saved};
+use bobbin_core::session::{Marks, Phase, Session};
+
+use super::transitions::{Before, Transition};
+use super::world::{Late, Trouble, World};
+
+/// Between two looks at a run.
+const LOOK_MS: u64 = 5_000;
+
+pub struct Hand {
+    world: World,
+    place: usize,
+    token: u64,
+    /// How far this function's clock goes wrong.
+    skew_ms: u64,
+    work: Work,
+    /// The phase, as this worker knows it, and the decision that is under way.
+    pending: Mutex<(Phase, Option<Before>)>,
+}
+
+/// What a call meets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Luck {
+    Good,
+    /// It fails and nothing was done.
+    Fails,
+    /// It is done, and its reply is lost.
+    ReplyLost,
+    /// It is on its way, and its caller gives up waiting.
+    Late,
+}
+
+fn wait() -> Failure {
+    Failure::Wait {
+        after_ms: 0,
+        seen: "429".to_owned(),
+    }
+}
+
+impl Hand {
+    pub fn new(world: World, place: usize, token: u64, skew_ms: u64, work: &Work) -> Self {
+        Self {
+            world,
+            place,
+            token,
+            skew_ms,
+            work: work.clone(),
+            pending: Mutex::new((Phase::Destroyed, None)),
+        }
+    }
+
+    /// A call begins: takes a moment, and may find the worker dying or standing still.
+    async fn begin(&self, name: &str) -> Luck {
+        let (wait_ms, luck) = {
+            let mut inner = self.world.lock();
+            inner.calls += 1;
+            let place = self.place;
+            inner.places[place].counted();
+            inner.note(place, || format!("{name} (worker {})", self.token));
+            let call = inner.calls;
+            if let Trouble::Crashes { at, hit } = &mut inner.trouble
+                && at.contains(&(call, false))
+            {
+                *hit += 1;
+                inner.kill(self.token);
+            }
+            if inner.troubled() {
+                let luck = match inner.dice.below(1000) {
+                    0..15 => {
+                        inner.kill(self.token);
+                        Luck::Good
+                    }
+                    15..65 => Luck::Fails,
+                    65..95 => Luck::ReplyLost,
+                    95..110 => Luck::Late,
+                    _ => Luck::Good,
+                };
+                (inner.dice.below(800), luck)
+            } else {
+                (0, Luck::Good)
+            }
+        };
+        self.stand(wait_ms).await;
+        luck
+    }
+
+    /// Lets time pass, dies if it is time to, stands still if it is so.
+    async fn stand(&self, wait_ms: u64) {
+        let (dies, frozen_ms) = {
+            let mut inner = self.world.lock();
+            let frozen = inner.is_frozen(self.token);
+            let still_ms = if frozen { inner.dice.below(600_000) } else { 0 };
+            (inner.is_dying(self.token), still_ms)
+        };
+        if dies {
+            std::future::pending::<()>().await;
+        }
+        if wait_ms + frozen_ms > 0 {
+            self.world.pause(wait_ms + frozen_ms).await;
+            self.world.lock().thaw(self.token, &self.world.limits);
+        }
+    }
+
+    /// A call ends: the worker may die before it hears of it, or stand still for minutes. It never stands still between
+    /// `drive`'s look at the visibility and the call itself: a call that is on its way cannot be recalled, and what comes
+    /// of that where it matters is [`Luck::Late`].
+    async fn end(&self) {
+        {
+            let mut inner = self.world.lock();
+            let call = inner.calls;
+            if let Trouble::Crashes { at, hit } = &mut inner.trouble
+                && at.contains(&(call, true))
+            {
+                *hit += 1;
+                inner.kill(self.token);
+            } else if inner.troubled() {
+                match inner.dice.below(1000) {
+                    0..15 => inner.kill(self.token),
+                    15..30 => inner.freeze(self.token),
+                    _ => {}
+                }
+            }
+        }
+        self.stand(0).await;
+    }
+
+    fn heard(&self, event: &Event) {
+        let mut pending = self.pending.lock().expect("nobody panics here");
+        let phase = pending.0;
+        pending.1 = Some(Transition::before(phase, &self.work, event));
+    }
+
+    /// The decision on what was heard last is known: the phase is this now.
+    fn decided(&self, phase: Option<Phase>) {
+        let mut pending = self.pending.lock().expect("nobody panics here");
+        let now = phase.unwrap_or(pending.0);
+        if let Some(before) = pending.1.take() {
+            self.world.lock().transitions.insert(before.after(now));
+        }
+        pending.0 = now;
+    }
+
+    fn fails(&self, effect: &Effect, at: u64) -> Event {
+        let down = Failure::SandboxDown {
+            seen: "connection reset".to_owned(),
+        };
+        Event::Failed(match (effect, at % 4) {
+            (Effect::Create { .. }, 0) => Failure::NonRecoverable {
+                advice: "quota".to_owned(),
+            },
+            (Effect::EnsureServer { .. }, 0 | 1) => Failure::ResumeFailed {
+                seen: "not healthy".to_owned(),
+            },
+            (
+                Effect::CheckServer { .. }
+                | Effect::EnsureServer { .. }
+                | Effect::FindAgentSession { .. }
+                | Effect::SendPrompt { .. }
+                | Effect::Follow(_),
+                0..3,
+            ) => down,
+            (Effect::SendPrompt { .. }, _) => Failure::SessionMissing,
+            _ => wait(),
+        })
+    }
+
+    async fn done(&self, effect: &Effect) -> Event {
+        if let Effect::Follow(follow) = effect {
+            return self.follow(follow).await;
+        }
+        if let Effect::Observe { after_ms, .. } = effect
+            && *after_ms > 0
+        {
+            self.world.pause(*after_ms).await;
+        }
+        let visible_ms = self
+            .world
+            .lock()
+            .visible_until_ms(self.token, &self.world.limits);
+        let mut guard = self.world.lock();
+        let inner = &mut *guard;
+        let (now_ms, troubled) = (inner.now_ms, inner.troubled());
+        let (dice, here) = (&mut inner.dice, &mut inner.places[self.place]);
+        match effect {
+            Effect::Create { generation } => {
+                let takes_ms = if troubled && dice.falls(30) {
+                    400_000
+                } else {
+                    dice.below(5_000)
+                };
+                here.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
+                here.observed(*generation, now_ms)
+            }
+            Effect::Observe { generation, .. } => here.observed(*generation, now_ms),
+            Effect::Start { generation } => {
+                let takes_ms = dice.below(5_000);
+                here.start(*generation, now_ms, takes_ms);
+                here.observed(*generation, now_ms)
+            }
+            Effect::Stop { generation } => {
+                // As the real one does: what cannot be recalled needs time in which nobody else acts.
+                if visible_ms <= now_ms + self.world.limits.lifecycle_call_ms {
+                    return Event::Failed(Failure::Wait {
+                        after_ms: 0,
+                        seen: "too little time is left for a stop".to_owned(),
+                    });
+                }
+                here.land(Late::Stop(*generation), now_ms);
+                here.observed(*generation, now_ms)
+            }
+            Effect::Delete { generation } => {
+                here.land(Late::Delete(*generation), now_ms);
+                here.observed(*generation, now_ms)
+            }
+            Effect::CheckServer { generation, .. } => here.check_server(*generation, now_ms),
+            Effect::EnsureServer { generation, .. } => here.ensure_server(*generation, now_ms),
+            Effect::FindAgentSession { generation, .. } => here.find_session(*generation, now_ms),
+            Effect::Attach { .. } => Event::Attached {
+                note: String::new(),
+                missed: Vec::new(),
+            },
+            Effect::SendPrompt {
+                generation,
+                ids,
+                text,
+                ..
+            } => {
+                let turn = text.split_whitespace().next().unwrap_or_default();
+                here.send_prompt(*generation, ids, turn, now_ms, dice, troubled)
+            }
+            Effect::Abort { generation, .. } => here.abort_all(*generation, now_ms),
+            Effect::Decline {
+                generation, ask, ..
+            } => here.decline(*generation, ask, now_ms),
+            Effect::Post {
+                turn,
+                kind,
+                at,
+                post,
+            } => here.post(turn, kind, at.as_ref(), post),
+            Effect::Follow(_) => unreachable!("followed above"),
+        }
+    }
+
+    async fn follow(&self, follow: &bobbin_core::effect::Follow) -> Event {
+        loop {
+            {
+                let mut guard = self.world.lock();
+                let inner = &mut *guard;
+                if inner.now_ms + self.skew_ms >= follow.until_ms {
+                    return Event::StillRunning;
+                }
+                let now_ms = inner.now_ms;
+                if let Some(event) =
+                    inner.places[self.place].follow(follow, now_ms, &mut inner.dice)
+                {
+                    return event;
+                }
+            }
+            self.stand(LOOK_MS).await;
+        }
+    }
+}
+
+impl ports::World for Hand {
+    fn now_ms(&self) -> Ms {
+        self.world.lock().now_ms + self.skew_ms
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.world
+            .lock()
+            .visible_until_ms(self.token, &self.world.limits)
+            + self.skew_ms
+    }
+
+    async fn load(&self, _: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
+        let luck = self.begin("load").await;
+        if luck == Luck::Fails {
+            return Err(wait());
+        }
+        let found = {
+            let inner = self.world.lock();
+            let here = &inner.places[self.place];
+            here.session().map(|session| (session, here.marks.clone()))
+        };
+        self.end().await;
+        let phase = found
+            .as_ref()
+            .map_or(Phase::Destroyed, |(session, _)| session.phase);
+        let mut pending = self.pending.lock().expect("nobody panics here");
+        // The first read is the delivery; a later one only looks at the marks.
+        if pending.1.is_none() {
+            *pending = (
+                phase,
+                Some(Transition::before(phase, &self.work, &Event::Delivered)),
+            );
+        }
+        Ok(found)
+    }
+
+    async fn save(&self, session: &Session, expected: u64) -> Result<Saved, Failure> {
+        let luck = self.begin("save").await;
+        self.decided(Some(session.phase));
+        if luck == Luck::Fails {
+            return Err(wait());
+        }
+        let saved = {
+            let mut guard = self.world.lock();
+            let inner = &mut *guard;
+            let lag_ms = if inner.troubled() {
+                inner.dice.below(90_000)
+            } else {
+                0
+            };
+            let now_ms = inner.now_ms;
+            if lag_ms > 0 {
+                inner.met.insert("index lag");
+            }
+            let here = &mut inner.places[self.place];
+            if here.record.as_ref().map_or(0, |stored| stored.version) == expected {
+                here.keep(
+                    &Session {
+                        version: expected + 1,
+                        ..session.clone()
+                    },
+                    now_ms,
+                    lag_ms,
+                );
+                let marks = here.marks.clone();
+                inner.note(self.place, || {
+                    format!(
+                        "  saved {}: {} {:?}",
+                        expected + 1,
+                        session.phase.word(),
+                        session.turn.as_ref().map(|turn| (&turn.id, &turn.stage))
+                    )
+                });
+                Saved::Written(marks)
+            } else {
+                inner.met.insert("conflict");
+                Saved::Conflict
+            }
+        };
+        self.end().await;
+        if luck == Luck::ReplyLost {
+            Err(wait())
+        } else {
+            Ok(saved)
+        }
+    }
+
+    async fn perform(&self, _: &ThreadKey, effect: &Effect) -> Event {
+        self.decided(None);
+        let luck = self.begin(effect.name()).await;
+        let failed = {
+            let mut inner = self.world.lock();
+            let at = inner.dice.next();
+            self.fails(effect, at)
+        };
+        let event = match luck {
+            Luck::Good => self.done(effect).await,
+            Luck::Fails => failed,
+            Luck::ReplyLost => {
+                self.world.lock().met.insert("reply lost");
+                self.done(effect).await;
+                failed
+            }
+            Luck::Late => match self.late(effect) {
+                true => failed,
+                false => self.done(effect).await,
+            },
+        };
+        if let Event::Failed(failure) = &event {
+            let mut inner = self.world.lock();
+            inner.note(self.place, || format!("  failed: {failure:?}"));
+            let here = &mut inner.places[self.place];
+            match effect {
+                Effect::Post { turn, .. } => here.refused(turn),
+                _ => here.withheld(),
+            }
+        }
+        self.end().await;
+        self.heard(&event);
+        event
+    }
+}
+
+impl Hand {
+    /// Sends a lifecycle call on its way, to arrive within its bound. False: this effect is none.
+    fn late(&self, effect: &Effect) -> bool {
+        let mut inner = self.world.lock();
+        let limits = &self.world.limits;
+        let left_ms = inner
+            .visible_until_ms(self.token, limits)
+            .saturating_sub(inner.now_ms);
+        let after_ms = inner.dice.below(limits.lifecycle_call_ms);
+        let call = match effect {
+            Effect::Create { generation } => Late::Create(*generation),
+            Effect::Stop { generation } if left_ms > limits.lifecycle_call_ms => {
+                Late::Stop(*generation)
+            }
+            Effect::Delete { generation } => Late::Delete(*generation),
+            _ => return false,
+        };
+        let at_ms = inner.now_ms + after_ms;
+        let place = self.place;
+        inner.later.push((at_ms, place, call));
+        true
+    }
+}

@@ -1,0 +1,28 @@
+//! The session protocol, proven: an exhaustive model, seeded histories, crashes at every call, and its document.
+
+mod chaos;
+mod crash;
+mod dice;
+mod document;
+mod hand;
+mod model;
+mod place;
+mod promises;
+mod transitions;
+mod world;
+
+use libtest_mimic::Trial;
+
+/// All of them.
+pub fn trials() -> Vec<Trial> {
+    [
+        promises::trials(),
+        model::trials(),
+        chaos::trials(),
+        crash::trials(),
+        document::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

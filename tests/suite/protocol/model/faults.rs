@@ -1,0 +1,28 @@
+//! Design faults, each switched on alone: what each defence is for.
+
+/// A defence that is left out, in the world or in the driver around `decide`, never in the product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Records are written without the condition on their version.
+    NoCondition,
+    /// A create makes a sandbox of a new name each time.
+    RandomNames,
+    /// The effect goes out before its intent is on record.
+    EffectBeforeIntent,
+    /// The agent takes a prompt with ids that it has as a new one.
+    NoPromptId,
+    /// The chat takes a post with a key that it has as a new one.
+    NoPostId,
+    /// The sweeper stops what it saw idle, past the queue.
+    SweeperStopsDirectly,
+    /// The orphan hunt reads the record before it lists the provider.
+    ReadBeforeList,
+    /// Nobody looks for orphans.
+    NoHunt,
+    /// Stop is a message behind the run.
+    StopThroughTheQueue,
+    /// The next slice does not know that the prompt was sent.
+    SliceWithoutCursor,
+    /// A worker whose message is visible to others goes on performing effects.
+    ZombiesAct,
+}

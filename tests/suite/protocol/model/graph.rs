@@ -1,0 +1,529 @@
+//! The exploration: stateright visits every state and judges the promises; the edges that it walks are kept, and from
+//! the converged states the graph is walked backwards, because "from every reachable state convergence is possible"
+//! is not a property of one path.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use bobbin_core::session::Phase;
+use libtest_mimic::{Failed, Trial};
+use stateright::{Checker, Expectation, Model, Property};
+
+use super::super::promises::{self, Ending};
+use super::super::transitions::Transition;
+use super::driver::Kind;
+use super::faults::Fault;
+use super::machine::{Action, Budget, Machine, State};
+
+/// The machine and what the checker walked.
+struct Walk {
+    machine: Machine,
+    edges: Mutex<Edges>,
+}
+
+#[derive(Default)]
+struct Edges {
+    numbers: HashMap<u64, u32>,
+    /// Nodes from which this one is reached without trouble.
+    back: Vec<Vec<u32>>,
+    goal: Vec<bool>,
+    cut: Vec<bool>,
+    /// How the node was first reached.
+    via: Vec<Option<(u32, Action)>>,
+}
+
+impl Edges {
+    fn node(&mut self, state: &State, machine: &Machine, via: Option<(u32, Action)>) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        state.hash(&mut hasher);
+        let key = hasher.finish();
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = u32::try_from(self.back.len()).expect("fewer than 4 billion");
+        self.numbers.insert(key, number);
+        self.back.push(Vec::new());
+        self.goal.push(machine.converged(state));
+        self.cut.push(!machine.within(state));
+        self.via.push(via);
+        number
+    }
+
+    /// Nodes from which no converged one, and no cut one, can be reached without further trouble.
+    fn dead_ends(&self) -> Vec<u32> {
+        let mut reaches: Vec<bool> = self
+            .goal
+            .iter()
+            .zip(&self.cut)
+            .map(|(goal, cut)| *goal || *cut)
+            .collect();
+        let mut todo: Vec<u32> = (0..)
+            .zip(&reaches)
+            .filter(|(_, reaches)| **reaches)
+            .map(|(node, _)| node)
+            .collect();
+        while let Some(node) = todo.pop() {
+            for before in &self.back[node as usize] {
+                if !std::mem::replace(&mut reaches[*before as usize], true) {
+                    todo.push(*before);
+                }
+            }
+        }
+        (0..)
+            .zip(reaches)
+            .filter(|(_, reaches)| !reaches)
+            .map(|(node, _)| node)
+            .collect()
+    }
+
+    fn path(&self, mut node: u32) -> Vec<Action> {
+        let mut path = Vec::new();
+        while let Some((before, action)) = self.via[node as usize] {
+            path.push(action);
+            node = before;
+        }
+        path.reverse();
+        path
+    }
+}
+
+fn ended(walk: &Walk, state: &State, ending: Ending) -> bool {
+    walk.machine
+        .record(state)
+        .ended
+        .iter()
+        .any(|turn| Ending::from(&turn.outcome) == ending)
+}
+
+/// Bit of a promise in [`State::broken`], by its number in the design.
+fn breaks(state: &State, number: u8) -> bool {
+    promises::ALL
+        .iter()
+        .position(|promise| promise.number == number)
+        .is_some_and(|at| state.broken & (1 << at) != 0)
+}
+
+impl Model for Walk {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![self.machine.start()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.machine.actions(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let next = self.machine.next(last, action);
+        let mut edges = self.edges.lock().expect("nobody panics while holding this");
+        let from = edges.node(last, &self.machine, None);
+        let to = edges.node(&next, &self.machine, Some((from, action)));
+        if !action.is_trouble() && from != to {
+            edges.back[to as usize].push(from);
+        }
+        Some(next)
+    }
+
+    fn within_boundary(&self, state: &State) -> bool {
+        self.machine.within(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("promise 1", |_, s| !breaks(s, 1)),
+            Property::always("promise 3", |_, s| !breaks(s, 3)),
+            Property::always("promise 4", |_, s| !breaks(s, 4)),
+            Property::always("promise 5", |_, s| !breaks(s, 5)),
+            Property::always("promise 6", |_, s| !breaks(s, 6)),
+            Property::always(STOP, |_, s: &State| !s.stop_ignored),
+            // Against a pass for want of an occasion.
+            Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),
+            Property::sometimes("answered after a crash", |w: &Self, s: &State| {
+                s.left.crashes < w.machine.budget.crashes && ended(w, s, Ending::Answered)
+            }),
+            Property::sometimes("failed", |w, s| ended(w, s, Ending::Failed)),
+            Property::sometimes("cancelled", |w, s| ended(w, s, Ending::Cancelled)),
+            Property::sometimes("lost", |w, s| ended(w, s, Ending::Lost)),
+            Property::sometimes("paused", |w: &Self, s| {
+                w.machine.record(s).phase == Phase::Paused
+            }),
+            Property::sometimes("resumed", |w: &Self, s| {
+                w.machine.record(s).phase == Phase::Resuming
+            }),
+            Property::sometimes("destroyed", |w: &Self, s| {
+                w.machine.record(s).generation > 0 && w.machine.record(s).phase == Phase::Destroyed
+            }),
+            Property::sometimes("made anew", |w: &Self, s| {
+                w.machine.record(s).generation > 1
+            }),
+            Property::sometimes("two at work", |_, s: &State| {
+                s.workers.iter().all(Option::is_some)
+            }),
+            Property::sometimes("arrived late", |_, s: &State| s.late.is_some()),
+            Property::sometimes("an orphan found", |_, s: &State| s.finds_orphan()),
+            Property::sometimes("converged", |w: &Self, s| w.machine.converged(s)),
+        ]
+    }
+}
+
+const STOP: &str = "a stop does not wait for a slice";
+/// What the walk backwards finds.
+const CONVERGENCE: &str = "promise 9";
+/// States of one exploration; more is a mistake in the bounds.
+const STATES_MAX: usize = 1_500_000;
+
+/// What an exploration came to.
+struct Found {
+    states: usize,
+    cut: usize,
+    version: u64,
+    /// Properties that do not hold, with the shortest way there.
+    broken: Vec<(&'static str, String)>,
+    /// What never came about.
+    never: Vec<&'static str>,
+}
+
+fn explore(
+    kinds: &[Kind],
+    budget: Budget,
+    fault: Option<Fault>,
+) -> Result<(Found, BTreeSet<Transition>), Failed> {
+    let walk = Walk {
+        machine: Machine::new(kinds, budget, fault),
+        edges: Mutex::default(),
+    };
+    let checker = walk
+        .checker()
+        .threads(1)
+        .target_state_count(STATES_MAX * 4)
+        .spawn_bfs()
+        .join();
+    let walk = checker.model();
+    let edges = std::mem::take(&mut *walk.edges.lock().expect("the checker has ended"));
+    if !checker.is_done() || edges.back.len() > STATES_MAX {
+        return Err(format!("more than {STATES_MAX} states: the bounds are too wide").into());
+    }
+    let found = checker.discoveries();
+    let (mut broken, mut never) = (Vec::new(), Vec::new());
+    for property in walk.properties() {
+        match (&property.expectation, found.get(property.name)) {
+            (Expectation::Always, Some(path)) => {
+                broken.push((property.name, format!("{:?}", path.clone().into_actions())))
+            }
+            (Expectation::Sometimes, None) => never.push(property.name),
+            _ => {}
+        }
+    }
+    let dead = edges.dead_ends();
+    if let Some(first) = dead.first() {
+        let path = edges.path(*first);
+        let end = path.iter().fold(walk.machine.start(), |state, action| {
+            walk.machine.next(&state, *action)
+        });
+        let why = promises::check(&walk.machine.history(&end, true)).err();
+        broken.push((
+            CONVERGENCE,
+            format!(
+                "{} dead ends, the first after {path:?}: {why:?}",
+                dead.len()
+            ),
+        ));
+    }
+    let cut = edges.cut.iter().filter(|cut| **cut).count();
+    let version = walk.machine.driver.version_most();
+    Ok((
+        Found {
+            states: edges.back.len(),
+            cut,
+            version,
+            broken,
+            never,
+        },
+        walk.machine.driver.transitions(),
+    ))
+}
+
+/// A row: what is accepted, what may go wrong, and what must come about.
+struct Row {
+    name: &'static str,
+    kinds: &'static [Kind],
+    budget: Budget,
+    reaches: &'static [&'static str],
+}
+
+const NONE: Budget = Budget {
+    crashes: 0,
+    lapses: 0,
+    duplicates: 0,
+    sweeps: 0,
+    slices: 0,
+    stops: 0,
+    losses: 0,
+    hunts: 0,
+    late: false,
+};
+
+const ROWS: [Row; 6] = [
+    Row {
+        name: "crashes_and_duplicates",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 2,
+            duplicates: 1,
+            sweeps: 2,
+            ..NONE
+        },
+        reaches: &[
+            "answered after a crash",
+            "paused",
+            "resumed",
+            "destroyed",
+            "made anew",
+            "converged",
+        ],
+    },
+    Row {
+        name: "three_messages",
+        kinds: &[Kind::Prompt, Kind::Prompt, Kind::Reset],
+        budget: Budget {
+            crashes: 2,
+            sweeps: 1,
+            ..NONE
+        },
+        reaches: &[
+            "answered after a crash",
+            "paused",
+            "resumed",
+            "destroyed",
+            "made anew",
+            "converged",
+        ],
+    },
+    Row {
+        name: "zombies",
+        kinds: &[Kind::Prompt, Kind::Reset],
+        budget: Budget {
+            crashes: 1,
+            lapses: 1,
+            sweeps: 1,
+            hunts: 1,
+            late: true,
+            ..NONE
+        },
+        reaches: &[
+            "answered after a crash",
+            "two at work",
+            "arrived late",
+            "an orphan found",
+            "converged",
+        ],
+    },
+    Row {
+        name: "late_stops_and_prompts",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            lapses: 1,
+            sweeps: 2,
+            late: true,
+            ..NONE
+        },
+        reaches: &[
+            "two at work",
+            "arrived late",
+            "paused",
+            "resumed",
+            "converged",
+        ],
+    },
+    Row {
+        name: "stops_and_slices",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            stops: 1,
+            slices: 2,
+            ..NONE
+        },
+        reaches: &["answered", "cancelled", "failed", "converged"],
+    },
+    Row {
+        name: "lost_sandboxes",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            losses: 2,
+            sweeps: 1,
+            hunts: 1,
+            ..NONE
+        },
+        reaches: &["lost", "made anew", "resumed", "converged"],
+    },
+];
+
+/// A design fault, the row in which it is switched on, and the property that finds it.
+type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
+
+const PLANTED: [Planted; 11] = [
+    (
+        "no_condition",
+        Fault::NoCondition,
+        &[Kind::Prompt, Kind::Reset],
+        Budget { lapses: 1, ..NONE },
+        "promise 6",
+    ),
+    (
+        "random_names",
+        Fault::RandomNames,
+        &[Kind::Prompt],
+        Budget { crashes: 1, ..NONE },
+        "promise 1",
+    ),
+    (
+        "effect_before_intent",
+        Fault::EffectBeforeIntent,
+        &[Kind::Prompt],
+        Budget { crashes: 1, ..NONE },
+        "promise 5",
+    ),
+    (
+        "no_prompt_id",
+        Fault::NoPromptId,
+        &[Kind::Prompt],
+        Budget { crashes: 1, ..NONE },
+        "promise 5",
+    ),
+    (
+        "no_post_id",
+        Fault::NoPostId,
+        &[Kind::Prompt],
+        Budget { crashes: 1, ..NONE },
+        "promise 3",
+    ),
+    (
+        "sweeper_stops_directly",
+        Fault::SweeperStopsDirectly,
+        &[Kind::Prompt, Kind::Prompt],
+        NONE,
+        "promise 6",
+    ),
+    (
+        "reaper_reads_before_it_lists",
+        Fault::ReadBeforeList,
+        &[Kind::Prompt],
+        Budget { hunts: 1, ..NONE },
+        "promise 6",
+    ),
+    (
+        "no_reaper",
+        Fault::NoHunt,
+        &[Kind::Prompt, Kind::Reset],
+        Budget {
+            crashes: 1,
+            late: true,
+            ..NONE
+        },
+        CONVERGENCE,
+    ),
+    (
+        "stop_through_the_queue",
+        Fault::StopThroughTheQueue,
+        &[Kind::Prompt],
+        Budget {
+            stops: 1,
+            slices: 1,
+            ..NONE
+        },
+        STOP,
+    ),
+    (
+        "slice_without_cursor",
+        Fault::SliceWithoutCursor,
+        &[Kind::Prompt],
+        Budget { slices: 1, ..NONE },
+        "promise 5",
+    ),
+    (
+        "zombies_act",
+        Fault::ZombiesAct,
+        &[Kind::Prompt],
+        Budget { lapses: 1, ..NONE },
+        CONVERGENCE,
+    ),
+];
+
+/// What was decided in the smaller rows, for the document.
+///
+/// # Errors
+/// As the row's test.
+pub fn transitions() -> Result<BTreeSet<Transition>, Failed> {
+    let mut all = BTreeSet::new();
+    for row in ROWS
+        .iter()
+        .filter(|row| row.budget.lapses == 0 && row.budget.losses == 0)
+    {
+        all.extend(hold(row)?);
+    }
+    Ok(all)
+}
+
+fn hold(row: &Row) -> Result<BTreeSet<Transition>, Failed> {
+    let began = Instant::now();
+    let (found, transitions) = explore(row.kinds, row.budget, None)?;
+    let Found {
+        states,
+        cut,
+        version,
+        ..
+    } = found;
+    println!(
+        "{}: {states} states, records up to version {version}, {cut} cut by the bounds, {:?}",
+        row.name,
+        began.elapsed()
+    );
+    if !found.broken.is_empty() {
+        return Err(format!("{}: {:#?}", row.name, found.broken).into());
+    }
+    if let Some(never) = row.reaches.iter().find(|name| found.never.contains(name)) {
+        return Err(format!("{}: \"{never}\" never came about", row.name).into());
+    }
+    Ok(transitions)
+}
+
+fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
+    let (sound, _) = explore(kinds, *budget, None)?;
+    if !sound.broken.is_empty() {
+        return Err(format!("without the fault: {:#?}", sound.broken).into());
+    }
+    let (found, _) = explore(kinds, *budget, Some(*fault))?;
+    let names: Vec<&str> = found.broken.iter().map(|(name, _)| *name).collect();
+    println!(
+        "{name}: caught by {names:?} ({} states, {} without the fault)",
+        found.states, sound.states
+    );
+    if names.contains(by) {
+        Ok(())
+    } else {
+        Err(format!("{name} is not caught by {by}, only by {names:?}").into())
+    }
+}
+
+pub fn trials() -> Vec<Trial> {
+    let rows = ROWS.iter().map(|row| {
+        Trial::test(
+            format!("protocol::model::{}_keep_the_promises", row.name),
+            move || hold(row).map(drop),
+        )
+    });
+    let planted = PLANTED.iter().map(|planted| {
+        Trial::test(
+            format!("protocol::model::{}_is_caught", planted.0),
+            move || caught(planted),
+        )
+    });
+    rows.chain(planted).collect()
+}

@@ -1,0 +1,618 @@
+//! One thread of the made-up world, and all that belongs to it: queue, record, sandboxes with their agents, posts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
+use bobbin_core::effect::Follow;
+use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
+use bobbin_core::session::{About, Marks, Phase, Session, Settlement, Stage};
+
+use super::dice::Dice;
+use super::promises::{End, Ending, Fact, History};
+use super::world::{DELIVERIES_MAX, Entry, Late};
+
+/// World calls that one accepted message may cost.
+const CALLS_MAX: u64 = 5_000;
+
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    pub created_ms: Ms,
+    /// It runs from this time on.
+    ready_ms: Ms,
+    parked: bool,
+    broken: bool,
+    server: bool,
+    session: bool,
+    runs: BTreeMap<String, Run>,
+}
+
+/// A prompt at an agent.
+#[derive(Debug, Clone)]
+struct Run {
+    turn: usize,
+    /// None: never by itself.
+    ends_ms: Option<Ms>,
+    error: bool,
+    /// A question that waits for a person from this time on, until it is closed.
+    ask: Option<(Ms, bool)>,
+    broken_off: bool,
+    aborted: bool,
+    read: bool,
+}
+
+pub struct Place {
+    pub thread: ThreadKey,
+    pub queue: VecDeque<Entry>,
+    pub known_ids: BTreeMap<String, Ms>,
+    pub record: Option<Session>,
+    pub marks: Marks,
+    /// What the index says, and from when.
+    index: Vec<(Ms, Option<Ms>)>,
+    pub sandboxes: BTreeMap<u32, Sandbox>,
+    posts: BTreeMap<String, PostKind>,
+    /// Accepted turns by place.
+    pub turns: Vec<String>,
+    pub history: History,
+    pub deliveries_most: u64,
+    /// The next run asks a person; the next run ends only when it is told to.
+    pub next_run_asks: bool,
+    pub next_run_is_endless: bool,
+    calls: u64,
+    ended: Vec<String>,
+}
+
+fn down() -> Event {
+    Event::Failed(Failure::SandboxDown {
+        seen: "no answer".to_owned(),
+    })
+}
+
+impl Place {
+    pub fn new(thread: ThreadKey) -> Self {
+        Self {
+            thread,
+            queue: VecDeque::new(),
+            known_ids: BTreeMap::new(),
+            record: None,
+            marks: Marks::default(),
+            index: Vec::new(),
+            sandboxes: BTreeMap::new(),
+            posts: BTreeMap::new(),
+            turns: Vec::new(),
+            history: History {
+                parts: 2,
+                ..History::default()
+            },
+            deliveries_most: 0,
+            next_run_asks: false,
+            next_run_is_endless: false,
+            calls: 0,
+            ended: Vec::new(),
+        }
+    }
+
+    pub fn session(&self) -> Option<Session> {
+        self.record.clone()
+    }
+
+    /// Phase and generation.
+    pub fn phase(&self) -> Option<(Phase, u32)> {
+        self.record
+            .as_ref()
+            .map(|session| (session.phase, session.generation))
+    }
+
+    /// Whether the record went through these phases, one right after the other.
+    pub fn went_through(&self, phases: &[Phase]) -> bool {
+        let timeline: Vec<Phase> = self
+            .record
+            .iter()
+            .flat_map(|session| &session.timeline)
+            .map(|entry| entry.phase)
+            .collect();
+        timeline
+            .windows(phases.len())
+            .any(|window| window == phases)
+    }
+
+    /// Whether a question of this turn was put to the thread.
+    pub fn asked(&self, turn: usize) -> bool {
+        self.history.facts.iter().any(
+            |fact| matches!(fact, Fact::Posted { turn: at, kind: PostKind::Ask(_) } if *at == turn),
+        )
+    }
+
+    pub fn in_short(&self) -> String {
+        let waits: Vec<_> = self
+            .queue
+            .iter()
+            .map(|entry| entry.message.id.as_str())
+            .collect();
+        let session = self.session();
+        format!(
+            "{}: {:?}, queue {waits:?}",
+            self.thread,
+            session.map(|s| (
+                s.version,
+                s.phase,
+                s.generation,
+                s.due_at_ms,
+                s.turn.map(|t| (t.id, t.stage))
+            ))
+        )
+    }
+
+    fn turn(&self, id: &str) -> Option<usize> {
+        self.turns.iter().position(|turn| turn == id)
+    }
+
+    pub fn has_ended(&self, turn: &str) -> bool {
+        self.ended.iter().any(|ended| ended == turn)
+    }
+
+    pub fn counted(&mut self) {
+        self.calls += 1;
+    }
+
+    /// Keeps a record that was written, and what it says anew.
+    pub fn keep(&mut self, session: &Session, now_ms: Ms, lag_ms: u64) {
+        for ended in &session.ended {
+            if !self.ended.contains(&ended.id) {
+                self.ended.push(ended.id.clone());
+                if let Some(turn) = self.turn(&ended.id) {
+                    self.history.facts.push(Fact::Ended {
+                        turn,
+                        ending: Ending::from(&ended.outcome),
+                    });
+                }
+            }
+        }
+        let twice = |id: &String| session.ended.iter().filter(|ended| ended.id == *id).count() > 1;
+        if let Some(turn) = self
+            .ended
+            .iter()
+            .find(|id| twice(id))
+            .and_then(|id| self.turn(id))
+        {
+            self.history.facts.push(Fact::Ended {
+                turn,
+                ending: Ending::Lost,
+            });
+        }
+        // As the table does: what was only seen is not kept.
+        self.record = Some(Session::decode(&session.encode()).expect("a record can be read"));
+        self.index.push((now_ms + lag_ms, session.due_at_ms));
+        let live = self
+            .sandboxes
+            .keys()
+            .filter(|generation| **generation == session.generation)
+            .count();
+        self.history.facts.push(Fact::Live(live));
+    }
+
+    /// The index's word: the newest that has arrived.
+    pub fn index_says(&mut self, now_ms: Ms) -> Option<Ms> {
+        let arrived = self.index.iter().rposition(|(at, _)| *at <= now_ms)?;
+        self.index.drain(..arrived);
+        self.index[0].1
+    }
+
+    pub fn observed(&self, generation: u32, now_ms: Ms) -> Event {
+        Event::Observed(match self.sandboxes.get(&generation) {
+            None => Coarse::Gone,
+            Some(sandbox) if sandbox.broken => Coarse::Broken {
+                reason: "no capacity".to_owned(),
+                recoverable: false,
+            },
+            Some(sandbox) if sandbox.ready_ms > now_ms => Coarse::Provisioning,
+            Some(sandbox) if sandbox.parked => Coarse::Parked,
+            Some(_) => Coarse::Running,
+        })
+    }
+
+    pub fn create(&mut self, generation: u32, now_ms: Ms, takes_ms: u64, broken: bool) {
+        let ready_ms = now_ms + takes_ms;
+        self.sandboxes.entry(generation).or_insert(Sandbox {
+            created_ms: now_ms,
+            ready_ms,
+            parked: false,
+            broken,
+            server: false,
+            session: false,
+            runs: BTreeMap::new(),
+        });
+    }
+
+    pub fn start(&mut self, generation: u32, now_ms: Ms, takes_ms: u64) {
+        if let Some(sandbox) = self
+            .sandboxes
+            .get_mut(&generation)
+            .filter(|sandbox| sandbox.parked)
+        {
+            sandbox.parked = false;
+            sandbox.ready_ms = now_ms + takes_ms;
+        }
+    }
+
+    /// A call reaches the provider. A stop or delete may hit what it must not.
+    pub fn land(&mut self, call: Late, now_ms: Ms) {
+        let session = self.record.as_ref();
+        let hit = |generation: u32| {
+            session.is_some_and(|session| {
+                let under_way = session
+                    .turn
+                    .as_ref()
+                    .filter(|turn| !matches!(turn.stage, Stage::Ending { .. }));
+                let wanted = matches!(
+                    session.phase,
+                    Phase::Creating | Phase::Active | Phase::Resuming
+                );
+                session.generation == generation && wanted && under_way.is_some()
+            })
+        };
+        match call {
+            Late::Create(generation) => self.create(generation, now_ms, 1_000, false),
+            Late::Stop(generation) | Late::Delete(generation) if hit(generation) => {
+                self.history.facts.push(Fact::Hit {
+                    generation,
+                    turn: 0,
+                });
+            }
+            Late::Stop(generation) => self.park(generation),
+            Late::Delete(generation) => {
+                self.sandboxes.remove(&generation);
+            }
+        }
+    }
+
+    fn park(&mut self, generation: u32) {
+        if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
+            (sandbox.parked, sandbox.server) = (true, false);
+            sandbox
+                .runs
+                .values_mut()
+                .for_each(|run| run.broken_off |= !run.read);
+        }
+    }
+
+    pub fn lose(&mut self) {
+        if let Some((generation, _)) = self.sandboxes.pop_last() {
+            self.history.facts.push(Fact::Disturbed { generation });
+        }
+    }
+
+    pub fn server_dies(&mut self) {
+        if let Some(mut sandbox) = self.sandboxes.last_entry() {
+            let sandbox = sandbox.get_mut();
+            sandbox.server = false;
+            sandbox
+                .runs
+                .values_mut()
+                .for_each(|run| run.broken_off |= !run.read);
+        }
+    }
+
+    pub fn stops_by_itself(&mut self) {
+        if let Some(generation) = self
+            .sandboxes
+            .last_key_value()
+            .map(|(generation, _)| *generation)
+        {
+            self.park(generation);
+            self.history.facts.push(Fact::Disturbed { generation });
+        }
+    }
+
+    /// The sandbox's server, if it can be talked to.
+    fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Event> {
+        match self.sandboxes.get_mut(&generation) {
+            None => Err(Event::Failed(Failure::SandboxGone)),
+            Some(sandbox)
+                if sandbox.server
+                    && !sandbox.parked
+                    && sandbox.ready_ms <= now_ms
+                    && !sandbox.broken =>
+            {
+                Ok(sandbox)
+            }
+            Some(_) => Err(down()),
+        }
+    }
+
+    pub fn check_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Ok(_) => Event::Healthy,
+            // A server that does not answer tells nothing of its sandbox.
+            Err(_) => down(),
+        }
+    }
+
+    pub fn ensure_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.sandboxes.get_mut(&generation) {
+            None => Event::Failed(Failure::SandboxGone),
+            Some(sandbox) if !sandbox.parked && sandbox.ready_ms <= now_ms && !sandbox.broken => {
+                sandbox.server = true;
+                Event::Healthy
+            }
+            Some(_) => down(),
+        }
+    }
+
+    pub fn find_session(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                sandbox.session = true;
+                Event::AgentSession {
+                    id: format!("ses_{generation}"),
+                }
+            }
+        }
+    }
+
+    pub fn send_prompt(
+        &mut self,
+        generation: u32,
+        ids: &PromptIds,
+        turn: &str,
+        now_ms: Ms,
+        dice: &mut Dice,
+        troubled: bool,
+    ) -> Event {
+        let turn = self.turn(turn);
+        let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
+        let sandbox = match self.server(generation, now_ms) {
+            Ok(sandbox) if !sandbox.session => return Event::Failed(Failure::SessionMissing),
+            Ok(sandbox) => sandbox,
+            Err(failed) => return failed,
+        };
+        if let Some(run) = sandbox.runs.get_mut(&ids.message) {
+            run.broken_off = false;
+            return Event::Prompted;
+        }
+        let Some(turn) = turn else {
+            return Event::Failed(Failure::TurnFailed {
+                reason: "whose prompt?".to_owned(),
+            });
+        };
+        let long = troubled && dice.falls(100);
+        let takes_ms = 1_000 + dice.below(if long { 40 * 60_000 } else { 120_000 });
+        let run = Run {
+            turn,
+            ends_ms: (!endless && !dice.falls(if troubled { 30 } else { 0 }))
+                .then_some(now_ms + takes_ms),
+            error: troubled && dice.falls(50),
+            ask: (asks || troubled && dice.falls(150)).then_some((now_ms + takes_ms / 2, true)),
+            broken_off: false,
+            aborted: false,
+            read: false,
+        };
+        sandbox.runs.insert(ids.message.clone(), run);
+        (self.next_run_is_endless, self.next_run_asks) = (false, false);
+        self.history.facts.push(Fact::Prompted { turn, generation });
+        Event::Prompted
+    }
+
+    /// The person's stop gets through to the agent.
+    pub fn abort(&mut self, turn: &str) {
+        let turn = self.turn(turn);
+        for run in self
+            .sandboxes
+            .values_mut()
+            .flat_map(|sandbox| sandbox.runs.values_mut())
+        {
+            run.aborted |= Some(run.turn) == turn && !run.read;
+        }
+    }
+
+    pub fn abort_all(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                sandbox
+                    .runs
+                    .values_mut()
+                    .filter(|run| !run.read)
+                    .for_each(|run| run.aborted = true);
+                Event::Aborted
+            }
+        }
+    }
+
+    pub fn decline(&mut self, generation: u32, ask: &str, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                sandbox
+                    .runs
+                    .values_mut()
+                    .filter_map(|run| run.ask.as_mut())
+                    .for_each(|ask| ask.1 = false);
+                Event::Declined { id: ask.to_owned() }
+            }
+        }
+    }
+
+    /// A person answers what is asked, first come first served.
+    fn answers(&mut self, turn: &str, ask: &str, now_ms: Ms) {
+        let turn = self.turn(turn);
+        let by = bobbin_core::message::Person {
+            id: "bob".into(),
+            name: "bob".into(),
+        };
+        let settlement = Settlement {
+            by,
+            choice: bobbin_core::message::Choice::Once,
+        };
+        self.marks
+            .settled
+            .entry(ask.to_owned())
+            .or_insert(settlement);
+        for run in self
+            .sandboxes
+            .values_mut()
+            .flat_map(|sandbox| sandbox.runs.values_mut())
+            .filter(|run| Some(run.turn) == turn)
+        {
+            if let Some(ask) = &mut run.ask {
+                ask.1 = false;
+            }
+            run.ends_ms = run.ends_ms.map(|at| at.max(now_ms + 5_000));
+        }
+    }
+
+    /// One look at a run: something to tell, or none yet.
+    pub fn follow(&mut self, follow: &Follow, now_ms: Ms, dice: &mut Dice) -> Option<Event> {
+        if let Some(by) = self
+            .marks
+            .cancelled
+            .get(&follow.turn)
+            .filter(|_| !follow.cancel_known)
+        {
+            return Some(Event::CancelSeen { by: by.clone() });
+        }
+        let ask_id = format!("per_{}", follow.turn);
+        let settlement = self.marks.settled.get(&ask_id).cloned();
+        let sandbox = match self.server(follow.generation, now_ms) {
+            Ok(sandbox) => sandbox,
+            Err(failed) => return Some(failed),
+        };
+        let Some(run) = sandbox.runs.get_mut(&follow.message) else {
+            return Some(Event::Failed(Failure::SessionMissing));
+        };
+        let known = follow.asks.iter().find(|ask| ask.id == ask_id);
+        let open =
+            run.ask.is_some_and(|(at, open)| open && at <= now_ms) && !run.aborted && !run.read;
+        if open && known.is_none() {
+            return Some(Event::Asked {
+                id: ask_id,
+                about: About::Permission {
+                    action: "bash".into(),
+                    subject: "make".into(),
+                },
+            });
+        }
+        if !open && let Some(ask) = known.filter(|ask| !ask.settled) {
+            return Some(Event::AskClosed {
+                id: ask.id.clone(),
+                settlement,
+            });
+        }
+        if run.broken_off && !run.aborted && !run.read {
+            return Some(down());
+        }
+        if open && !run.aborted {
+            if dice.falls(20) {
+                self.answers(&follow.turn, &ask_id, now_ms);
+            }
+            return None;
+        }
+        let over = run.aborted || run.read || run.ends_ms.is_some_and(|at| at <= now_ms);
+        if !over {
+            return None;
+        }
+        run.read = true;
+        let end = match (run.aborted, run.error) {
+            (true, _) => RunEnd::Aborted,
+            (false, true) => RunEnd::Error {
+                reason: "overloaded".to_owned(),
+            },
+            (false, false) => RunEnd::Completed,
+        };
+        Some(Event::Finished(Answer {
+            end,
+            text: "two parts".to_owned(),
+            usage: Usage::default(),
+            steps: Vec::new(),
+        }))
+    }
+
+    pub fn post(
+        &mut self,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Event {
+        let id = at.map_or_else(|| post_key(&self.thread, turn, kind), |at| at.id.clone());
+        let stands = self.posts.contains_key(&id);
+        let turn = self.turn(turn);
+        if !stands {
+            self.posts.insert(id.clone(), kind.clone());
+        }
+        if let Some(turn) = turn {
+            if !stands {
+                self.history.facts.push(Fact::Posted {
+                    turn,
+                    kind: kind.clone(),
+                });
+            }
+            if let Post::Card(card) = post
+                && (!stands || at.is_some())
+            {
+                self.shown(turn, card);
+            }
+        }
+        Event::Posted(PostRef {
+            channel: self.thread.to_string(),
+            id,
+        })
+    }
+
+    fn shown(&mut self, turn: usize, card: &Card) {
+        self.history.facts.push(match &card.state {
+            CardState::Ended { outcome, .. } => Fact::Told {
+                turn,
+                ending: Ending::from(outcome),
+            },
+            _ => Fact::Shown { turn },
+        });
+    }
+
+    /// The chat refused a post of this turn.
+    pub fn refused(&mut self, turn: &str) {
+        if let Some(turn) = self.turn(turn) {
+            self.history.facts.push(Fact::Refused { turn });
+        }
+    }
+
+    /// The agent could not be asked once more, after it had answered.
+    pub fn withheld(&mut self) {
+        let turn = self
+            .record
+            .as_ref()
+            .and_then(|session| session.turn.as_ref());
+        let ending = turn.filter(|turn| matches!(turn.stage, Stage::Ending { .. }));
+        if let Some(turn) = ending.and_then(|turn| self.turn(&turn.id)) {
+            self.history.facts.push(Fact::Withheld { turn });
+        }
+    }
+
+    /// All is quiet: what the promises look at.
+    pub fn close(&mut self) {
+        let session = self.session();
+        let accepted = self.history.accepted.len() as u64;
+        self.history.facts.push(Fact::Spent {
+            what: "deliveries of one message",
+            times: self.deliveries_most,
+            bound: DELIVERIES_MAX,
+        });
+        self.history.facts.push(Fact::Spent {
+            what: "calls",
+            times: self.calls,
+            bound: CALLS_MAX * (accepted + 1),
+        });
+        self.history.end = session.map(|session| End {
+            phase: session.phase,
+            generation: session.generation,
+            turn: session.turn.is_some(),
+            listed: self
+                .sandboxes
+                .iter()
+                .map(|(generation, sandbox)| (*generation, !sandbox.parked))
+                .collect(),
+        });
+    }
+}

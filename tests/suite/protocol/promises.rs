@@ -1,0 +1,505 @@
+//! The promises of the design as functions over what a made-up world saw of one thread. Model, chaos and crash call
+//! them all. Turns are named by their place in the order of acceptance.
+
+use bobbin_core::ids::PostKind;
+use bobbin_core::session::{Outcome, Phase};
+use libtest_mimic::{Failed, Trial};
+
+/// How a turn ended, without the words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ending {
+    Answered,
+    Failed,
+    Cancelled,
+    Lost,
+}
+
+impl From<&Outcome> for Ending {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Answered => Self::Answered,
+            Outcome::Failed { .. } => Self::Failed,
+            Outcome::Cancelled { .. } => Self::Cancelled,
+            Outcome::Lost => Self::Lost,
+        }
+    }
+}
+
+/// Something that happened, as the world saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// So many sandboxes of the record's present generation exist.
+    Live(usize),
+    /// A prompt was taken by an agent as a new one.
+    Prompted { turn: usize, generation: u32 },
+    /// A new post stands in the thread.
+    Posted { turn: usize, kind: PostKind },
+    /// The card says how the turn ended.
+    Told { turn: usize, ending: Ending },
+    /// The card says something else again.
+    Shown { turn: usize },
+    /// The record says how the turn ended.
+    Ended { turn: usize, ending: Ending },
+    /// A stop or delete arrived at the sandbox of a turn that was under way, and no person had asked for it.
+    Hit { generation: u32, turn: usize },
+    /// The provider stopped or lost a sandbox by itself.
+    Disturbed { generation: u32 },
+    /// After the run had ended, its answer could not be read once more.
+    Withheld { turn: usize },
+    /// The chat refused a post.
+    Refused { turn: usize },
+    /// Something that has a bound was used so often.
+    Spent {
+        what: &'static str,
+        times: u64,
+        bound: u64,
+    },
+}
+
+/// What was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    Prompt,
+    Reset,
+}
+
+/// How things stand when nothing is under way any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub phase: Phase,
+    pub generation: u32,
+    /// A turn is still on record.
+    pub turn: bool,
+    /// Sandboxes at the provider: generation, and whether it runs.
+    pub listed: Vec<(u32, bool)>,
+}
+
+/// A chat that refused so many posts of a turn need not have been told.
+const REFUSALS_MIN: usize = 5;
+
+/// What was seen of one thread.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// In the order of acceptance.
+    pub accepted: Vec<Accepted>,
+    /// In the order in which they happened.
+    pub facts: Vec<Fact>,
+    /// Parts of every answer.
+    pub parts: u32,
+    /// None while something is under way.
+    pub end: Option<End>,
+}
+
+/// A promise: its number in the design, its words, and what breaks it.
+pub struct Promise {
+    pub number: u8,
+    pub words: &'static str,
+    pub holds: fn(&History) -> Result<(), String>,
+}
+
+/// All that can be seen in one thread. The seventh is about two tenants, the ninth is about all states that can be
+/// reached: in one history it is that an end was reached at all.
+pub const ALL: [Promise; 8] = [
+    Promise {
+        number: 1,
+        words: "at most one live sandbox a thread",
+        holds: one_live_sandbox,
+    },
+    Promise {
+        number: 2,
+        words: "no orphan once all is quiet",
+        holds: no_orphan,
+    },
+    Promise {
+        number: 3,
+        words: "every accepted message ends exactly once, visibly",
+        holds: ended_once_visibly,
+    },
+    Promise {
+        number: 4,
+        words: "prompts reach the agent in acceptance order",
+        holds: in_order,
+    },
+    Promise {
+        number: 5,
+        words: "no prompt reaches an agent twice",
+        holds: never_twice,
+    },
+    Promise {
+        number: 6,
+        words: "no stop or delete hits a running turn unless a person asked",
+        holds: no_hit,
+    },
+    Promise {
+        number: 8,
+        words: "everything is bounded",
+        holds: bounded,
+    },
+    Promise {
+        number: 9,
+        words: "the thread converges",
+        holds: converged,
+    },
+];
+
+/// Bit n: the n-th of [`ALL`] is broken.
+#[must_use]
+pub fn broken(history: &History) -> u8 {
+    ALL.iter().enumerate().fold(0, |bits, (at, promise)| {
+        if (promise.holds)(history).is_err() {
+            bits | 1 << at
+        } else {
+            bits
+        }
+    })
+}
+
+/// Checks all of them at an end.
+///
+/// # Errors
+/// Every broken one with what breaks it.
+pub fn check(history: &History) -> Result<(), String> {
+    let broken: Vec<String> = ALL
+        .iter()
+        .filter_map(|promise| {
+            (promise.holds)(history)
+                .err()
+                .map(|why| format!("promise {} ({}): {why}", promise.number, promise.words))
+        })
+        .collect();
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(broken.join("; "))
+    }
+}
+
+pub fn one_live_sandbox(history: &History) -> Result<(), String> {
+    let most = history
+        .facts
+        .iter()
+        .filter_map(|fact| {
+            if let Fact::Live(count) = fact {
+                Some(*count)
+            } else {
+                None
+            }
+        })
+        .max();
+    match most {
+        Some(count) if count > 1 => Err(format!("{count} sandboxes of the present generation")),
+        _ => Ok(()),
+    }
+}
+
+pub fn no_orphan(history: &History) -> Result<(), String> {
+    let Some(end) = &history.end else {
+        return Ok(());
+    };
+    let wanted = match end.phase {
+        Phase::Active => Some((end.generation, true)),
+        Phase::Paused => Some((end.generation, false)),
+        _ => None,
+    };
+    if end.listed.iter().copied().eq(wanted) {
+        return Ok(());
+    }
+    // What the provider did by itself is noticed when the sandbox is next needed or due; a sandbox too many never is right.
+    let disturbed = history.facts.contains(&Fact::Disturbed {
+        generation: end.generation,
+    });
+    if disturbed
+        && end
+            .listed
+            .iter()
+            .all(|(generation, _)| wanted.is_some_and(|(live, _)| *generation == live))
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "the record says {} in generation {}, the provider lists {:?}",
+        end.phase.word(),
+        end.generation,
+        end.listed
+    ))
+}
+
+pub fn ended_once_visibly(history: &History) -> Result<(), String> {
+    let mut posted: Vec<(usize, &PostKind)> = Vec::with_capacity(8);
+    for fact in &history.facts {
+        if let Fact::Posted { turn, kind } = fact {
+            if posted.contains(&(*turn, kind)) {
+                return Err(format!("{kind:?} of turn {turn} stands twice"));
+            }
+            posted.push((*turn, kind));
+        }
+    }
+    for (turn, kind) in history.accepted.iter().enumerate() {
+        let mut ends = history.facts.iter().filter_map(|fact| match fact {
+            Fact::Ended { turn: at, ending } if *at == turn => Some(*ending),
+            _ => None,
+        });
+        let (first, second) = (ends.next(), ends.next());
+        if second.is_some() {
+            return Err(format!("turn {turn} ended twice: {first:?}, {second:?}"));
+        }
+        if history.end.is_none() {
+            continue;
+        }
+        let Some(ending) = first else {
+            return Err(format!("turn {turn} has no end"));
+        };
+        let stands = |kind: &PostKind| posted.contains(&(turn, kind));
+        let count = |wanted: &Fact| history.facts.iter().filter(|fact| *fact == wanted).count();
+        // Who refuses to be told, again and again, is not told: the record alone says so then.
+        if count(&Fact::Refused { turn }) >= REFUSALS_MIN {
+            continue;
+        }
+        if *kind == Accepted::Reset {
+            if !stands(&PostKind::Notice) {
+                return Err(format!("the reset {turn} was not told"));
+            }
+            continue;
+        }
+        let shown = history.facts.iter().rev().find_map(|fact| match fact {
+            Fact::Told { turn: at, ending } if *at == turn => Some(Some(*ending)),
+            Fact::Shown { turn: at } if *at == turn => Some(None),
+            _ => None,
+        });
+        if shown != Some(Some(ending)) {
+            return Err(format!(
+                "turn {turn} ended as {ending:?}, but its card says {shown:?}"
+            ));
+        }
+        let parts = (0..history.parts)
+            .filter(|part| stands(&PostKind::Chunk(*part)))
+            .count();
+        if ending == Ending::Answered && parts < history.parts as usize {
+            return Err(format!(
+                "turn {turn} was answered, but {parts} parts of {} stand",
+                history.parts
+            ));
+        }
+        // What was told before the agent fell silent stands, whatever the end is then called.
+        let cut_short = count(&Fact::Withheld { turn }) > 0
+            || history
+                .facts
+                .iter()
+                .any(|fact| matches!(fact, Fact::Disturbed { .. }));
+        if ending != Ending::Answered && parts > 0 && !cut_short {
+            return Err(format!(
+                "turn {turn} ended as {ending:?}, but an answer stands"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn prompted(history: &History) -> impl Iterator<Item = (usize, u32)> {
+    history.facts.iter().filter_map(|fact| {
+        if let Fact::Prompted { turn, generation } = fact {
+            Some((*turn, *generation))
+        } else {
+            None
+        }
+    })
+}
+
+pub fn in_order(history: &History) -> Result<(), String> {
+    let mut latest = 0;
+    for (turn, _) in prompted(history) {
+        if turn < latest {
+            return Err(format!("turn {turn} reached the agent after turn {latest}"));
+        }
+        latest = turn;
+    }
+    Ok(())
+}
+
+pub fn never_twice(history: &History) -> Result<(), String> {
+    let mut seen: Vec<(usize, u32)> = Vec::with_capacity(4);
+    for (turn, generation) in prompted(history) {
+        if let Some((_, before)) = seen.iter().find(|(other, _)| *other == turn) {
+            return Err(format!(
+                "turn {turn} reached the agent in generation {before} and again in {generation}"
+            ));
+        }
+        seen.push((turn, generation));
+    }
+    Ok(())
+}
+
+pub fn no_hit(history: &History) -> Result<(), String> {
+    match history
+        .facts
+        .iter()
+        .find(|fact| matches!(fact, Fact::Hit { .. }))
+    {
+        Some(hit) => Err(format!("{hit:?}")),
+        None => Ok(()),
+    }
+}
+
+pub fn bounded(history: &History) -> Result<(), String> {
+    let over = history
+        .facts
+        .iter()
+        .find(|fact| matches!(fact, Fact::Spent { times, bound, .. } if times > bound));
+    match over {
+        Some(spent) => Err(format!("{spent:?}")),
+        None => Ok(()),
+    }
+}
+
+/// That an end was reached at all is for the suite to say (it gives up after a bound); here: it is a settled one.
+pub fn converged(history: &History) -> Result<(), String> {
+    let Some(end) = &history.end else {
+        return Ok(());
+    };
+    if end.turn {
+        return Err("a turn is still on record".to_owned());
+    }
+    match end.phase {
+        Phase::Active | Phase::Paused | Phase::Destroyed | Phase::Error => Ok(()),
+        phase => Err(format!("the sandbox stays {}", phase.word())),
+    }
+}
+
+/// A history that keeps all promises: one prompt, answered.
+fn good() -> History {
+    let facts = vec![
+        Fact::Live(1),
+        Fact::Posted {
+            turn: 0,
+            kind: PostKind::Card,
+        },
+        Fact::Prompted {
+            turn: 0,
+            generation: 1,
+        },
+        Fact::Posted {
+            turn: 0,
+            kind: PostKind::Chunk(0),
+        },
+        Fact::Told {
+            turn: 0,
+            ending: Ending::Answered,
+        },
+        Fact::Ended {
+            turn: 0,
+            ending: Ending::Answered,
+        },
+        Fact::Spent {
+            what: "calls",
+            times: 1,
+            bound: 1,
+        },
+    ];
+    let end = End {
+        phase: Phase::Active,
+        generation: 1,
+        turn: false,
+        listed: vec![(1, true)],
+    };
+    History {
+        accepted: vec![Accepted::Prompt],
+        facts,
+        parts: 1,
+        end: Some(end),
+    }
+}
+
+/// What breaks exactly one promise, by its number.
+type Break = (u8, &'static str, fn(&mut History));
+
+const BREAKS: [Break; 15] = [
+    (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
+    (2, "an orphan", |h| {
+        h.end.as_mut().unwrap().listed.push((0, false))
+    }),
+    (2, "a sandbox that is missing", |h| {
+        h.end.as_mut().unwrap().listed.clear()
+    }),
+    (2, "a sandbox that runs while the record says paused", |h| {
+        h.end.as_mut().unwrap().phase = Phase::Paused
+    }),
+    (3, "no end", |h| {
+        h.facts.retain(|fact| !matches!(fact, Fact::Ended { .. }))
+    }),
+    (3, "two ends", |h| {
+        h.facts.push(Fact::Ended {
+            turn: 0,
+            ending: Ending::Failed,
+        })
+    }),
+    (3, "a card that says something else", |h| {
+        h.facts.push(Fact::Shown { turn: 0 })
+    }),
+    (3, "an answer that is missing", |h| drop(h.facts.remove(3))),
+    (3, "an answer that stands twice", |h| {
+        h.facts.push(h.facts[3].clone())
+    }),
+    (3, "a reset that was not told", |h| {
+        (h.accepted[0], h.facts[4]) = (Accepted::Reset, Fact::Shown { turn: 0 })
+    }),
+    (4, "prompts out of order", |h| {
+        h.facts
+            .splice(
+                0..0,
+                [Fact::Prompted {
+                    turn: 1,
+                    generation: 1,
+                }],
+            )
+            .for_each(drop)
+    }),
+    (5, "a prompt in two generations", |h| {
+        h.facts.push(Fact::Prompted {
+            turn: 0,
+            generation: 2,
+        })
+    }),
+    (6, "a stop under a run", |h| {
+        h.facts.push(Fact::Hit {
+            generation: 1,
+            turn: 0,
+        })
+    }),
+    (8, "more calls than the bound", |h| {
+        h.facts.push(Fact::Spent {
+            what: "calls",
+            times: 2,
+            bound: 1,
+        })
+    }),
+    (9, "a turn that stays", |h| {
+        h.end.as_mut().unwrap().turn = true
+    }),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![Trial::test(
+        "protocol::promises::a_good_history_keeps_all_of_them",
+        || check(&good()).map_err(Failed::from),
+    )];
+    trials.extend(BREAKS.map(|(number, what, spoil)| {
+        Trial::test(
+            format!("protocol::promises::{what} is found").replace(' ', "_"),
+            move || {
+                let mut history = good();
+                spoil(&mut history);
+                let broken: Vec<u8> = ALL
+                    .iter()
+                    .filter(|promise| (promise.holds)(&history).is_err())
+                    .map(|promise| promise.number)
+                    .collect();
+                if broken == [number] {
+                    Ok(())
+                } else {
+                    Err(format!("promise {number} is broken, found were {broken:?}").into())
+                }
+            },
+        )
+    }));
+    trials
+}

@@ -1,0 +1,94 @@
+//! What the sandbox's phase does at which event: collected from every run of the product, compared with the document.
+
+use bobbin_core::event::{Coarse, Event};
+use bobbin_core::failure::Failure;
+use bobbin_core::message::Work;
+use bobbin_core::session::Phase;
+
+/// One decision, as far as the phase goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Transition {
+    pub from: &'static str,
+    /// The message that is worked on.
+    pub work: &'static str,
+    pub event: &'static str,
+    pub to: &'static str,
+}
+
+/// A decision that is about to be made.
+pub struct Before(Transition);
+
+impl Transition {
+    pub fn before(phase: Phase, work: &Work, event: &Event) -> Before {
+        let work = match work {
+            Work::Prompt(_) => "prompt",
+            Work::Sweep => "sweep",
+            Work::Reset { .. } => "reset",
+            Work::Bury { .. } => "burial",
+        };
+        Before(Self {
+            from: phase.word(),
+            work,
+            event: kind(event),
+            to: "",
+        })
+    }
+}
+
+impl Before {
+    pub fn after(self, phase: Phase) -> Transition {
+        Transition {
+            to: phase.word(),
+            ..self.0
+        }
+    }
+}
+
+/// The kind of an event, in the document's words.
+pub fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::Delivered => "delivered",
+        Event::Observed(coarse) => match coarse {
+            Coarse::Provisioning => "observed provisioning",
+            Coarse::Running => "observed running",
+            Coarse::Parked => "observed parked",
+            Coarse::Busy => "observed busy",
+            Coarse::Broken { .. } => "observed broken",
+            Coarse::Gone => "observed gone",
+        },
+        Event::Healthy => "healthy",
+        Event::AgentSession { .. } => "agent session",
+        Event::Attached { .. } => "attached",
+        Event::Prompted => "prompted",
+        Event::Finished(_) => "finished",
+        Event::StillRunning => "still running",
+        Event::CancelSeen { .. } => "cancel seen",
+        Event::Asked { .. } => "asked",
+        Event::AskClosed { .. } => "ask closed",
+        Event::Aborted => "aborted",
+        Event::Declined { .. } => "declined",
+        Event::Posted(_) => "posted",
+        Event::Failed(failure) => match failure {
+            Failure::SessionMissing => "failed: session missing",
+            Failure::SandboxDown { .. } => "failed: sandbox down",
+            Failure::SandboxGone => "failed: sandbox gone",
+            Failure::ResumeFailed { .. } => "failed: resume failed",
+            Failure::NonRecoverable { .. } => "failed: non-recoverable",
+            Failure::Wait { .. } => "failed: wait",
+            Failure::ThreadGone { .. } => "failed: thread gone",
+            Failure::TurnFailed { .. } => "failed: turn failed",
+        },
+    }
+}
+
+/// The classes of failure, in the document's words.
+pub const FAILURES: [&str; 8] = [
+    "session missing",
+    "sandbox down",
+    "sandbox gone",
+    "resume failed",
+    "non-recoverable",
+    "wait",
+    "thread gone",
+    "turn failed",
+];

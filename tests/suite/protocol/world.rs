@@ -1,0 +1,658 @@
+//! A made-up world in virtual time: queues, table, provider, agents and chat for a few threads, and the real `drive`
+//! as its workers. What goes wrong is a [`Trouble`]: nothing, dice, or a crash at chosen calls.
+//!
+//! Time stands still while anything can be done and then jumps to the next moment at which something happens, so that
+//! hours pass in milliseconds. All chance comes from one seed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::drive::{Delivery, Verdict, drive};
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Message, Person, Prompt, Work};
+use bobbin_core::session::{Phase, Session};
+
+use super::dice::Dice;
+use super::hand::Hand;
+use super::place::Place;
+use super::promises::Accepted;
+use super::transitions::Transition;
+
+/// When every history begins.
+pub const START_MS: Ms = 1_800_000_000_000;
+/// A queue forgets deduplication ids after this long.
+const DEDUPLICATION_MS: u64 = 300_000;
+/// The sweeper's tick.
+const TICK_MS: u64 = 60_000;
+/// A worker's function is ended after this long.
+const FUNCTION_MS: u64 = 15 * 60_000;
+/// Deliveries after which the queue gives a message up.
+pub const DELIVERIES_MAX: u64 = 50;
+/// Rounds of the executor, so that a history ends.
+const ROUNDS_MAX: u32 = 400_000;
+
+/// What goes wrong.
+#[derive(Debug, Clone)]
+pub enum Trouble {
+    None,
+    /// By dice, up to this time.
+    Dice {
+        until_ms: Ms,
+    },
+    /// The worker dies at these calls, counted from the start: before (false) or after (true) what they do.
+    Crashes {
+        at: Vec<(u32, bool)>,
+        hit: usize,
+    },
+}
+
+/// A person or the platform does something at a time.
+#[derive(Debug, Clone)]
+pub enum Deed {
+    Send(Message),
+    /// Stop for the turn with this id.
+    Stop(String),
+    Lose,
+    ServerDies,
+    StopsByItself,
+    /// Nothing: time passes until then.
+    Rest,
+}
+
+/// A worker (or the orphan hunt) under way.
+struct Task {
+    work: Pin<Box<dyn Future<Output = Verdict> + Send>>,
+    token: u64,
+    place: usize,
+    dies_at_ms: Ms,
+}
+
+/// What a worker's receipt is worth.
+#[derive(Debug, Clone, Copy)]
+pub struct Receipt {
+    pub place: usize,
+    began_ms: Ms,
+    /// Its process stands still since this time.
+    frozen_ms: Option<Ms>,
+}
+
+pub struct Inner {
+    pub now_ms: Ms,
+    pub dice: Dice,
+    pub trouble: Trouble,
+    pub places: Vec<Place>,
+    pub calls: u32,
+    pub log: Vec<String>,
+    pub logs: bool,
+    pub transitions: BTreeSet<Transition>,
+    /// Kinds of trouble that came about.
+    pub met: BTreeSet<&'static str>,
+    receipts: BTreeMap<u64, Receipt>,
+    dying: BTreeSet<u64>,
+    next_wake_ms: Ms,
+    tokens: u64,
+    deeds: Vec<(Ms, usize, Deed)>,
+    /// Calls on their way that nobody waits for any more.
+    pub later: Vec<(Ms, usize, Late)>,
+}
+
+/// A call that arrives late.
+#[derive(Debug, Clone, Copy)]
+pub enum Late {
+    Create(u32),
+    Stop(u32),
+    Delete(u32),
+}
+
+/// The world; workers hold it too.
+#[derive(Clone)]
+pub struct World {
+    inner: Arc<Mutex<Inner>>,
+    pub limits: Arc<Limits>,
+}
+
+impl Inner {
+    pub fn note(&mut self, place: usize, what: impl FnOnce() -> String) {
+        if self.logs {
+            let (at, thread) = (self.now_ms - START_MS, &self.places[place].thread);
+            self.log.push(format!("{:>9} ms  {thread}  {}", at, what()));
+        }
+    }
+
+    /// Whether dice may fall badly now.
+    pub fn troubled(&self) -> bool {
+        matches!(self.trouble, Trouble::Dice { until_ms } if self.now_ms < until_ms)
+    }
+
+    /// Until when the message of this worker stays invisible: by its last heartbeat.
+    pub fn visible_until_ms(&self, token: u64, limits: &Limits) -> Ms {
+        let Some(receipt) = self.receipts.get(&token) else {
+            return 0;
+        };
+        if !self.holds(token) {
+            return 0;
+        }
+        let now_ms = receipt.frozen_ms.unwrap_or(self.now_ms);
+        let beats = (now_ms - receipt.began_ms) / limits.heartbeat_ms;
+        receipt.began_ms + beats * limits.heartbeat_ms + limits.visibility_ms
+    }
+
+    fn holds(&self, token: u64) -> bool {
+        let Some(receipt) = self.receipts.get(&token) else {
+            return false;
+        };
+        self.places[receipt.place]
+            .queue
+            .front()
+            .is_some_and(|entry| entry.holder == Some(token))
+    }
+
+    /// The process stands still, its heartbeat too.
+    pub fn freeze(&mut self, token: u64) {
+        let now_ms = self.now_ms;
+        if let Some(receipt) = self.receipts.get_mut(&token) {
+            receipt.frozen_ms = Some(now_ms);
+        }
+    }
+
+    /// It goes on; its heartbeat too, if nobody else has the message by now.
+    pub fn thaw(&mut self, token: u64, limits: &Limits) {
+        if self.visible_until_ms(token, limits) > self.now_ms
+            && let Some(receipt) = self.receipts.get_mut(&token)
+        {
+            receipt.frozen_ms = None;
+        }
+    }
+
+    pub fn is_frozen(&self, token: u64) -> bool {
+        self.receipts
+            .get(&token)
+            .is_some_and(|receipt| receipt.frozen_ms == Some(self.now_ms))
+    }
+
+    pub fn is_dying(&self, token: u64) -> bool {
+        self.dying.contains(&token)
+    }
+
+    pub fn kill(&mut self, token: u64) {
+        self.met.insert("crash");
+        self.dying.insert(token);
+    }
+
+    pub fn wake_at(&mut self, at_ms: Ms) {
+        self.next_wake_ms = self.next_wake_ms.min(at_ms);
+    }
+
+    /// Puts a message into its group, unless its id is known to the queue.
+    pub fn send(&mut self, place: usize, message: Message) {
+        let now_ms = self.now_ms;
+        let here = &mut self.places[place];
+        here.known_ids
+            .retain(|_, at| *at + DEDUPLICATION_MS > now_ms);
+        if here.known_ids.insert(message.id.clone(), now_ms).is_some() {
+            return;
+        }
+        let accepted = match &message.work {
+            Work::Prompt(_) => Some(Accepted::Prompt),
+            Work::Reset { .. } => Some(Accepted::Reset),
+            Work::Sweep | Work::Bury { .. } => None,
+        };
+        if let Some(kind) = accepted {
+            if here.turns.contains(&message.id) {
+                self.met.insert("duplicate");
+            } else {
+                here.turns.push(message.id.clone());
+                here.history.accepted.push(kind);
+            }
+        }
+        here.queue.push_back(Entry {
+            message,
+            receives: 0,
+            visible_ms: now_ms,
+            holder: None,
+        });
+    }
+}
+
+/// A message in its group.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub message: Message,
+    receives: u64,
+    visible_ms: Ms,
+    holder: Option<u64>,
+}
+
+/// Waits for a moment.
+pub struct Pause {
+    world: World,
+    until_ms: Ms,
+}
+
+impl Future for Pause {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.world.lock();
+        if inner.now_ms >= self.until_ms {
+            return Poll::Ready(());
+        }
+        inner.wake_at(self.until_ms);
+        Poll::Pending
+    }
+}
+
+impl World {
+    pub fn new(threads: usize, seed: u64, trouble: Trouble, limits: Limits) -> Self {
+        let places = (0..threads).map(|at| {
+            Place::new(
+                ThreadKey::discord(&format!("{}", at % 2 + 1), &format!("{}", at + 10))
+                    .expect("valid"),
+            )
+        });
+        let inner = Inner {
+            now_ms: START_MS,
+            dice: Dice::new(seed),
+            trouble,
+            places: places.collect(),
+            calls: 0,
+            log: Vec::new(),
+            logs: false,
+            transitions: BTreeSet::new(),
+            met: BTreeSet::new(),
+            receipts: BTreeMap::new(),
+            dying: BTreeSet::new(),
+            next_wake_ms: Ms::MAX,
+            tokens: 0,
+            deeds: Vec::new(),
+            later: Vec::new(),
+        };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+            limits: Arc::new(limits),
+        }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn pause(&self, ms: u64) -> Pause {
+        let until_ms = self.lock().now_ms + ms;
+        Pause {
+            world: self.clone(),
+            until_ms,
+        }
+    }
+
+    /// Something will be done in a place, `after_ms` from the start.
+    pub fn plan(&self, after_ms: u64, place: usize, deed: Deed) {
+        self.lock().deeds.push((START_MS + after_ms, place, deed));
+    }
+
+    pub fn message(&self, place: usize, id: &str, work: Work) -> Message {
+        let inner = self.lock();
+        Message {
+            id: id.to_owned(),
+            thread: inner.places[place].thread.clone(),
+            accepted_at_ms: inner.now_ms,
+            work,
+        }
+    }
+
+    /// Runs until nothing is under way or waits, and `done` says so too.
+    ///
+    /// # Errors
+    /// When it does not come to that within its bound.
+    pub fn run(&self, done: fn(&Inner) -> bool) -> Result<(), String> {
+        let mut tasks: Vec<Task> = Vec::new();
+        let mut tick_ms = self.lock().now_ms + TICK_MS;
+        for _ in 0..ROUNDS_MAX {
+            self.deeds();
+            self.deliver(&mut tasks);
+            self.poll(&mut tasks);
+            let mut inner = self.lock();
+            let idle = tasks.is_empty()
+                && inner.deeds.is_empty()
+                && inner.later.is_empty()
+                && inner.places.iter().all(|place| place.queue.is_empty());
+            if idle && done(&inner) {
+                return Ok(());
+            }
+            let mut next_ms = inner.next_wake_ms.min(tick_ms);
+            inner.next_wake_ms = Ms::MAX;
+            next_ms = next_ms.min(
+                inner
+                    .deeds
+                    .iter()
+                    .map(|deed| deed.0)
+                    .min()
+                    .unwrap_or(Ms::MAX),
+            );
+            next_ms = next_ms.min(
+                inner
+                    .later
+                    .iter()
+                    .map(|late| late.0)
+                    .min()
+                    .unwrap_or(Ms::MAX),
+            );
+            next_ms = next_ms.min(
+                tasks
+                    .iter()
+                    .map(|task| task.dies_at_ms)
+                    .min()
+                    .unwrap_or(Ms::MAX),
+            );
+            let heads = inner
+                .places
+                .iter()
+                .filter_map(|place| place.queue.front())
+                .filter(|entry| entry.holder.is_none());
+            next_ms = next_ms.min(heads.map(|entry| entry.visible_ms).min().unwrap_or(Ms::MAX));
+            inner.now_ms = inner.now_ms.max(next_ms);
+            if inner.now_ms >= tick_ms {
+                tick_ms += TICK_MS;
+                drop(inner);
+                self.tick(&mut tasks);
+            }
+        }
+        Err(format!(
+            "it did not come to rest: {:?}",
+            self.lock()
+                .places
+                .iter()
+                .map(Place::in_short)
+                .collect::<Vec<_>>()
+        ))
+    }
+
+    fn deeds(&self) {
+        let mut inner = self.lock();
+        let now_ms = inner.now_ms;
+        let mut due: Vec<_> = inner
+            .deeds
+            .extract_if(.., |deed| deed.0 <= now_ms)
+            .collect();
+        due.sort_by_key(|deed| deed.0);
+        for (_, place, deed) in due {
+            inner.note(place, || format!("{deed:?}"));
+            match deed {
+                Deed::Send(message) => inner.send(place, message),
+                Deed::Stop(turn) => {
+                    let here = &mut inner.places[place];
+                    if !here.has_ended(&turn) && here.turns.contains(&turn) {
+                        here.marks.cancelled.insert(
+                            turn.clone(),
+                            Person {
+                                id: "bob".into(),
+                                name: "bob".into(),
+                            },
+                        );
+                        here.abort(&turn);
+                    }
+                }
+                Deed::Lose => inner.places[place].lose(),
+                Deed::ServerDies => inner.places[place].server_dies(),
+                Deed::StopsByItself => inner.places[place].stops_by_itself(),
+                Deed::Rest => {}
+            }
+        }
+        let late: Vec<_> = inner
+            .later
+            .extract_if(.., |late| late.0 <= now_ms)
+            .collect();
+        for (_, place, late) in late {
+            inner.met.insert("late");
+            inner.note(place, || format!("arrives late: {late:?}"));
+            inner.places[place].land(late, now_ms);
+        }
+    }
+
+    /// Gives each group's head to a worker, once it is visible.
+    fn deliver(&self, tasks: &mut Vec<Task>) {
+        let mut inner = self.lock();
+        for place in 0..inner.places.len() {
+            let now_ms = inner.now_ms;
+            // A receipt whose heartbeat stopped is worth nothing after its time.
+            if let Some(token) = inner.places[place]
+                .queue
+                .front()
+                .and_then(|entry| entry.holder)
+                && inner.visible_until_ms(token, &self.limits) <= now_ms
+            {
+                inner.met.insert("zombie");
+                inner.note(place, || {
+                    "the message is visible again while its worker still lives".to_owned()
+                });
+                if let Some(entry) = inner.places[place].queue.front_mut() {
+                    (entry.holder, entry.visible_ms) = (None, now_ms);
+                }
+            }
+            let token = inner.tokens + 1;
+            let Some(entry) = inner.places[place].queue.front_mut() else {
+                continue;
+            };
+            if entry.holder.is_some() || entry.visible_ms > now_ms {
+                continue;
+            }
+            entry.receives += 1;
+            entry.holder = Some(token);
+            let (message, receives) = (entry.message.clone(), entry.receives);
+            inner.tokens = token;
+            let most = inner.places[place].deliveries_most.max(receives);
+            inner.places[place].deliveries_most = most;
+            inner.receipts.insert(
+                token,
+                Receipt {
+                    place,
+                    began_ms: now_ms,
+                    frozen_ms: None,
+                },
+            );
+            let skew_ms = if inner.troubled() {
+                inner.dice.below(10_000)
+            } else {
+                0
+            };
+            if skew_ms > 0 {
+                inner.met.insert("clock skew");
+            }
+            inner.note(place, || {
+                format!("delivers {} for the {receives}. time", message.id)
+            });
+            let hand = Hand::new(self.clone(), place, token, skew_ms, &message.work);
+            let limits = Arc::clone(&self.limits);
+            let work = Box::pin(async move {
+                let delivery = Delivery {
+                    id: format!("{}#{receives}", message.id),
+                    message: &message,
+                    slice_until_ms: now_ms + limits.slice_ms,
+                    model: "m",
+                    limits: &limits,
+                    split: |text| text.split(' ').map(str::to_owned).collect(),
+                };
+                drive(&hand, &delivery).await
+            });
+            tasks.push(Task {
+                work,
+                token,
+                place,
+                dies_at_ms: now_ms + FUNCTION_MS,
+            });
+        }
+    }
+
+    fn poll(&self, tasks: &mut Vec<Task>) {
+        let mut at = 0;
+        while at < tasks.len() {
+            let verdict = match tasks[at]
+                .work
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+            {
+                Poll::Ready(verdict) => Some(verdict),
+                Poll::Pending => None,
+            };
+            let mut inner = self.lock();
+            let Task {
+                token,
+                place,
+                dies_at_ms,
+                ..
+            } = tasks[at];
+            let dies = inner.dying.remove(&token) || inner.now_ms >= dies_at_ms;
+            if verdict.is_none() && !dies {
+                at += 1;
+                continue;
+            }
+            let until_ms = inner.visible_until_ms(token, &self.limits);
+            let holds = inner.holds(token);
+            let now_ms = inner.now_ms;
+            if inner.receipts.remove(&token).is_none() {
+                drop(inner);
+                drop(tasks.swap_remove(at));
+                continue;
+            }
+            inner.note(place, || {
+                format!("ends: {verdict:?} (its receipt is good: {holds})")
+            });
+            if holds {
+                let queue = &mut inner.places[place].queue;
+                match verdict {
+                    Some(Verdict::Done) => drop(queue.pop_front()),
+                    Some(Verdict::Hold { delay_ms, .. }) => give_back(queue, now_ms + delay_ms),
+                    None => give_back(queue, until_ms),
+                }
+            }
+            drop(inner);
+            drop(tasks.swap_remove(at));
+        }
+    }
+
+    /// The sweeper: what the index, which lags, calls due becomes a message; then the orphan hunt.
+    fn tick(&self, tasks: &mut Vec<Task>) {
+        let mut inner = self.lock();
+        let now_ms = inner.now_ms;
+        for place in 0..inner.places.len() {
+            let Some(due_ms) = inner.places[place]
+                .index_says(now_ms)
+                .filter(|due_ms| *due_ms <= now_ms)
+            else {
+                continue;
+            };
+            let thread = inner.places[place].thread.clone();
+            let id = format!("sweep-{}-{due_ms}", thread.short_hash());
+            inner.send(
+                place,
+                Message {
+                    id,
+                    thread,
+                    accepted_at_ms: now_ms,
+                    work: Work::Sweep,
+                },
+            );
+        }
+        for place in 0..inner.places.len() {
+            // List first; what is read afterwards is at least as new.
+            let listed: Vec<(u32, Ms)> = inner.places[place]
+                .sandboxes
+                .iter()
+                .map(|(generation, sandbox)| (*generation, sandbox.created_ms))
+                .collect();
+            if listed.is_empty() {
+                continue;
+            }
+            inner.tokens += 1;
+            let (token, wait_ms) = (inner.tokens, inner.dice.below(20_000));
+            let (world, grace_ms) = (self.clone(), self.limits.stale_grace_ms);
+            let work = Box::pin(async move {
+                world.pause(wait_ms).await;
+                let record = world.lock().places[place].session();
+                for (generation, created_ms) in listed {
+                    world.pause(wait_ms).await;
+                    let mut inner = world.lock();
+                    let now_ms = inner.now_ms;
+                    if is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                        inner.met.insert("orphan");
+                        inner.note(place, || {
+                            format!("the hunt deletes generation {generation}")
+                        });
+                        inner.places[place].land(Late::Delete(generation), now_ms);
+                    }
+                }
+                Verdict::Done
+            });
+            tasks.push(Task {
+                work,
+                token,
+                place,
+                dies_at_ms: now_ms + FUNCTION_MS,
+            });
+        }
+    }
+
+    /// Writes the end under every history, so that the promises can be judged.
+    pub fn settle(&self) {
+        self.lock().places.iter_mut().for_each(Place::close);
+    }
+}
+
+fn give_back(queue: &mut VecDeque<Entry>, visible_ms: Ms) {
+    if let Some(entry) = queue.front_mut() {
+        (entry.holder, entry.visible_ms) = (None, visible_ms);
+    }
+}
+
+/// Nothing goes wrong any more, and no record waits for a sweep to get out of a passing phase.
+pub fn settled(inner: &Inner) -> bool {
+    let passing = |session: &Session| {
+        matches!(
+            session.phase,
+            Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
+        )
+    };
+    !inner.troubled()
+        && !inner
+            .places
+            .iter()
+            .filter_map(|place| place.record.as_ref())
+            .any(passing)
+}
+
+/// No record has anything due any more.
+pub fn nothing_due(inner: &Inner) -> bool {
+    inner.places.iter().all(|place| {
+        place
+            .record
+            .as_ref()
+            .is_none_or(|session| matches!(session.phase, Phase::Destroyed | Phase::Error))
+            && place.sandboxes.is_empty()
+    })
+}
+
+pub fn prompt(text: &str) -> Work {
+    let by = Person {
+        id: "ann".into(),
+        name: "ann".into(),
+    };
+    Work::Prompt(Prompt {
+        text: text.to_owned(),
+        by,
+        attachments: Vec::new(),
+    })
+}
+
+pub fn reset() -> Work {
+    Work::Reset {
+        by: Person {
+            id: "ann".into(),
+            name: "ann".into(),
+        },
+    }
+}
