@@ -79,7 +79,8 @@ async fn on_discord(world: &World, browser: &Browser) {
 
 async fn on_slack(world: &World, browser: &Browser) {
     browser.press("[data-testid=platform-slack]").await;
-    browser.press("[data-testid=channel][data-name=general]").await;
+    // Both platforms have a channel of this name: only the page of the right one may be written in.
+    browser.reads(SEEN_MS_MAX, CHANNEL, "Mention the bot").await;
     let composer = format!("{CHANNEL} [data-testid=composer]");
     browser.write(&composer, "@bob").await;
     browser.reads(BROWSER_MS_MAX, &format!("{CHANNEL} [data-testid=suggestions]"), "@bobbin").await;
