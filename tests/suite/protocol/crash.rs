@@ -16,9 +16,8 @@ use super::world::{Deed, START_MS, Trouble, World, prompt, reset, settled};
 /// How a scenario is brought about, and what is then done and met by crashes.
 struct Scenario {
     name: &'static str,
-    /// Before the crashes: what is done, and how long the thread is then left alone.
-    before: fn(&World),
-    rest_ms: u64,
+    /// How things stand before the crashes.
+    before: fn(&World) -> Result<(), String>,
     /// What is done then.
     then: fn(&World),
     /// What must have come about in the end, so that the scenario is the one that its name says.
@@ -29,7 +28,32 @@ fn ended(place: &Place, turn: usize, ending: Ending) -> bool {
     place.history.facts.contains(&Fact::Ended { turn, ending })
 }
 
-fn nothing(_: &World) {}
+fn nothing(_: &World) -> Result<(), String> {
+    Ok(())
+}
+
+fn answered(world: &World) -> Result<(), String> {
+    first(world);
+    world.run(settled)
+}
+
+fn idle(world: &World) -> Result<(), String> {
+    answered(world)?;
+    after(world, Limits::DEFAULT.idle_pause_ms, Deed::Rest);
+    world.run(settled)
+}
+
+fn paused(world: &World) -> Result<(), String> {
+    idle(world)?;
+    sweep(world);
+    world.run(settled)
+}
+
+fn expired(world: &World) -> Result<(), String> {
+    paused(world)?;
+    after(world, Limits::DEFAULT.paused_ttl_ms, Deed::Rest);
+    world.run(settled)
+}
 
 fn after(world: &World, ms: u64, deed: Deed) {
     let now_ms = world.lock().now_ms - START_MS;
@@ -73,15 +97,10 @@ fn reset_now(world: &World) {
     send(world, "r1", reset());
 }
 
-/// A thread's sandbox is paused after this, and deleted after that.
-const IDLE_MS: u64 = Limits::DEFAULT.idle_pause_ms;
-const EXPIRED_MS: u64 = Limits::DEFAULT.idle_pause_ms + Limits::DEFAULT.paused_ttl_ms + 120_000;
-
 const SCENARIOS: [Scenario; 9] = [
     Scenario {
         name: "first message",
         before: nothing,
-        rest_ms: 0,
         then: first,
         proves: |place| {
             ended(place, 0, Ending::Answered) && place.phase() == Some((Phase::Active, 1))
@@ -89,8 +108,7 @@ const SCENARIOS: [Scenario; 9] = [
     },
     Scenario {
         name: "follow-up",
-        before: first,
-        rest_ms: 0,
+        before: answered,
         then: second,
         proves: |place| {
             ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Active, 1))
@@ -98,8 +116,7 @@ const SCENARIOS: [Scenario; 9] = [
     },
     Scenario {
         name: "resume",
-        before: first,
-        rest_ms: IDLE_MS + 120_000,
+        before: paused,
         then: second,
         proves: |place| {
             ended(place, 1, Ending::Answered)
@@ -108,8 +125,7 @@ const SCENARIOS: [Scenario; 9] = [
     },
     Scenario {
         name: "recreate",
-        before: first,
-        rest_ms: 0,
+        before: answered,
         then: vanished,
         proves: |place| {
             ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Active, 2))
@@ -117,36 +133,31 @@ const SCENARIOS: [Scenario; 9] = [
     },
     Scenario {
         name: "stop",
-        before: first,
-        rest_ms: 0,
+        before: answered,
         then: stopped,
         proves: |place| ended(place, 1, Ending::Cancelled),
     },
     Scenario {
         name: "ask",
-        before: first,
-        rest_ms: 0,
+        before: answered,
         then: asks,
         proves: |place| ended(place, 1, Ending::Answered) && place.asked(1),
     },
     Scenario {
         name: "sweep",
-        before: first,
-        rest_ms: IDLE_MS,
+        before: idle,
         then: sweep,
         proves: |place| place.phase() == Some((Phase::Paused, 1)),
     },
     Scenario {
         name: "destroy",
-        before: first,
-        rest_ms: EXPIRED_MS - 120_000,
+        before: expired,
         then: sweep,
         proves: |place| place.went_through(&[Phase::Paused, Phase::Destroying, Phase::Destroyed]),
     },
     Scenario {
         name: "reset",
-        before: first,
-        rest_ms: 0,
+        before: answered,
         then: reset_now,
         proves: |place| {
             ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
@@ -157,10 +168,10 @@ const SCENARIOS: [Scenario; 9] = [
 /// A world in which the scenario's beginning is over, and the calls made so far.
 fn begun(scenario: &Scenario) -> Result<(World, u32), String> {
     let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
-    (scenario.before)(&world);
-    world.run(settled)?;
-    after(&world, scenario.rest_ms, Deed::Rest);
-    world.run(settled)?;
+    // The scenario alone says when the sweeper comes.
+    world.lock().sweeps = false;
+    (scenario.before)(&world)?;
+    world.lock().sweeps = true;
     let calls = world.lock().calls;
     Ok((world, calls))
 }
@@ -172,6 +183,9 @@ fn crashed(
     transitions: &mut BTreeSet<Transition>,
 ) -> Result<(u32, usize), String> {
     let (world, before) = begun(scenario)?;
+    if (scenario.proves)(&world.lock().places[0]) {
+        return Err(format!("{} came about before it began", scenario.name));
+    }
     let points = at
         .iter()
         .map(|(call, after)| (before + call, *after))

@@ -87,6 +87,8 @@ pub struct Inner {
     pub trouble: Trouble,
     pub places: Vec<Place>,
     pub calls: u32,
+    /// The sweeper looks at the index.
+    pub sweeps: bool,
     pub log: Vec<String>,
     pub logs: bool,
     pub transitions: BTreeSet<Transition>,
@@ -261,6 +263,7 @@ impl World {
             trouble,
             places: places.collect(),
             calls: 0,
+            sweeps: true,
             log: Vec::new(),
             logs: false,
             transitions: BTreeSet::new(),
@@ -538,8 +541,9 @@ impl World {
     /// The sweeper: what the index, which lags, calls due becomes a message; then the orphan hunt.
     fn tick(&self, tasks: &mut Vec<Task>) {
         let mut inner = self.lock();
+        let sweeps = inner.sweeps;
         let now_ms = inner.now_ms;
-        for place in 0..inner.places.len() {
+        for place in (0..inner.places.len()).filter(|_| sweeps) {
             let Some(due_ms) = inner.places[place]
                 .index_says(now_ms)
                 .filter(|due_ms| *due_ms <= now_ms)
