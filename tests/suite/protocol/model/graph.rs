@@ -328,7 +328,7 @@ const ROWS: [Row; 6] = [
         budget: Budget {
             crashes: 1,
             lapses: 1,
-            sweeps: 2,
+            sweeps: 1,
             late: true,
             ..NONE
         },
