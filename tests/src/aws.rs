@@ -38,12 +38,30 @@ impl Signer<'_> {
     fn headers(&self, now_s: u64) -> Vec<(String, String)> {
         let (date, time) = calendar(now_s);
         let stamp = format!("{date}T{time}Z");
-        let mut headers = vec![("host".to_owned(), self.host.to_owned()), ("x-amz-date".to_owned(), stamp.clone())];
-        headers.extend(self.extra.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut headers = vec![
+            ("host".to_owned(), self.host.to_owned()),
+            ("x-amz-date".to_owned(), stamp.clone()),
+        ];
+        headers.extend(
+            self.extra
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
         headers.sort();
-        let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-        let names = headers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
-        let canonical = format!("POST\n{}\n\n{lines}\n{names}\n{}", self.path, sha256(self.body));
+        let lines: String = headers
+            .iter()
+            .map(|(name, value)| format!("{name}:{value}\n"))
+            .collect();
+        let names = headers
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>()
+            .join(";");
+        let canonical = format!(
+            "POST\n{}\n\n{lines}\n{names}\n{}",
+            self.path,
+            sha256(self.body)
+        );
         let scope = format!("{date}/{REGION}/{}/aws4_request", self.service);
         let to_sign = format!("AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{}", sha256(&canonical));
         let mut key = mac(format!("AWS4{KEY}").as_bytes(), &date);
@@ -51,7 +69,9 @@ impl Signer<'_> {
             key = mac(&key, part);
         }
         let signature = hex::encode(mac(&key, &to_sign));
-        let authorization = format!("AWS4-HMAC-SHA256 Credential={KEY}/{scope}, SignedHeaders={names}, Signature={signature}");
+        let authorization = format!(
+            "AWS4-HMAC-SHA256 Credential={KEY}/{scope}, SignedHeaders={names}, Signature={signature}"
+        );
         headers.retain(|(name, _)| name != "host");
         headers.push(("authorization".to_owned(), authorization));
         headers
@@ -76,24 +96,58 @@ fn calendar(now_s: u64) -> (String, String) {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * of_year + 2) / 153;
     let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let second = now_s % 86_400;
-    (format!("{year:04}{month:02}{day:02}"), format!("{:02}{:02}{:02}", second / 3_600, second / 60 % 60, second % 60))
+    (
+        format!("{year:04}{month:02}{day:02}"),
+        format!(
+            "{:02}{:02}{:02}",
+            second / 3_600,
+            second / 60 % 60,
+            second % 60
+        ),
+    )
 }
 
 impl Aws {
     /// Calls to this address.
     #[must_use]
     pub fn new(client: &Client, endpoint: &str) -> Self {
-        Self { client: client.clone(), endpoint: endpoint.trim_end_matches('/').to_owned() }
+        Self {
+            client: client.clone(),
+            endpoint: endpoint.trim_end_matches('/').to_owned(),
+        }
     }
 
-    async fn post(&self, service: &str, path: &str, body: &str, extra: &[(&str, &str)]) -> Result<Answer, String> {
+    async fn post(
+        &self,
+        service: &str,
+        path: &str,
+        body: &str,
+        extra: &[(&str, &str)],
+    ) -> Result<Answer, String> {
         let host = self.endpoint.split("://").nth(1).unwrap_or_default();
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let mut request = self.client.post(format!("{}{path}", self.endpoint)).body(body.to_owned());
-        for (name, value) in (Signer { service, host, path, body, extra }).headers(now_s) {
+        let now_s = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        let mut request = self
+            .client
+            .post(format!("{}{path}", self.endpoint))
+            .body(body.to_owned());
+        for (name, value) in (Signer {
+            service,
+            host,
+            path,
+            body,
+            extra,
+        })
+        .headers(now_s)
+        {
             request = request.header(name, value);
         }
         send(request).await
@@ -104,7 +158,10 @@ impl Aws {
     /// # Errors
     /// What the service refused, or that there was no answer.
     pub async fn call(&self, service: &str, target: &str, body: &Value) -> Result<Value, String> {
-        let extra = [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target)];
+        let extra = [
+            ("content-type", "application/x-amz-json-1.0"),
+            ("x-amz-target", target),
+        ];
         let answer = self.post(service, "/", &body.to_string(), &extra).await?;
         answer.ok().map_err(|why| format!("{target}: {why}"))
     }
@@ -115,7 +172,14 @@ impl Aws {
     /// When it cannot be invoked, or failed.
     pub async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, String> {
         let path = format!("/2015-03-31/functions/{function}/invocations");
-        let answer = self.post("lambda", &path, &payload.to_string(), &[("content-type", "application/json")]).await?;
+        let answer = self
+            .post(
+                "lambda",
+                &path,
+                &payload.to_string(),
+                &[("content-type", "application/json")],
+            )
+            .await?;
         let value = answer.ok().map_err(|why| format!("{function}: {why}"))?;
         match value.get("errorMessage") {
             Some(error) => Err(format!("{function} failed: {error}")),
@@ -131,7 +195,9 @@ impl Aws {
         let mut items = Vec::new();
         let mut body = json!({"TableName": table, "ConsistentRead": true});
         for _ in 0..SCAN_PAGES_MAX {
-            let page = self.call("dynamodb", "DynamoDB_20120810.Scan", &body).await?;
+            let page = self
+                .call("dynamodb", "DynamoDB_20120810.Scan", &body)
+                .await?;
             items.extend(page["Items"].as_array().cloned().unwrap_or_default());
             if page["LastEvaluatedKey"].is_null() {
                 return Ok(items);
@@ -158,8 +224,12 @@ impl Aws {
     pub async fn session(&self, table: &str, thread: &ThreadKey) -> Result<Session, String> {
         let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": "session"}});
         let body = json!({"TableName": table, "ConsistentRead": true, "Key": key});
-        let answer = self.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await?;
-        let text = answer["Item"]["record"]["S"].as_str().ok_or_else(|| format!("no record of {thread}"))?;
+        let answer = self
+            .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
+            .await?;
+        let text = answer["Item"]["record"]["S"]
+            .as_str()
+            .ok_or_else(|| format!("no record of {thread}"))?;
         Session::decode(text)
     }
 
@@ -168,10 +238,22 @@ impl Aws {
     /// # Errors
     /// When the queue cannot be asked.
     pub async fn queued(&self, queue_url: &str) -> Result<u64, String> {
-        let names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
+        let names = [
+            "ApproximateNumberOfMessages",
+            "ApproximateNumberOfMessagesNotVisible",
+        ];
         let body = json!({"QueueUrl": queue_url, "AttributeNames": names});
-        let answer = self.call("sqs", "AmazonSQS.GetQueueAttributes", &body).await?;
-        let number = |name: &str| answer["Attributes"][name].as_str().and_then(|text| text.parse::<u64>().ok());
-        names.into_iter().map(|name| number(name).ok_or_else(|| format!("{name} is missing: {answer}"))).sum()
+        let answer = self
+            .call("sqs", "AmazonSQS.GetQueueAttributes", &body)
+            .await?;
+        let number = |name: &str| {
+            answer["Attributes"][name]
+                .as_str()
+                .and_then(|text| text.parse::<u64>().ok())
+        };
+        names
+            .into_iter()
+            .map(|name| number(name).ok_or_else(|| format!("{name} is missing: {answer}")))
+            .sum()
     }
 }

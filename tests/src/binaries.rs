@@ -8,15 +8,16 @@ use std::sync::OnceLock;
 use crate::limits::BUILD_MS_MAX;
 use crate::wait::within_blocking;
 
-const PACKAGES: [&str; 4] = ["bobbin-local", "bobbin-ingress", "bobbin-worker", "bobbin-sweeper"];
-
 /// The folder of the workspace.
 ///
 /// # Panics
 /// Never: this crate lies in it.
 #[must_use]
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate lies in the workspace's folder").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("this crate lies in the workspace's folder")
+        .to_owned()
 }
 
 /// The folder with the programs of this profile, after building them.
@@ -27,28 +28,48 @@ pub fn folder() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| match std::env::var_os("BOBBIN_BINARIES") {
         Some(folder) => folder.into(),
-        None => build().unwrap_or_else(|why| panic!("the programs under test cannot be built: {why}")),
+        None => {
+            build().unwrap_or_else(|why| panic!("the programs under test cannot be built: {why}"))
+        }
     })
 }
 
 fn build() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     // A test program lies in `<target>/<profile>/deps`.
-    let profile_dir = own.ancestors().nth(2).ok_or("the test program lies in no target folder")?.to_owned();
-    let target = profile_dir.parent().ok_or("the test program lies in no target folder")?;
+    let profile_dir = own
+        .ancestors()
+        .nth(2)
+        .ok_or("the test program lies in no target folder")?
+        .to_owned();
+    let target = profile_dir
+        .parent()
+        .ok_or("the test program lies in no target folder")?;
     let profile = match profile_dir.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(name) => name,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(workspace()).args(["build", "--quiet", "--profile", profile, "--target-dir"]).arg(target);
-    for package in PACKAGES {
-        command.args(["-p", package]);
-    }
+    // Everything, tests included: only then are features resolved as for the tests themselves, and nothing of the
+    // dependencies is built a second time.
+    command.current_dir(workspace()).args([
+        "build",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--profile",
+        profile,
+    ]);
+    command.arg("--target-dir").arg(target);
     let log = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
     let out = log.reopen().map_err(|error| error.to_string())?;
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out).spawn().map_err(|error| error.to_string())?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(out)
+        .spawn()
+        .map_err(|error| error.to_string())?;
     let done = within_blocking(BUILD_MS_MAX, || match child.try_wait() {
         Ok(Some(status)) => Ok(Ok(status)),
         Ok(None) => Err("cargo is still building"),

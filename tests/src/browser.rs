@@ -31,9 +31,14 @@ pub const SHIFT: &str = "\u{e008}";
 pub fn programs() -> Result<[PathBuf; 2], &'static str> {
     let on_path = |name: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|file| file.is_file())
     };
-    Ok([on_path("chromium").ok_or("chromium")?, on_path("chromedriver").ok_or("chromedriver")?])
+    Ok([
+        on_path("chromium").ok_or("chromium")?,
+        on_path("chromedriver").ok_or("chromedriver")?,
+    ])
 }
 
 /// An open window with a profile of its own. Everything of it ends when this is dropped.
@@ -51,8 +56,14 @@ impl Browser {
     /// When the driver or the browser does not start within its bound.
     pub async fn open(programs: &[PathBuf; 2]) -> Self {
         let [chromium, chromedriver] = programs;
-        let profile = tempfile::Builder::new().prefix("bobbin-browser-").tempdir().expect("the system has a folder for temporary files");
-        let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a loopback port is free").port();
+        let profile = tempfile::Builder::new()
+            .prefix("bobbin-browser-")
+            .tempdir()
+            .expect("the system has a folder for temporary files");
+        let port = TcpListener::bind(("127.0.0.1", 0))
+            .and_then(|free| free.local_addr())
+            .expect("a loopback port is free")
+            .port();
         let driver = Command::new(chromedriver)
             .arg(format!("--port={port}"))
             .env("TMPDIR", profile.path())
@@ -64,16 +75,45 @@ impl Browser {
             .expect("chromedriver can be started");
         let client = client();
         let base = format!("http://127.0.0.1:{port}");
-        let mut browser = Self { driver, profile, client, session: String::new() };
-        let data = format!("--user-data-dir={}", browser.profile.path().join("profile").display());
+        let mut browser = Self {
+            driver,
+            profile,
+            client,
+            session: String::new(),
+        };
+        let data = format!(
+            "--user-data-dir={}",
+            browser.profile.path().join("profile").display()
+        );
         let flags = [
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1440,900", "--force-device-scale-factor=1", &data,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--window-size=1440,900",
+            "--force-device-scale-factor=1",
+            &data,
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": {"binary": chromium, "args": flags}}}});
         let id = eventually(BROWSER_MS_MAX, "the browser opens", async || {
-            let answer = call(&browser.client, Method::POST, &format!("{base}/session"), "", &wanted).await?.ok()?;
-            answer["value"]["sessionId"].as_str().map(str::to_owned).ok_or_else(|| answer.to_string())
+            let answer = call(
+                &browser.client,
+                Method::POST,
+                &format!("{base}/session"),
+                "",
+                &wanted,
+            )
+            .await?
+            .ok()?;
+            answer["value"]["sessionId"]
+                .as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| answer.to_string())
         })
         .await;
         browser.session = format!("{base}/session/{id}");
@@ -81,7 +121,16 @@ impl Browser {
     }
 
     async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
-        Ok(call(&self.client, method, &format!("{}{path}", self.session), "", body).await?.ok()?["value"].clone())
+        Ok(call(
+            &self.client,
+            method,
+            &format!("{}{path}", self.session),
+            "",
+            body,
+        )
+        .await?
+        .ok()?["value"]
+            .clone())
     }
 
     /// Goes to a page.
@@ -89,14 +138,26 @@ impl Browser {
     /// # Panics
     /// When it does not load.
     pub async fn go(&self, url: &str) {
-        self.ask(Method::POST, "/url", &json!({"url": url})).await.unwrap_or_else(|why| panic!("{url} does not load: {why}"));
+        self.ask(Method::POST, "/url", &json!({"url": url}))
+            .await
+            .unwrap_or_else(|why| panic!("{url} does not load: {why}"));
     }
 
     /// The last element that a selector finds: what is newest stands last.
     async fn element(&self, css: &str) -> Result<String, String> {
-        let found = self.ask(Method::POST, "/elements", &json!({"using": "css selector", "value": css})).await?;
-        let last = found.as_array().and_then(|list| list.last()).and_then(|one| one[ELEMENT].as_str());
-        last.map(|id| format!("/element/{id}")).ok_or_else(|| format!("nothing matches {css}"))
+        let found = self
+            .ask(
+                Method::POST,
+                "/elements",
+                &json!({"using": "css selector", "value": css}),
+            )
+            .await?;
+        let last = found
+            .as_array()
+            .and_then(|list| list.last())
+            .and_then(|one| one[ELEMENT].as_str());
+        last.map(|id| format!("/element/{id}"))
+            .ok_or_else(|| format!("nothing matches {css}"))
     }
 
     /// Presses an element, once it is there and can be pressed.
@@ -104,9 +165,18 @@ impl Browser {
     /// # Panics
     /// When it cannot be pressed within its bound.
     pub async fn press(&self, css: &str) {
-        eventually(BROWSER_MS_MAX, &format!("{css} can be pressed"), async || {
-            self.ask(Method::POST, &format!("{}/click", self.element(css).await?), &json!({})).await
-        })
+        eventually(
+            BROWSER_MS_MAX,
+            &format!("{css} can be pressed"),
+            async || {
+                self.ask(
+                    Method::POST,
+                    &format!("{}/click", self.element(css).await?),
+                    &json!({}),
+                )
+                .await
+            },
+        )
         .await;
     }
 
@@ -115,9 +185,18 @@ impl Browser {
     /// # Panics
     /// When it cannot be typed into within its bound.
     pub async fn write(&self, css: &str, text: &str) {
-        eventually(BROWSER_MS_MAX, &format!("{css} can be typed into"), async || {
-            self.ask(Method::POST, &format!("{}/value", self.element(css).await?), &json!({"text": text})).await
-        })
+        eventually(
+            BROWSER_MS_MAX,
+            &format!("{css} can be typed into"),
+            async || {
+                self.ask(
+                    Method::POST,
+                    &format!("{}/value", self.element(css).await?),
+                    &json!({"text": text}),
+                )
+                .await
+            },
+        )
         .await;
     }
 
@@ -126,7 +205,13 @@ impl Browser {
     /// # Errors
     /// When there is none.
     pub async fn text(&self, css: &str) -> Result<String, String> {
-        let text = self.ask(Method::GET, &format!("{}/text", self.element(css).await?), &Value::Null).await?;
+        let text = self
+            .ask(
+                Method::GET,
+                &format!("{}/text", self.element(css).await?),
+                &Value::Null,
+            )
+            .await?;
         Ok(text.as_str().unwrap_or_default().to_owned())
     }
 
@@ -137,7 +222,11 @@ impl Browser {
     pub async fn reads(&self, within_ms: u64, css: &str, words: &str) -> String {
         eventually(within_ms, &format!("{css} shows {words:?}"), async || {
             let text = self.text(css).await?;
-            if text.contains(words) { Ok(text) } else { Err(text) }
+            if text.contains(words) {
+                Ok(text)
+            } else {
+                Err(text)
+            }
         })
         .await
     }
@@ -148,7 +237,9 @@ impl Browser {
     /// When it throws.
     pub async fn run(&self, script: &str) -> Value {
         let body = json!({"script": script, "args": []});
-        self.ask(Method::POST, "/execute/sync", &body).await.unwrap_or_else(|why| panic!("{script}: {why}"))
+        self.ask(Method::POST, "/execute/sync", &body)
+            .await
+            .unwrap_or_else(|why| panic!("{script}: {why}"))
     }
 
     /// What the window shows, as a PNG.
@@ -156,8 +247,13 @@ impl Browser {
     /// # Panics
     /// When no picture can be taken.
     pub async fn picture(&self) -> Vec<u8> {
-        let text = self.ask(Method::GET, "/screenshot", &Value::Null).await.unwrap_or_else(|why| panic!("no picture: {why}"));
-        STANDARD.decode(text.as_str().unwrap_or_default()).expect("WebDriver sends Base64")
+        let text = self
+            .ask(Method::GET, "/screenshot", &Value::Null)
+            .await
+            .unwrap_or_else(|why| panic!("no picture: {why}"));
+        STANDARD
+            .decode(text.as_str().unwrap_or_default())
+            .expect("WebDriver sends Base64")
     }
 
     /// Closes it and looks for what is left.
@@ -168,8 +264,19 @@ impl Browser {
         self.ask(Method::DELETE, "", &Value::Null).await?;
         let own = self.driver.id();
         let folder = self.profile.path();
-        let left = || processes::marked(folder).into_iter().filter(|(pid, _)| *pid != own).collect::<Vec<_>>();
-        within_blocking(STOP_MS_MAX, || if left().is_empty() { Ok(()) } else { Err(format!("processes of the browser stay: {:?}", left())) })
+        let left = || {
+            processes::marked(folder)
+                .into_iter()
+                .filter(|(pid, _)| *pid != own)
+                .collect::<Vec<_>>()
+        };
+        within_blocking(STOP_MS_MAX, || {
+            if left().is_empty() {
+                Ok(())
+            } else {
+                Err(format!("processes of the browser stay: {:?}", left()))
+            }
+        })
     }
 }
 

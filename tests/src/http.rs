@@ -28,7 +28,11 @@ impl Answer {
     /// # Errors
     /// Status and body of anything else.
     pub fn ok(&self) -> Result<Value, String> {
-        if (200..300).contains(&self.status) { Ok(self.json()) } else { Err(format!("HTTP {}: {}", self.status, self.text)) }
+        if (200..300).contains(&self.status) {
+            Ok(self.json())
+        } else {
+            Err(format!("HTTP {}: {}", self.status, self.text))
+        }
     }
 }
 
@@ -53,23 +57,38 @@ pub fn client() -> Client {
 /// # Errors
 /// When there was none.
 pub async fn send(request: RequestBuilder) -> Result<Answer, String> {
-    let response = request.send().await.map_err(|error| format!("no answer: {}", chain(&error)))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| format!("no answer: {}", chain(&error)))?;
     let status = response.status().as_u16();
-    let text = response.text().await.map_err(|error| format!("the answer broke off: {}", chain(&error)))?;
+    let text = response
+        .text()
+        .await
+        .map_err(|error| format!("the answer broke off: {}", chain(&error)))?;
     Ok(Answer { status, text })
 }
 
 /// An error with its causes: only the last says whether nobody listens or nobody answers.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
-    std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
+    std::iter::once(error.to_string())
+        .chain(causes.map(ToString::to_string))
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 /// A call with a JSON body (none for null) and an optional bearer or bot token.
 ///
 /// # Errors
 /// When there was no answer.
-pub async fn call(client: &Client, method: Method, url: &str, authorization: &str, body: &Value) -> Result<Answer, String> {
+pub async fn call(
+    client: &Client,
+    method: Method,
+    url: &str,
+    authorization: &str,
+    body: &Value,
+) -> Result<Answer, String> {
     let mut request = client.request(method, url);
     if !authorization.is_empty() {
         request = request.header("authorization", authorization);

@@ -48,37 +48,68 @@ struct Deployed {
 /// What pip said.
 pub fn install() -> Result<PathBuf, String> {
     let requirements = binaries::workspace().join(REQUIREMENTS);
-    let wanted = std::fs::read_to_string(&requirements).map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
-    let version = wanted.lines().find_map(|line| line.strip_prefix("ministack==")).ok_or("ministack is not among the requirements")?;
+    let wanted = std::fs::read_to_string(&requirements)
+        .map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
+    let version = wanted
+        .lines()
+        .find_map(|line| line.strip_prefix("ministack=="))
+        .ok_or("ministack is not among the requirements")?;
     let version = version.trim_end_matches(['\\', ' ']);
     let cache = binaries::workspace().join(".bobbin/cache");
     std::fs::create_dir_all(&cache).map_err(|error| error.to_string())?;
     let folder = cache.join(format!("ministack-{version}"));
-    let lock = File::create(cache.join(format!("ministack-{version}.lock"))).map_err(|error| error.to_string())?;
+    let lock = File::create(cache.join(format!("ministack-{version}.lock")))
+        .map_err(|error| error.to_string())?;
     // Two test runs may want it at once; the second waits for the first.
     lock.lock().map_err(|error| error.to_string())?;
     let done = folder.join("installed-requirements.txt");
     if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
         return Ok(folder.join("bin"));
     }
-    let log = File::create(cache.join(format!("ministack-{version}.log"))).map_err(|error| error.to_string())?;
+    let log = File::create(cache.join(format!("ministack-{version}.log")))
+        .map_err(|error| error.to_string())?;
     let run = |command: &mut Command| -> Result<(), String> {
         let out = log.try_clone().map_err(|error| error.to_string())?;
         let err = log.try_clone().map_err(|error| error.to_string())?;
-        let mut child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().map_err(|error| format!("{command:?}: {error}"))?;
-        let status = within_blocking(INSTALL_MS_MAX, || child.try_wait().map_err(|error| error.to_string())?.ok_or_else(|| "it still runs".to_owned()));
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(|error| format!("{command:?}: {error}"))?;
+        let status = within_blocking(INSTALL_MS_MAX, || {
+            child
+                .try_wait()
+                .map_err(|error| error.to_string())?
+                .ok_or_else(|| "it still runs".to_owned())
+        });
         match status {
             Ok(status) if status.success() => Ok(()),
             other => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(format!("{command:?}: {other:?}\n{}", tail(&cache.join(format!("ministack-{version}.log")))))
+                Err(format!(
+                    "{command:?}: {other:?}\n{}",
+                    tail(&cache.join(format!("ministack-{version}.log")))
+                ))
             }
         }
     };
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"];
-    run(Command::new(folder.join("bin/python")).args(pip).arg(&requirements))?;
+    run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(&folder))?;
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--requirement",
+    ];
+    run(Command::new(folder.join("bin/python"))
+        .args(pip)
+        .arg(&requirements))?;
     std::fs::write(&done, wanted).map_err(|error| error.to_string())?;
     Ok(folder.join("bin"))
 }
@@ -90,15 +121,26 @@ impl Emulator {
     /// When it cannot be installed, or does not answer within its bound; with the end of its output.
     pub fn start() -> Result<Self, String> {
         let programs = install()?;
-        let folder = tempfile::Builder::new().prefix("bobbin-ministack-").tempdir().map_err(|error| error.to_string())?;
+        let folder = tempfile::Builder::new()
+            .prefix("bobbin-ministack-")
+            .tempdir()
+            .map_err(|error| error.to_string())?;
         let tmp = folder.path().join("tmp");
         std::fs::create_dir(&tmp).map_err(|error| error.to_string())?;
-        let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).map_err(|error| error.to_string())?.port();
+        let port = TcpListener::bind(("127.0.0.1", 0))
+            .and_then(|free| free.local_addr())
+            .map_err(|error| error.to_string())?
+            .port();
         let endpoint = format!("http://127.0.0.1:{port}");
-        let log = File::create(folder.path().join("output.log")).map_err(|error| error.to_string())?;
+        let log =
+            File::create(folder.path().join("output.log")).map_err(|error| error.to_string())?;
         let program = Command::new(programs.join("ministack"))
             .env_clear()
-            .envs(["PATH", "HOME"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .envs(
+                ["PATH", "HOME"]
+                    .into_iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
             .env("TMPDIR", &tmp)
             .env("BIND_HOST", "127.0.0.1")
             .env("GATEWAY_PORT", port.to_string())
@@ -117,15 +159,25 @@ impl Emulator {
             .spawn()
             .map_err(|error| format!("ministack cannot be started: {error}"))?;
         let guard = guard(program.id())?;
-        let mut emulator = Self { program, guard, folder, python: programs.join("python"), endpoint };
-        let up = within_blocking(EMULATOR_START_MS_MAX, || match emulator.program.try_wait() {
-            Ok(None) if answers(port) => Ok(Ok(())),
-            Ok(None) => Err("it does not answer yet".to_owned()),
-            ended => Ok(Err(format!("it ended: {ended:?}"))),
+        let mut emulator = Self {
+            program,
+            guard,
+            folder,
+            python: programs.join("python"),
+            endpoint,
+        };
+        let up = within_blocking(EMULATOR_START_MS_MAX, || {
+            match emulator.program.try_wait() {
+                Ok(None) if answers(port) => Ok(Ok(())),
+                Ok(None) => Err("it does not answer yet".to_owned()),
+                ended => Ok(Err(format!("it ended: {ended:?}"))),
+            }
         });
         match up {
             Ok(Ok(())) => Ok(emulator),
-            Ok(Err(why)) | Err(why) => Err(format!("ministack is not up: {why}\n{}", emulator.tail())),
+            Ok(Err(why)) | Err(why) => {
+                Err(format!("ministack is not up: {why}\n{}", emulator.tail()))
+            }
         }
     }
 
@@ -149,16 +201,31 @@ impl Emulator {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())?;
-        let mut stdin = child.stdin.take().ok_or("the script has no standard input")?;
-        stdin.write_all(wanted.to_string().as_bytes()).map_err(|error| error.to_string())?;
+        let mut stdin = child
+            .stdin
+            .take()
+            .ok_or("the script has no standard input")?;
+        stdin
+            .write_all(wanted.to_string().as_bytes())
+            .map_err(|error| error.to_string())?;
         drop(stdin);
         let output = finished(child)?;
         if !output.status.success() {
-            return Err(format!("the template was not deployed: {}\n{}", String::from_utf8_lossy(&output.stderr), self.tail()));
+            return Err(format!(
+                "the template was not deployed: {}\n{}",
+                String::from_utf8_lossy(&output.stderr),
+                self.tail()
+            ));
         }
-        let deployed: Deployed = serde_json::from_slice(&output.stdout).map_err(|error| format!("the script said: {error}"))?;
+        let deployed: Deployed = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("the script said: {error}"))?;
         // Without its host name a function URL is reached by its id in the path.
-        let id = deployed.function_url.split("://").nth(1).and_then(|host| host.split('.').next()).ok_or("the function URL has no host")?;
+        let id = deployed
+            .function_url
+            .split("://")
+            .nth(1)
+            .and_then(|host| host.split('.').next())
+            .ok_or("the function URL has no host")?;
         Ok(Deployment {
             ingress: format!("{}/_aws/lambda-url/{id}", self.endpoint),
             aws_endpoint: self.endpoint.clone(),
@@ -185,7 +252,11 @@ impl Emulator {
         for (pid, _) in &left {
             processes::kill(*pid);
         }
-        if left.is_empty() { Ok(()) } else { Err(format!("processes of ministack were left behind: {left:?}")) }
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("processes of ministack were left behind: {left:?}"))
+        }
     }
 
     fn stop(&mut self) {
@@ -211,7 +282,12 @@ impl Drop for Emulator {
 /// Ends the emulator's group when this program is gone, however it went.
 fn guard(leader: u32) -> Result<Child, String> {
     Command::new("sh")
-        .args(["-c", "read _; kill -KILL -- \"-$1\"", "sh", &leader.to_string()])
+        .args([
+            "-c",
+            "read _; kill -KILL -- \"-$1\"",
+            "sh",
+            &leader.to_string(),
+        ])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -221,7 +297,8 @@ fn guard(leader: u32) -> Result<Child, String> {
 }
 
 fn answers(port: u16) -> bool {
-    std::net::TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_millis(500)).is_ok()
+    std::net::TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_millis(500))
+        .is_ok()
 }
 
 /// Waits for a program whose output is small enough for its pipes.

@@ -25,7 +25,10 @@ impl Call {
     /// A request that OpenCode makes for itself (titles, summaries): it quotes prompts, and is no turn.
     #[must_use]
     pub fn internal(&self) -> bool {
-        self.text == "Scripted session" || self.text.starts_with("Summary: the user gave the scripted model")
+        self.text == "Scripted session"
+            || self
+                .text
+                .starts_with("Summary: the user gave the scripted model")
     }
 
     /// The agent got a whole answer: text, or a tool to call.
@@ -45,6 +48,7 @@ struct Log {
 /// # Errors
 /// When it is none.
 pub fn read(log: &serde_json::Value) -> Result<Vec<Call>, String> {
-    let log = serde_json::from_value::<Log>(log.clone()).map_err(|error| format!("no call log: {error}"))?;
+    let log = serde_json::from_value::<Log>(log.clone())
+        .map_err(|error| format!("no call log: {error}"))?;
     Ok(log.calls)
 }

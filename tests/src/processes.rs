@@ -9,13 +9,17 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 pub fn marked(mark: &Path) -> Vec<(u32, String)> {
     let mark = mark.as_os_str().as_encoded_bytes();
     let own = std::process::id();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let names = |pid: &u32, file: &str| {
         let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         bytes.windows(mark.len()).any(|window| window == mark)
     };
-    pids.filter(|pid| *pid != own && (names(pid, "cmdline") || names(pid, "environ"))).map(|pid| (pid, command(pid))).collect()
+    pids.filter(|pid| *pid != own && (names(pid, "cmdline") || names(pid, "environ")))
+        .map(|pid| (pid, command(pid)))
+        .collect()
 }
 
 fn command(pid: u32) -> String {
@@ -28,7 +32,9 @@ fn command(pid: u32) -> String {
 #[must_use]
 pub fn alive(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let zombie = state.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
+    let zombie = state
+        .rsplit_once(')')
+        .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
     !zombie && to_pid(pid).is_some_and(|pid| test_kill_process(pid).is_ok())
 }
 

@@ -39,10 +39,16 @@ pub type Promise = (&'static str, fn(&History) -> Result<(), String>);
 pub const ALL: [Promise; 6] = [
     ("at most one live sandbox a thread", one_live_sandbox),
     ("what the provider lists is what the record says", no_orphan),
-    ("every accepted message ended exactly once, visibly", ended_once_visibly),
+    (
+        "every accepted message ended exactly once, visibly",
+        ended_once_visibly,
+    ),
     ("prompts reached the agent in acceptance order", in_order),
     ("no prompt reached an agent twice", never_twice),
-    ("no stop or delete hit a sandbox with a running turn", no_stop_under_a_turn),
+    (
+        "no stop or delete hit a sandbox with a running turn",
+        no_stop_under_a_turn,
+    ),
 ];
 
 /// Checks all of them.
@@ -50,13 +56,27 @@ pub const ALL: [Promise; 6] = [
 /// # Errors
 /// Every broken one with what breaks it.
 pub fn check(history: &History) -> Result<(), String> {
-    let broken: Vec<String> =
-        ALL.iter().filter_map(|(words, holds)| holds(history).err().map(|why| format!("- {words}: {why}"))).collect();
-    if broken.is_empty() { Ok(()) } else { Err(format!("promises of {} are broken:\n{}", history.session.thread, broken.join("\n"))) }
+    let broken: Vec<String> = ALL
+        .iter()
+        .filter_map(|(words, holds)| holds(history).err().map(|why| format!("- {words}: {why}")))
+        .collect();
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "promises of {} are broken:\n{}",
+            history.session.thread,
+            broken.join("\n")
+        ))
+    }
 }
 
 fn live(history: &History) -> Vec<&Sandbox> {
-    history.sandboxes.iter().filter(|sandbox| sandbox.live()).collect()
+    history
+        .sandboxes
+        .iter()
+        .filter(|sandbox| sandbox.live())
+        .collect()
 }
 
 /// Promise 1.
@@ -65,7 +85,16 @@ fn live(history: &History) -> Vec<&Sandbox> {
 /// The names of the sandboxes.
 pub fn one_live_sandbox(history: &History) -> Result<(), String> {
     let live = live(history);
-    if live.len() <= 1 { Ok(()) } else { Err(format!("{:?}", live.iter().map(|one| (&one.name, &one.state)).collect::<Vec<_>>())) }
+    if live.len() <= 1 {
+        Ok(())
+    } else {
+        Err(format!(
+            "{:?}",
+            live.iter()
+                .map(|one| (&one.name, &one.state))
+                .collect::<Vec<_>>()
+        ))
+    }
 }
 
 /// Promise 2, for a thread in which nothing is under way.
@@ -79,29 +108,57 @@ pub fn no_orphan(history: &History) -> Result<(), String> {
         Phase::Paused => &["stopped", "paused", "archived"],
         Phase::Destroyed => &[],
         // Whether there is something to keep is the provider's word in these.
-        Phase::Error | Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying => return own_generation(history),
+        Phase::Error | Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying => {
+            return own_generation(history);
+        }
     };
     own_generation(history)?;
     let states: Vec<&str> = live(history).iter().map(|one| one.state.as_str()).collect();
-    let fits = if wanted.is_empty() { states.is_empty() } else { !states.is_empty() && states.iter().all(|state| wanted.contains(state)) };
-    if fits { Ok(()) } else { Err(format!("the record says {}, the provider lists {states:?}", session.phase.word())) }
+    let fits = if wanted.is_empty() {
+        states.is_empty()
+    } else {
+        !states.is_empty() && states.iter().all(|state| wanted.contains(state))
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(format!(
+            "the record says {}, the provider lists {states:?}",
+            session.phase.word()
+        ))
+    }
 }
 
 fn own_generation(history: &History) -> Result<(), String> {
     let session = &history.session;
-    match live(history).into_iter().find(|one| one.generation_of(&session.thread) != Some(session.generation)) {
-        Some(orphan) => Err(format!("{} is {}, but the record is at generation {}", orphan.name, orphan.state, session.generation)),
+    match live(history)
+        .into_iter()
+        .find(|one| one.generation_of(&session.thread) != Some(session.generation))
+    {
+        Some(orphan) => Err(format!(
+            "{} is {}, but the record is at generation {}",
+            orphan.name, orphan.state, session.generation
+        )),
         None => Ok(()),
     }
 }
 
 fn ends<'a>(history: &'a History, turn: &str) -> Vec<&'a EndedTurn> {
-    history.session.ended.iter().filter(|ended| ended.id == turn).collect()
+    history
+        .session
+        .ended
+        .iter()
+        .filter(|ended| ended.id == turn)
+        .collect()
 }
 
 fn named<'a>(history: &'a History, turn: &str, kind: &PostKind) -> Vec<&'a Seen> {
     let key = post_key(&history.session.thread, turn, kind);
-    history.posts.iter().filter(|post| post.key.as_deref() == Some(&key)).collect()
+    history
+        .posts
+        .iter()
+        .filter(|post| post.key.as_deref() == Some(&key))
+        .collect()
 }
 
 /// Promise 3: one end on record, and in the thread one card that says so, each part of an answer once.
@@ -112,7 +169,9 @@ pub fn ended_once_visibly(history: &History) -> Result<(), String> {
     for accepted in &history.accepted {
         let turn = &accepted.turn;
         let ends = ends(history, turn);
-        let [ended] = ends[..] else { return Err(format!("turn {turn} has {} ends on record", ends.len())) };
+        let [ended] = ends[..] else {
+            return Err(format!("turn {turn} has {} ends on record", ends.len()));
+        };
         if accepted.mark.is_none() {
             match named(history, turn, &PostKind::Notice).len() {
                 1 => continue,
@@ -130,17 +189,30 @@ pub fn ended_once_visibly(history: &History) -> Result<(), String> {
 fn told(history: &History, ended: &EndedTurn) -> Result<(), String> {
     let turn = &ended.id;
     let cards = named(history, turn, &PostKind::Card);
-    let [card] = cards[..] else { return Err(format!("turn {turn} has {} cards", cards.len())) };
+    let [card] = cards[..] else {
+        return Err(format!("turn {turn} has {} cards", cards.len()));
+    };
     if card.button("Stop").is_some() || !says(card, &ended.outcome) {
-        return Err(format!("turn {turn} ended as {:?}, but its card says {:?} {:?}", ended.outcome, card.text, card.buttons));
+        return Err(format!(
+            "turn {turn} ended as {:?}, but its card says {:?} {:?}",
+            ended.outcome, card.text, card.buttons
+        ));
     }
-    let parts: Vec<usize> = (0..10).map(|index| named(history, turn, &PostKind::Chunk(index)).len()).collect();
+    let parts: Vec<usize> = (0..10)
+        .map(|index| named(history, turn, &PostKind::Chunk(index)).len())
+        .collect();
     if parts.iter().any(|count| *count > 1) {
-        return Err(format!("parts of the answer of turn {turn} stand more than once: {parts:?}"));
+        return Err(format!(
+            "parts of the answer of turn {turn} stand more than once: {parts:?}"
+        ));
     }
     match (&ended.outcome, parts[0]) {
-        (Outcome::Answered, 0) => Err(format!("turn {turn} was answered, but no answer stands in the thread")),
-        (Outcome::Failed { .. } | Outcome::Lost, 1) => Err(format!("turn {turn} has no answer, but one stands in the thread")),
+        (Outcome::Answered, 0) => Err(format!(
+            "turn {turn} was answered, but no answer stands in the thread"
+        )),
+        (Outcome::Failed { .. } | Outcome::Lost, 1) => Err(format!(
+            "turn {turn} has no answer, but one stands in the thread"
+        )),
         _ => Ok(()),
     }
 }
@@ -158,11 +230,17 @@ pub fn says(card: &Seen, outcome: &Outcome) -> bool {
 }
 
 fn calls_of<'a>(history: &'a History, mark: &'a str) -> impl Iterator<Item = &'a Call> {
-    history.calls.iter().filter(move |call| !call.internal() && call.user.contains(mark))
+    history
+        .calls
+        .iter()
+        .filter(move |call| !call.internal() && call.user.contains(mark))
 }
 
 fn marks(history: &History) -> impl Iterator<Item = (&Accepted, &str)> {
-    history.accepted.iter().filter_map(|accepted| Some((accepted, accepted.mark.as_deref()?)))
+    history
+        .accepted
+        .iter()
+        .filter_map(|accepted| Some((accepted, accepted.mark.as_deref()?)))
 }
 
 /// Promise 4.
@@ -170,10 +248,18 @@ fn marks(history: &History) -> impl Iterator<Item = (&Accepted, &str)> {
 /// # Errors
 /// The prompt that came before its turn.
 pub fn in_order(history: &History) -> Result<(), String> {
-    let firsts = marks(history).filter_map(|(accepted, mark)| Some((&accepted.turn, calls_of(history, mark).map(|call| call.time_ms).min()?)));
+    let firsts = marks(history).filter_map(|(accepted, mark)| {
+        Some((
+            &accepted.turn,
+            calls_of(history, mark).map(|call| call.time_ms).min()?,
+        ))
+    });
     let firsts: Vec<_> = firsts.collect();
     match firsts.windows(2).find(|pair| pair[0].1 > pair[1].1) {
-        Some(pair) => Err(format!("{} reached the agent before {}", pair[1].0, pair[0].0)),
+        Some(pair) => Err(format!(
+            "{} reached the agent before {}",
+            pair[1].0, pair[0].0
+        )),
         None => Ok(()),
     }
 }
@@ -184,16 +270,27 @@ pub fn in_order(history: &History) -> Result<(), String> {
 /// The prompt and its steps.
 pub fn never_twice(history: &History) -> Result<(), String> {
     for (accepted, mark) in marks(history) {
-        let mut steps: Vec<usize> = calls_of(history, mark).filter(|call| call.answered()).map(|call| call.tool_results).collect();
+        let mut steps: Vec<usize> = calls_of(history, mark)
+            .filter(|call| call.answered())
+            .map(|call| call.tool_results)
+            .collect();
         steps.sort_unstable();
         if steps.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(format!("turn {} ran more than once: steps {steps:?}", accepted.turn));
+            return Err(format!(
+                "turn {} ran more than once: steps {steps:?}",
+                accepted.turn
+            ));
         }
-        let mut sessions: Vec<&str> = calls_of(history, mark).filter_map(|call| call.session_id.as_deref()).collect();
+        let mut sessions: Vec<&str> = calls_of(history, mark)
+            .filter_map(|call| call.session_id.as_deref())
+            .collect();
         sessions.sort_unstable();
         sessions.dedup();
         if sessions.len() > 1 {
-            return Err(format!("turn {} was prompted in the sessions {sessions:?}", accepted.turn));
+            return Err(format!(
+                "turn {} was prompted in the sessions {sessions:?}",
+                accepted.turn
+            ));
         }
     }
     Ok(())
@@ -205,17 +302,34 @@ pub fn never_twice(history: &History) -> Result<(), String> {
 /// # Errors
 /// The turn and the change of phase.
 pub fn no_stop_under_a_turn(history: &History) -> Result<(), String> {
-    if history.accepted.iter().any(|accepted| accepted.mark.is_none()) {
+    if history
+        .accepted
+        .iter()
+        .any(|accepted| accepted.mark.is_none())
+    {
         return Ok(());
     }
-    let stops = history.session.timeline.iter().filter(|entry| matches!(entry.phase, Phase::Pausing | Phase::Destroying));
+    let stops = history
+        .session
+        .timeline
+        .iter()
+        .filter(|entry| matches!(entry.phase, Phase::Pausing | Phase::Destroying));
     for stop in stops {
         for (accepted, mark) in marks(history) {
             let began = calls_of(history, mark).map(|call| call.time_ms).min();
-            let ended = ends(history, &accepted.turn).first().map(|ended| ended.at_ms);
-            let (Some(began), Some(ended)) = (began, ended) else { continue };
+            let ended = ends(history, &accepted.turn)
+                .first()
+                .map(|ended| ended.at_ms);
+            let (Some(began), Some(ended)) = (began, ended) else {
+                continue;
+            };
             if (began..ended).contains(&stop.at_ms) {
-                return Err(format!("{} began ({}) while turn {} was running", stop.phase.word(), stop.note, accepted.turn));
+                return Err(format!(
+                    "{} began ({}) while turn {} was running",
+                    stop.phase.word(),
+                    stop.note,
+                    accepted.turn
+                ));
             }
         }
     }

@@ -55,11 +55,22 @@ impl Provider {
     /// Calls to this API with this key.
     #[must_use]
     pub fn new(client: &Client, api: &str, key: &str) -> Self {
-        Self { client: client.clone(), api: api.trim_end_matches('/').to_owned(), key: key.to_owned() }
+        Self {
+            client: client.clone(),
+            api: api.trim_end_matches('/').to_owned(),
+            key: key.to_owned(),
+        }
     }
 
     async fn call(&self, method: Method, url: &str, body: &Value) -> Result<Answer, String> {
-        call(&self.client, method, url, &format!("Bearer {}", self.key), body).await
+        call(
+            &self.client,
+            method,
+            url,
+            &format!("Bearer {}", self.key),
+            body,
+        )
+        .await
     }
 
     /// Every sandbox.
@@ -67,11 +78,19 @@ impl Provider {
     /// # Errors
     /// When the provider does not list them, or has more than one page.
     pub async fn list(&self) -> Result<Vec<Sandbox>, String> {
-        let page = self.call(Method::GET, &format!("{}/sandbox?limit=200", self.api), &Value::Null).await?.ok()?;
+        let page = self
+            .call(
+                Method::GET,
+                &format!("{}/sandbox?limit=200", self.api),
+                &Value::Null,
+            )
+            .await?
+            .ok()?;
         if !page["nextCursor"].is_null() {
             return Err("the provider has more sandboxes than a test makes".to_owned());
         }
-        serde_json::from_value(page["items"].clone()).map_err(|error| format!("the list cannot be read: {error}"))
+        serde_json::from_value(page["items"].clone())
+            .map_err(|error| format!("the list cannot be read: {error}"))
     }
 
     /// The sandboxes of a thread, of any generation.
@@ -89,9 +108,17 @@ impl Provider {
     /// # Errors
     /// Status and body of a refusal.
     pub async fn download(&self, sandbox: &Sandbox, path: &str) -> Result<String, String> {
-        let url = format!("{}/{}/files/download?path={PROJECT}/{path}", sandbox.toolbox_proxy_url.trim_end_matches('/'), sandbox.id);
+        let url = format!(
+            "{}/{}/files/download?path={PROJECT}/{path}",
+            sandbox.toolbox_proxy_url.trim_end_matches('/'),
+            sandbox.id
+        );
         let answer = self.call(Method::GET, &url, &Value::Null).await?;
-        if answer.status == 200 { Ok(answer.text) } else { Err(format!("HTTP {}: {}", answer.status, answer.text)) }
+        if answer.status == 200 {
+            Ok(answer.text)
+        } else {
+            Err(format!("HTTP {}: {}", answer.status, answer.text))
+        }
     }
 
     /// Arms a fault, such as `{"fault":"html","operation":"create","status":502}`.
@@ -99,8 +126,18 @@ impl Provider {
     /// # Errors
     /// When it is refused.
     pub async fn arm(&self, fault: &Value) -> Result<(), String> {
-        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
-        self.call(Method::POST, &format!("{base}/_control/faults"), &json!({"faults": [fault]})).await?.ok().map(|_| ())
+        let base = self
+            .api
+            .strip_suffix("/api")
+            .ok_or("the API's address does not end in /api")?;
+        self.call(
+            Method::POST,
+            &format!("{base}/_control/faults"),
+            &json!({"faults": [fault]}),
+        )
+        .await?
+        .ok()
+        .map(|_| ())
     }
 
     /// Clears all armed faults.
@@ -108,7 +145,17 @@ impl Provider {
     /// # Errors
     /// When it is refused.
     pub async fn clear(&self) -> Result<(), String> {
-        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
-        self.call(Method::DELETE, &format!("{base}/_control/faults"), &Value::Null).await?.ok().map(|_| ())
+        let base = self
+            .api
+            .strip_suffix("/api")
+            .ok_or("the API's address does not end in /api")?;
+        self.call(
+            Method::DELETE,
+            &format!("{base}/_control/faults"),
+            &Value::Null,
+        )
+        .await?
+        .ok()
+        .map(|_| ())
     }
 }

@@ -63,7 +63,10 @@ impl Options {
     /// With these bounds.
     #[must_use]
     pub fn limits(limits: Value) -> Self {
-        Self { limits, ..Self::default() }
+        Self {
+            limits,
+            ..Self::default()
+        }
     }
 }
 
@@ -86,7 +89,10 @@ impl Stack {
     /// When it is not up within its bound; the message holds the end of its output.
     #[must_use]
     pub fn start(options: &Options) -> Self {
-        let folder = tempfile::Builder::new().prefix("bobbin-test-").tempdir().expect("the system has a folder for temporary files");
+        let folder = tempfile::Builder::new()
+            .prefix("bobbin-test-")
+            .tempdir()
+            .expect("the system has a folder for temporary files");
         Self::start_in(&Arc::new(folder), options)
     }
 
@@ -100,7 +106,11 @@ impl Stack {
         let ready_file = folder.path().join("ready.json");
         // The file of an earlier run tells nothing about this one.
         let _ = std::fs::remove_file(&ready_file);
-        let log = File::options().create(true).append(true).open(output(folder)).expect("the folder is ours");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(output(folder))
+            .expect("the folder is ours");
         let mut command = Command::new(program);
         command
             .current_dir(binaries::workspace())
@@ -109,14 +119,30 @@ impl Stack {
             .arg("--state-dir")
             .arg(folder.path().join("state"))
             .args(["--port", "0", "--no-build", "--limits"])
-            .arg(if options.limits.is_null() { "{}".to_owned() } else { options.limits.to_string() })
-            .envs(options.environment.iter().map(|(name, value)| (name, value)))
+            .arg(if options.limits.is_null() {
+                "{}".to_owned()
+            } else {
+                options.limits.to_string()
+            })
+            .envs(
+                options
+                    .environment
+                    .iter()
+                    .map(|(name, value)| (name, value)),
+            )
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file handle can be copied"))
             .stderr(log)
             .process_group(0);
         // A developer's keys would make it leave the machine.
-        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "DAYTONA_API_KEY", "DISCORD_BOT_TOKEN", "SLACK_BOT_TOKEN"] {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "OPENAI_API_KEY",
+            "OPENROUTER_API_KEY",
+            "DAYTONA_API_KEY",
+            "DISCORD_BOT_TOKEN",
+            "SLACK_BOT_TOKEN",
+        ] {
             if !options.environment.iter().any(|(given, _)| given == name) {
                 command.env_remove(name);
             }
@@ -125,15 +151,26 @@ impl Stack {
             command.arg("--without-aws");
         }
         let since = Instant::now();
-        let mut program = command.spawn().unwrap_or_else(|error| panic!("the stack cannot be started: {error}"));
+        let mut program = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("the stack cannot be started: {error}"));
         let guard = guard(program.id());
-        let ready = within_blocking(START_MS_MAX, || match (read_ready(&ready_file), program.try_wait()) {
-            (Some(ready), _) => Ok(Ok(ready)),
-            (None, Ok(Some(status))) => Ok(Err(format!("it ended with {status}"))),
-            (None, _) => Err(format!("no ready file after {} s", START_MS_MAX / 1_000)),
+        let ready = within_blocking(START_MS_MAX, || {
+            match (read_ready(&ready_file), program.try_wait()) {
+                (Some(ready), _) => Ok(Ok(ready)),
+                (None, Ok(Some(status))) => Ok(Err(format!("it ended with {status}"))),
+                (None, _) => Err(format!("no ready file after {} s", START_MS_MAX / 1_000)),
+            }
         });
         let took = since.elapsed();
-        let mut stack = Self { program, guard, folder: Arc::clone(folder), killed: false, ready: Ready::default(), took };
+        let mut stack = Self {
+            program,
+            guard,
+            folder: Arc::clone(folder),
+            killed: false,
+            ready: Ready::default(),
+            took,
+        };
         match ready {
             Ok(Ok(ready)) => stack.ready = ready,
             Ok(Err(why)) | Err(why) => panic!("the stack is not up: {why}\n{}", stack.tail()),
@@ -187,7 +224,10 @@ impl Stack {
         processes::terminate(self.program.id());
         let ended = within_blocking(STOP_MS_MAX, || match self.program.try_wait() {
             Ok(Some(status)) => Ok(status),
-            _ => Err(format!("it still runs {} s after SIGTERM", STOP_MS_MAX / 1_000)),
+            _ => Err(format!(
+                "it still runs {} s after SIGTERM",
+                STOP_MS_MAX / 1_000
+            )),
         });
         if ended.is_err() {
             processes::kill_group(self.program.id());
@@ -196,7 +236,10 @@ impl Stack {
         let left = self.leftovers();
         match ended? {
             status if status.success() => left,
-            status => Err(format!("after SIGTERM it ended with {status}\n{}", self.tail())),
+            status => Err(format!(
+                "after SIGTERM it ended with {status}\n{}",
+                self.tail()
+            )),
         }
     }
 
@@ -205,7 +248,11 @@ impl Stack {
         for (pid, _) in &left {
             processes::kill(*pid);
         }
-        if left.is_empty() { Ok(()) } else { Err(format!("processes were left behind: {left:?}")) }
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("processes were left behind: {left:?}"))
+        }
     }
 }
 
@@ -247,7 +294,10 @@ fn output(folder: &TempDir) -> PathBuf {
 #[must_use]
 pub fn tail(file: &Path) -> String {
     let text = String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned();
-    let lines: Vec<String> = text.lines().map(|line| line.chars().take(TAIL_LINE_CHARS_MAX).collect()).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| line.chars().take(TAIL_LINE_CHARS_MAX).collect())
+        .collect();
     lines[lines.len().saturating_sub(TAIL_LINES_MAX)..].join("\n")
 }
 
@@ -267,7 +317,10 @@ impl Shared {
     /// One with these bounds, not started yet.
     #[must_use]
     pub const fn new(limits: fn() -> Value) -> Self {
-        Self { limits, slot: Mutex::new(Slot::Unused) }
+        Self {
+            limits,
+            slot: Mutex::new(Slot::Unused),
+        }
     }
 
     /// The running stack.
@@ -305,7 +358,10 @@ impl Shared {
     /// # Errors
     /// See [`Stack::end`]; also when a test still holds it.
     pub fn end(&self) -> Result<(), String> {
-        let slot = std::mem::replace(&mut *self.slot.lock().unwrap_or_else(PoisonError::into_inner), Slot::Unused);
+        let slot = std::mem::replace(
+            &mut *self.slot.lock().unwrap_or_else(PoisonError::into_inner),
+            Slot::Unused,
+        );
         match slot {
             Slot::Running(stack) => match Arc::try_unwrap(stack) {
                 Ok(stack) => stack.end(),
@@ -319,7 +375,10 @@ impl Shared {
 /// What a panic said.
 #[must_use]
 pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+    let text = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
     text.unwrap_or_else(|| "it failed without words".to_owned())
 }
 

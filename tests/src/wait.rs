@@ -9,10 +9,17 @@ use crate::limits::LOOK_MS;
 ///
 /// # Panics
 /// When it is not found within `within_ms`: the message names `what` and why the last look found nothing.
-pub async fn eventually<T, E: Display>(within_ms: u64, what: &str, look: impl AsyncFnMut() -> Result<T, E>) -> T {
+pub async fn eventually<T, E: Display>(
+    within_ms: u64,
+    what: &str,
+    look: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
     match within(within_ms, look).await {
         Ok(found) => found,
-        Err(last) => panic!("{what}: not within {} s; last seen: {last}", within_ms / 1_000),
+        Err(last) => panic!(
+            "{what}: not within {} s; last seen: {last}",
+            within_ms / 1_000
+        ),
     }
 }
 
@@ -20,7 +27,10 @@ pub async fn eventually<T, E: Display>(within_ms: u64, what: &str, look: impl As
 ///
 /// # Errors
 /// Why the last look found nothing.
-pub async fn within<T, E: Display>(within_ms: u64, mut look: impl AsyncFnMut() -> Result<T, E>) -> Result<T, String> {
+pub async fn within<T, E: Display>(
+    within_ms: u64,
+    mut look: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, String> {
     let until = Instant::now() + Duration::from_millis(within_ms);
     loop {
         match look().await {
@@ -35,7 +45,10 @@ pub async fn within<T, E: Display>(within_ms: u64, mut look: impl AsyncFnMut() -
 ///
 /// # Errors
 /// Why the last look found nothing.
-pub fn within_blocking<T, E: Display>(within_ms: u64, mut look: impl FnMut() -> Result<T, E>) -> Result<T, String> {
+pub fn within_blocking<T, E: Display>(
+    within_ms: u64,
+    mut look: impl FnMut() -> Result<T, E>,
+) -> Result<T, String> {
     let until = Instant::now() + Duration::from_millis(within_ms);
     loop {
         match look() {

@@ -96,7 +96,17 @@ impl World {
     pub async fn model_calls(&self) -> Result<Vec<Call>, String> {
         let base = self.ready.model_api.trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base);
-        model::read(&http::call(&self.client, Method::GET, &format!("{base}/calls"), "", &Value::Null).await?.ok()?)
+        model::read(
+            &http::call(
+                &self.client,
+                Method::GET,
+                &format!("{base}/calls"),
+                "",
+                &Value::Null,
+            )
+            .await?
+            .ok()?,
+        )
     }
 
     /// The record of a thread.
@@ -112,7 +122,10 @@ impl World {
     /// # Errors
     /// When the function failed.
     pub async fn sweep(&self) -> Result<(), String> {
-        self.aws.invoke(&self.deployment.sweeper, &json!({})).await.map(|_| ())
+        self.aws
+            .invoke(&self.deployment.sweeper, &json!({}))
+            .await
+            .map(|_| ())
     }
 
     /// The platforms deliver to this address from now on.
@@ -121,7 +134,16 @@ impl World {
     /// When it is refused.
     pub async fn deliver_to(&self, url: &str) -> Result<(), String> {
         let address = format!("{}/_control/ingress", self.ready.console);
-        http::call(&self.client, Method::POST, &address, "", &json!({"url": url})).await?.ok().map(|_| ())
+        http::call(
+            &self.client,
+            Method::POST,
+            &address,
+            "",
+            &json!({"url": url}),
+        )
+        .await?
+        .ok()
+        .map(|_| ())
     }
 
     /// Begins a conversation with a prompt.
@@ -134,9 +156,21 @@ impl World {
             Platform::Discord => self.discord.start(&text).await,
             Platform::Slack => self.slack.start(&text).await,
         };
-        let (thread, turn) = started.unwrap_or_else(|why| panic!("the first prompt was not accepted: {why}"));
-        let accepted = vec![Accepted { turn: turn.clone(), mark: Some(mark) }];
-        (Talk { world: self, platform, thread, accepted }, turn)
+        let (thread, turn) =
+            started.unwrap_or_else(|why| panic!("the first prompt was not accepted: {why}"));
+        let accepted = vec![Accepted {
+            turn: turn.clone(),
+            mark: Some(mark),
+        }];
+        (
+            Talk {
+                world: self,
+                platform,
+                thread,
+                accepted,
+            },
+            turn,
+        )
     }
 
     /// Every live sandbox belongs to a record's present generation; to be asked when nothing is under way.
@@ -145,10 +179,24 @@ impl World {
     /// The names of the orphans.
     pub async fn check_orphans(&self) -> Result<(), String> {
         let sessions = self.aws.sessions(&self.deployment.table).await?;
-        let owned = |one: &Sandbox| sessions.iter().any(|session| one.generation_of(&session.thread) == Some(session.generation));
-        let orphans: Vec<String> =
-            self.provider.list().await?.into_iter().filter(|one| one.live() && !owned(one)).map(|one| one.name).collect();
-        if orphans.is_empty() { Ok(()) } else { Err(format!("sandboxes that no record knows: {orphans:?}")) }
+        let owned = |one: &Sandbox| {
+            sessions
+                .iter()
+                .any(|session| one.generation_of(&session.thread) == Some(session.generation))
+        };
+        let orphans: Vec<String> = self
+            .provider
+            .list()
+            .await?
+            .into_iter()
+            .filter(|one| one.live() && !owned(one))
+            .map(|one| one.name)
+            .collect();
+        if orphans.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("sandboxes that no record knows: {orphans:?}"))
+        }
     }
 }
 
@@ -156,7 +204,11 @@ impl World {
 #[must_use]
 pub fn marked(lines: &str) -> (String, String) {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    let mark = format!("(task {}-{})", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let mark = format!(
+        "(task {}-{})",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
     (format!("{lines}\n{mark}"), mark)
 }
 
@@ -181,23 +233,41 @@ impl Talk<'_> {
         let (text, mark) = marked(lines);
         let (discord, slack) = (&self.world.discord, &self.world.slack);
         let turn = match self.platform {
-            Platform::Discord => discord.command(&self.thread, "say", &json!({"prompt": text})).await.map(|acted| acted.interaction),
-            Platform::Slack => slack.mention(Some(&self.thread), &text).await.map(|done| self.slack_turn(&done)),
+            Platform::Discord => discord
+                .command(&self.thread, "say", &json!({"prompt": text}))
+                .await
+                .map(|acted| acted.interaction),
+            Platform::Slack => slack
+                .mention(Some(&self.thread), &text)
+                .await
+                .map(|done| self.slack_turn(&done)),
         };
         let turn = turn.unwrap_or_else(|why| panic!("the prompt was not accepted: {why}"));
-        self.accepted.push(Accepted { turn: turn.clone(), mark: Some(mark) });
+        self.accepted.push(Accepted {
+            turn: turn.clone(),
+            mark: Some(mark),
+        });
         turn
     }
 
     fn slack_turn(&self, done: &Value) -> String {
-        self.world.slack.turn(&self.thread.channel, done["ts"].as_str().unwrap_or_default())
+        self.world.slack.turn(
+            &self.thread.channel,
+            done["ts"].as_str().unwrap_or_default(),
+        )
     }
 
     async fn word(&self, word: &str) -> String {
         let (discord, slack) = (&self.world.discord, &self.world.slack);
         let said = match self.platform {
-            Platform::Discord => discord.command(&self.thread, word, &json!({})).await.map(|acted| acted.interaction),
-            Platform::Slack => slack.mention(Some(&self.thread), word).await.map(|done| self.slack_turn(&done)),
+            Platform::Discord => discord
+                .command(&self.thread, word, &json!({}))
+                .await
+                .map(|acted| acted.interaction),
+            Platform::Slack => slack
+                .mention(Some(&self.thread), word)
+                .await
+                .map(|done| self.slack_turn(&done)),
         };
         said.unwrap_or_else(|why| panic!("{word} was not accepted: {why}"))
     }
@@ -220,12 +290,22 @@ impl Talk<'_> {
         if self.platform == Platform::Slack {
             // In Slack, where the question stands in the thread, so does the answer.
             let key = post_key(&self.thread.key, &said, &PostKind::Notice);
-            return self.see(SEEN_MS_MAX, "the status is told", |one| one.key.as_deref() == Some(&key)).await.text;
+            return self
+                .see(SEEN_MS_MAX, "the status is told", |one| {
+                    one.key.as_deref() == Some(&key)
+                })
+                .await
+                .text;
         }
         eventually(SEEN_MS_MAX, "the status is told", async || {
             let seen = self.whispers().await?;
-            let new = seen.get(before..).unwrap_or_default().iter().rfind(|one| !one.text.trim().is_empty());
-            new.map(|one| one.text.clone()).ok_or_else(|| format!("{} whispers before and {} now", before, seen.len()))
+            let new = seen
+                .get(before..)
+                .unwrap_or_default()
+                .iter()
+                .rfind(|one| !one.text.trim().is_empty());
+            new.map(|one| one.text.clone())
+                .ok_or_else(|| format!("{} whispers before and {} now", before, seen.len()))
         })
         .await
     }
@@ -247,14 +327,36 @@ impl Talk<'_> {
     /// When it is not gone, or not told, within its bound.
     pub async fn reset(&mut self) {
         let turn = self.word("reset").await;
-        self.accepted.push(Accepted { turn: turn.clone(), mark: None });
+        self.accepted.push(Accepted {
+            turn: turn.clone(),
+            mark: None,
+        });
         let key = post_key(&self.thread.key, &turn, &PostKind::Notice);
-        eventually(ANSWER_MS_MAX, "the reset is told and its sandbox gone", async || {
-            let told = self.messages().await?.iter().any(|post| post.key.as_deref() == Some(&key));
-            let left = self.world.provider.of(&self.thread.key).await?.iter().filter(|one| one.live()).count();
-            let phase = self.world.session(&self.thread.key).await?.phase;
-            if told && left == 0 && phase == Phase::Destroyed { Ok(()) } else { Err(format!("told: {told}, sandboxes: {left}, phase: {phase:?}")) }
-        })
+        eventually(
+            ANSWER_MS_MAX,
+            "the reset is told and its sandbox gone",
+            async || {
+                let told = self
+                    .messages()
+                    .await?
+                    .iter()
+                    .any(|post| post.key.as_deref() == Some(&key));
+                let left = self
+                    .world
+                    .provider
+                    .of(&self.thread.key)
+                    .await?
+                    .iter()
+                    .filter(|one| one.live())
+                    .count();
+                let phase = self.world.session(&self.thread.key).await?.phase;
+                if told && left == 0 && phase == Phase::Destroyed {
+                    Ok(())
+                } else {
+                    Err(format!("told: {told}, sandboxes: {left}, phase: {phase:?}"))
+                }
+            },
+        )
         .await;
     }
 
@@ -275,8 +377,18 @@ impl Talk<'_> {
     /// When there is none such, or the press failed.
     pub async fn press(&self, message: &Seen, label: &str) {
         let pressed = match self.platform {
-            Platform::Discord => self.world.discord.press(&self.thread, message, label).await.map(|_| ()),
-            Platform::Slack => self.world.slack.press(&self.thread, message, label).await.map(|_| ()),
+            Platform::Discord => self
+                .world
+                .discord
+                .press(&self.thread, message, label)
+                .await
+                .map(|_| ()),
+            Platform::Slack => self
+                .world
+                .slack
+                .press(&self.thread, message, label)
+                .await
+                .map(|_| ()),
         };
         pressed.unwrap_or_else(|why| panic!("{label} cannot be pressed: {why}"));
     }
@@ -289,7 +401,12 @@ impl Talk<'_> {
         eventually(within_ms, what, async || {
             let messages = self.messages().await?;
             let found = messages.iter().find(|one| wanted(one)).cloned();
-            found.ok_or_else(|| format!("{:?}", messages.iter().map(|one| &one.text).collect::<Vec<_>>()))
+            found.ok_or_else(|| {
+                format!(
+                    "{:?}",
+                    messages.iter().map(|one| &one.text).collect::<Vec<_>>()
+                )
+            })
         })
         .await
     }
@@ -300,7 +417,10 @@ impl Talk<'_> {
     /// When it does not stand within its bound.
     pub async fn card(&self, turn: &str) -> Seen {
         let key = post_key(&self.thread.key, turn, &PostKind::Card);
-        self.see(ANSWER_MS_MAX, "the card stands", |one| one.key.as_deref() == Some(&key)).await
+        self.see(ANSWER_MS_MAX, "the card stands", |one| {
+            one.key.as_deref() == Some(&key)
+        })
+        .await
     }
 
     /// Waits until the agent works on a turn.
@@ -310,8 +430,15 @@ impl Talk<'_> {
     pub async fn running(&self, turn: &str) -> Session {
         eventually(ANSWER_MS_MAX, "the turn runs", async || {
             let session = self.world.session(&self.thread.key).await?;
-            let runs = session.turn.as_ref().is_some_and(|now| now.id == turn && now.stage == Stage::Running);
-            if runs { Ok(session) } else { Err(format!("{:?}; ended: {:?}", session.turn, session.ended)) }
+            let runs = session
+                .turn
+                .as_ref()
+                .is_some_and(|now| now.id == turn && now.stage == Stage::Running);
+            if runs {
+                Ok(session)
+            } else {
+                Err(format!("{:?}; ended: {:?}", session.turn, session.ended))
+            }
         })
         .await
     }
@@ -336,7 +463,12 @@ impl Talk<'_> {
         })
         .await;
         let card = self.card(turn).await;
-        assert!(promises::says(&card, &ended.outcome), "the turn ended as {:?}, but its card says {:?}", ended.outcome, card.text);
+        assert!(
+            promises::says(&card, &ended.outcome),
+            "the turn ended as {:?}, but its card says {:?}",
+            ended.outcome,
+            card.text
+        );
         ended
     }
 
@@ -345,10 +477,20 @@ impl Talk<'_> {
     /// # Panics
     /// When the thread cannot be read.
     pub async fn answer(&self, turn: &str) -> String {
-        let messages = self.messages().await.unwrap_or_else(|why| panic!("the thread cannot be read: {why}"));
-        let keys: Vec<String> = (0..10).map(|index| post_key(&self.thread.key, turn, &PostKind::Chunk(index))).collect();
-        let parts = keys.iter().filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
-        parts.map(|part| part.text.clone()).collect::<Vec<_>>().join("\n")
+        let messages = self
+            .messages()
+            .await
+            .unwrap_or_else(|why| panic!("the thread cannot be read: {why}"));
+        let keys: Vec<String> = (0..10)
+            .map(|index| post_key(&self.thread.key, turn, &PostKind::Chunk(index)))
+            .collect();
+        let parts = keys
+            .iter()
+            .filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
+        parts
+            .map(|part| part.text.clone())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// The record.
@@ -356,7 +498,10 @@ impl Talk<'_> {
     /// # Panics
     /// When there is none.
     pub async fn session(&self) -> Session {
-        self.world.session(&self.thread.key).await.unwrap_or_else(|why| panic!("{why}"))
+        self.world
+            .session(&self.thread.key)
+            .await
+            .unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// The thread's only live sandbox.
@@ -364,7 +509,12 @@ impl Talk<'_> {
     /// # Panics
     /// When there is none, or more than one.
     pub async fn sandbox(&self) -> Sandbox {
-        let mut list = self.world.provider.of(&self.thread.key).await.unwrap_or_else(|why| panic!("{why}"));
+        let mut list = self
+            .world
+            .provider
+            .of(&self.thread.key)
+            .await
+            .unwrap_or_else(|why| panic!("{why}"));
         list.retain(Sandbox::live);
         assert_eq!(list.len(), 1, "{list:?}");
         list.remove(0)
@@ -389,7 +539,10 @@ impl Talk<'_> {
     /// # Panics
     /// When one is broken.
     pub async fn check(&self) {
-        eventually(SEEN_MS_MAX, "the promises hold", async || promises::check(&self.history().await?)).await;
+        eventually(SEEN_MS_MAX, "the promises hold", async || {
+            promises::check(&self.history().await?)
+        })
+        .await;
     }
 
     /// The end of a scenario: the promises hold, a reset leaves nothing behind, and they still hold.

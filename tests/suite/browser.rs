@@ -16,19 +16,26 @@ const CHANNEL: &str = "#channel-pane";
 const THREAD: &str = "#thread-pane";
 
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::ignorable_test("browser::a_person_uses_the_chat_page_on_both_platforms", || match programs() {
-        Ok(programs) => {
-            let stack = COMMON.get();
-            block_on(async {
-                let browser = Browser::open(&programs).await;
-                person(&World::of(&stack), &browser).await;
-                browser.close().await.unwrap();
-            });
-            Ok(Completion::Completed)
-        }
-        Err(missing) if std::env::var("CI").is_ok_and(|ci| ci == "true") => Err(format!("{missing} is not installed, and CI skips nothing").into()),
-        Err(missing) => Ok(Completion::ignored_with(format!("{missing} is not installed (Debian: apt-get install chromium chromium-driver)"))),
-    })]
+    vec![Trial::ignorable_test(
+        "browser::a_person_uses_the_chat_page_on_both_platforms",
+        || match programs() {
+            Ok(programs) => {
+                let stack = COMMON.get();
+                block_on(async {
+                    let browser = Browser::open(&programs).await;
+                    person(&World::of(&stack), &browser).await;
+                    browser.close().await.unwrap();
+                });
+                Ok(Completion::Completed)
+            }
+            Err(missing) if std::env::var("CI").is_ok_and(|ci| ci == "true") => {
+                Err(format!("{missing} is not installed, and CI skips nothing").into())
+            }
+            Err(missing) => Ok(Completion::ignored_with(format!(
+                "{missing} is not installed (Debian: apt-get install chromium chromium-driver)"
+            ))),
+        },
+    )]
 }
 
 async fn person(world: &World, browser: &Browser) {
@@ -39,42 +46,98 @@ async fn person(world: &World, browser: &Browser) {
 
 async fn on_discord(world: &World, browser: &Browser) {
     browser.press("[data-testid=platform-discord]").await;
-    browser.press("[data-testid=channel][data-name=general]").await;
+    browser
+        .press("[data-testid=channel][data-name=general]")
+        .await;
     let composer = format!("{CHANNEL} [data-testid=composer]");
     browser.write(&composer, "/sand").await;
-    browser.reads(BROWSER_MS_MAX, &format!("{CHANNEL} [data-testid=suggestions]"), "/sandbox").await;
+    browser
+        .reads(
+            BROWSER_MS_MAX,
+            &format!("{CHANNEL} [data-testid=suggestions]"),
+            "/sandbox",
+        )
+        .await;
     browser.write(&composer, ENTER).await;
-    let (first, first_mark) = marked("write: notes/today.md # Today\\n\\n- fix the build\\n- write it down\nrun: cat notes/today.md && uname -s");
-    browser.write(&format!("{CHANNEL} [data-testid=option-prompt]"), &typed(&first)).await;
-    browser.press(&format!("{CHANNEL} [data-testid=send]")).await;
+    let (first, first_mark) = marked(
+        "write: notes/today.md # Today\\n\\n- fix the build\\n- write it down\nrun: cat notes/today.md && uname -s",
+    );
+    browser
+        .write(
+            &format!("{CHANNEL} [data-testid=option-prompt]"),
+            &typed(&first),
+        )
+        .await;
+    browser
+        .press(&format!("{CHANNEL} [data-testid=send]"))
+        .await;
 
     let session = begun(world, &first_mark, "discord:").await;
-    let id = session.thread.to_string().rsplit(':').next().unwrap().to_owned();
-    browser.press(&format!("{CHANNEL} [data-testid=open-thread][data-thread='{id}']")).await;
+    let id = session
+        .thread
+        .to_string()
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .to_owned();
+    browser
+        .press(&format!(
+            "{CHANNEL} [data-testid=open-thread][data-thread='{id}']"
+        ))
+        .await;
     let card = format!("{THREAD} [data-testid=card]");
     browser.reads(ANSWER_MS_MAX, &card, "Done").await;
     let answer = format!("{THREAD} [data-testid=message]");
     browser.reads(SEEN_MS_MAX, &answer, "fix the build").await;
-    browser.reads(SEEN_MS_MAX, "#session-panel [data-testid=phase]", "active").await;
-    browser.reads(SEEN_MS_MAX, "#session-panel [data-testid=timeline]", "active").await;
-    browser.reads(SEEN_MS_MAX, "[data-testid=sandbox-list]", "started").await;
+    browser
+        .reads(SEEN_MS_MAX, "#session-panel [data-testid=phase]", "active")
+        .await;
+    browser
+        .reads(
+            SEEN_MS_MAX,
+            "#session-panel [data-testid=timeline]",
+            "active",
+        )
+        .await;
+    browser
+        .reads(SEEN_MS_MAX, "[data-testid=sandbox-list]", "started")
+        .await;
     pictures(browser).await;
 
-    browser.press(&format!("{THREAD} [data-testid=button][data-label=Reply]")).await;
+    browser
+        .press(&format!("{THREAD} [data-testid=button][data-label=Reply]"))
+        .await;
     let (second, second_mark) = marked("slow: 90 one two three four five six seven eight nine ten");
-    browser.write("[data-testid=modal] textarea", &typed(&second)).await;
-    browser.press("[data-testid=modal] [data-testid=modal-submit]").await;
-    eventually(ANSWER_MS_MAX, "the second prompt reaches the agent", async || {
-        let calls = world.model_calls().await?;
-        if calls.iter().any(|call| call.user.contains(&second_mark)) { Ok(()) } else { Err("no call of the model has it".to_owned()) }
-    })
+    browser
+        .write("[data-testid=modal] textarea", &typed(&second))
+        .await;
+    browser
+        .press("[data-testid=modal] [data-testid=modal-submit]")
+        .await;
+    eventually(
+        ANSWER_MS_MAX,
+        "the second prompt reaches the agent",
+        async || {
+            let calls = world.model_calls().await?;
+            if calls.iter().any(|call| call.user.contains(&second_mark)) {
+                Ok(())
+            } else {
+                Err("no call of the model has it".to_owned())
+            }
+        },
+    )
     .await;
-    browser.press(&format!("{THREAD} [data-testid=button][data-label=Stop]")).await;
+    browser
+        .press(&format!("{THREAD} [data-testid=button][data-label=Stop]"))
+        .await;
     browser.reads(SEEN_MS_MAX, &card, "Stopped").await;
 
     let thread = world.discord.thread(&id).unwrap();
     let ended = finish(world, Platform::Discord, thread, &[first_mark, second_mark]).await;
-    assert!(matches!(ended[..], [Outcome::Answered, Outcome::Cancelled { .. }]), "{ended:?}");
+    assert!(
+        matches!(ended[..], [Outcome::Answered, Outcome::Cancelled { .. }]),
+        "{ended:?}"
+    );
 }
 
 async fn on_slack(world: &World, browser: &Browser) {
@@ -83,20 +146,38 @@ async fn on_slack(world: &World, browser: &Browser) {
     browser.reads(SEEN_MS_MAX, CHANNEL, "Mention the bot").await;
     let composer = format!("{CHANNEL} [data-testid=composer]");
     browser.write(&composer, "@bob").await;
-    browser.reads(BROWSER_MS_MAX, &format!("{CHANNEL} [data-testid=suggestions]"), "@bobbin").await;
+    browser
+        .reads(
+            BROWSER_MS_MAX,
+            &format!("{CHANNEL} [data-testid=suggestions]"),
+            "@bobbin",
+        )
+        .await;
     browser.write(&composer, ENTER).await;
     let (text, mark) = marked("echo: hello from the other side");
     browser.write(&composer, &typed(&text)).await;
-    browser.press(&format!("{CHANNEL} [data-testid=send]")).await;
+    browser
+        .press(&format!("{CHANNEL} [data-testid=send]"))
+        .await;
 
     let session = begun(world, &mark, "slack:").await;
     let key = session.thread.to_string();
     let parts: Vec<&str> = key.split(':').collect();
-    browser.press(&format!("{CHANNEL} [data-testid=open-thread][data-thread='{}']", parts[3])).await;
-    browser.reads(ANSWER_MS_MAX, THREAD, "hello from the other side").await;
+    browser
+        .press(&format!(
+            "{CHANNEL} [data-testid=open-thread][data-thread='{}']",
+            parts[3]
+        ))
+        .await;
+    browser
+        .reads(ANSWER_MS_MAX, THREAD, "hello from the other side")
+        .await;
     browser.reads(ANSWER_MS_MAX, THREAD, "Done").await;
     let thread = world.slack.thread(parts[2], parts[3]).unwrap();
-    assert_eq!(finish(world, Platform::Slack, thread, &[mark]).await, [Outcome::Answered]);
+    assert_eq!(
+        finish(world, Platform::Slack, thread, &[mark]).await,
+        [Outcome::Answered]
+    );
 }
 
 /// Lines as keys: Enter alone would send them.
@@ -108,24 +189,60 @@ fn typed(text: &str) -> String {
 async fn begun(world: &World, mark: &str, platform: &str) -> Session {
     eventually(ANSWER_MS_MAX, "the prompt reaches the agent", async || {
         let calls = world.model_calls().await?;
-        let call = calls.iter().find(|call| call.user.contains(mark) && !call.internal()).ok_or("no call of the model has it")?;
+        let call = calls
+            .iter()
+            .find(|call| call.user.contains(mark) && !call.internal())
+            .ok_or("no call of the model has it")?;
         let sessions = world.aws.sessions(&world.deployment.table).await?;
-        let ours = |session: &Session| session.agent_session.is_some() && session.agent_session == call.session_id;
-        sessions.into_iter().find(|one| ours(one) && one.thread.to_string().starts_with(platform)).ok_or_else(|| "no record has its session".to_owned())
+        let ours = |session: &Session| {
+            session.agent_session.is_some() && session.agent_session == call.session_id
+        };
+        sessions
+            .into_iter()
+            .find(|one| ours(one) && one.thread.to_string().starts_with(platform))
+            .ok_or_else(|| "no record has its session".to_owned())
     })
     .await
 }
 
 /// The promises hold for what was typed in the page; the sandbox is reset away.
-async fn finish(world: &World, platform: Platform, thread: Thread, marks: &[String]) -> Vec<Outcome> {
+async fn finish(
+    world: &World,
+    platform: Platform,
+    thread: Thread,
+    marks: &[String],
+) -> Vec<Outcome> {
     let session = eventually(SEEN_MS_MAX, "all turns have ended", async || {
         let session = world.session(&thread.key).await?;
-        if session.ended.len() == marks.len() { Ok(session) } else { Err(format!("{:?}", session.turn)) }
+        if session.ended.len() == marks.len() {
+            Ok(session)
+        } else {
+            Err(format!("{:?}", session.turn))
+        }
     })
     .await;
-    let accepted = session.ended.iter().zip(marks).map(|(ended, mark)| Accepted { turn: ended.id.clone(), mark: Some(mark.clone()) }).collect();
-    Talk { world, platform, thread, accepted }.finish().await;
-    session.ended.into_iter().map(|ended| ended.outcome).collect()
+    let accepted = session
+        .ended
+        .iter()
+        .zip(marks)
+        .map(|(ended, mark)| Accepted {
+            turn: ended.id.clone(),
+            mark: Some(mark.clone()),
+        })
+        .collect();
+    Talk {
+        world,
+        platform,
+        thread,
+        accepted,
+    }
+    .finish()
+    .await;
+    session
+        .ended
+        .into_iter()
+        .map(|ended| ended.outcome)
+        .collect()
 }
 
 /// Pictures for the documentation, in light and dark, when they are asked for.

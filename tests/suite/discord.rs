@@ -1,11 +1,11 @@
 //! Discord's own: the endpoint's probes, signatures, forms, tokens that have expired.
 
 use bobbin_core::session::Outcome;
+use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::promises::Accepted;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::{Talk, World, marked};
-use bobbin_tests::chat::Platform;
-use bobbin_tests::promises::Accepted;
 use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::json;
@@ -14,22 +14,54 @@ use crate::run::{COMMON, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(&COMMON, "embedded::discord::a_ping_is_answered_and_a_badly_signed_one_refused", ping),
-        on(&COMMON, "embedded::discord::what_is_not_signed_starts_nothing", bad_signature),
-        on(&COMMON, "embedded::discord::malformed_bodies_get_a_clear_word", malformed),
-        on(&COMMON, "embedded::discord::the_reply_form_and_the_menu_command_go_on_in_the_sandbox", reply_form),
-        on(&COMMON, "embedded::discord::an_expired_token_still_ends_in_an_answer", expired_token),
-        on(&COMMON, "embedded::discord::a_command_outside_of_a_thread_says_where_it_belongs", outside),
+        on(
+            &COMMON,
+            "embedded::discord::a_ping_is_answered_and_a_badly_signed_one_refused",
+            ping,
+        ),
+        on(
+            &COMMON,
+            "embedded::discord::what_is_not_signed_starts_nothing",
+            bad_signature,
+        ),
+        on(
+            &COMMON,
+            "embedded::discord::malformed_bodies_get_a_clear_word",
+            malformed,
+        ),
+        on(
+            &COMMON,
+            "embedded::discord::the_reply_form_and_the_menu_command_go_on_in_the_sandbox",
+            reply_form,
+        ),
+        on(
+            &COMMON,
+            "embedded::discord::an_expired_token_still_ends_in_an_answer",
+            expired_token,
+        ),
+        on(
+            &COMMON,
+            "embedded::discord::a_command_outside_of_a_thread_says_where_it_belongs",
+            outside,
+        ),
     ]
 }
 
 async fn ping(world: World) {
     let probe = world.discord.act(&json!({"type": "ping"})).await;
     assert!(probe.is_ok(), "{probe:?}");
-    let answer = world.discord.deliver(r#"{"id":"1","type":1,"version":1}"#).await.unwrap();
+    let answer = world
+        .discord
+        .deliver(r#"{"id":"1","type":1,"version":1}"#)
+        .await
+        .unwrap();
     assert_eq!((answer.status, answer.json()), (200, json!({"type": 1})));
     let other = world.discord.sign("1700000000", "{}");
-    let refused = world.discord.post(r#"{"id":"1","type":1,"version":1}"#, "1700000000", &other).await.unwrap();
+    let refused = world
+        .discord
+        .post(r#"{"id":"1","type":1,"version":1}"#, "1700000000", &other)
+        .await
+        .unwrap();
     assert_eq!(refused.status, 401);
 }
 
@@ -37,8 +69,13 @@ async fn ping(world: World) {
 pub async fn bad_signature(world: World) {
     let discord = &world.discord;
     let (forged, forged_mark) = marked("echo: forged");
-    let body = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": forged})).to_string();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let body = discord
+        .interaction("sandbox", &discord.channel(), &json!({"prompt": forged}))
+        .to_string();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
     let good = discord.sign(&now.to_string(), &body);
     let other_body = discord.sign(&now.to_string(), "{}");
     let stale = (now - 3_600).to_string();
@@ -57,36 +94,70 @@ pub async fn bad_signature(world: World) {
     let (text, mark) = marked("echo: signed by the test itself");
     let interaction = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
     let answer = discord.deliver(&interaction.to_string()).await.unwrap();
-    assert_eq!((answer.status, &answer.json()["type"]), (200, &json!(5)), "{answer:?}");
+    assert_eq!(
+        (answer.status, &answer.json()["type"]),
+        (200, &json!(5)),
+        "{answer:?}"
+    );
     let talk = found(&world, interaction["id"].as_str().unwrap(), mark).await;
-    assert_eq!(talk.ended(&talk.accepted[0].turn).await.outcome, Outcome::Answered);
+    assert_eq!(
+        talk.ended(&talk.accepted[0].turn).await.outcome,
+        Outcome::Answered
+    );
     let calls = world.model_calls().await.unwrap();
-    assert!(calls.iter().all(|call| !call.user.contains(&forged_mark)), "a forged prompt reached the agent");
+    assert!(
+        calls.iter().all(|call| !call.user.contains(&forged_mark)),
+        "a forged prompt reached the agent"
+    );
     talk.finish().await;
 }
 
 /// The conversation that an interaction of the test's own has started: its thread is the one whose session has the turn.
 async fn found<'w>(world: &'w World, turn: &str, mark: String) -> Talk<'w> {
-    let thread = eventually(ANSWER_MS_MAX, "the interaction leads to a thread", async || {
-        for session in world.aws.sessions(&world.deployment.table).await? {
-            let current = session.turn.as_ref().is_some_and(|now| now.id == turn);
-            if current || session.ended.iter().any(|ended| ended.id == turn) {
-                return Ok(session.thread);
+    let thread = eventually(
+        ANSWER_MS_MAX,
+        "the interaction leads to a thread",
+        async || {
+            for session in world.aws.sessions(&world.deployment.table).await? {
+                let current = session.turn.as_ref().is_some_and(|now| now.id == turn);
+                if current || session.ended.iter().any(|ended| ended.id == turn) {
+                    return Ok(session.thread);
+                }
             }
-        }
-        Err("no record has the turn".to_owned())
-    })
+            Err("no record has the turn".to_owned())
+        },
+    )
     .await;
     let id = thread.to_string().rsplit(':').next().unwrap().to_owned();
     let thread = world.discord.thread(&id).unwrap();
-    assert!(world.discord.active_threads().await.unwrap().contains(&id), "the thread is not among the active ones");
-    Talk { world, platform: Platform::Discord, thread, accepted: vec![Accepted { turn: turn.to_owned(), mark: Some(mark) }] }
+    assert!(
+        world.discord.active_threads().await.unwrap().contains(&id),
+        "the thread is not among the active ones"
+    );
+    Talk {
+        world,
+        platform: Platform::Discord,
+        thread,
+        accepted: vec![Accepted {
+            turn: turn.to_owned(),
+            mark: Some(mark),
+        }],
+    }
 }
 
 async fn malformed(world: World) {
     let discord = &world.discord;
-    let large = format!(r#"{{"id":"1","type":2,"data":"{}"}}"#, "x".repeat(3 * 1024 * 1024));
-    for (body, status) in [("{", 400), ("[]", 400), (r#"{"type":99,"id":"1"}"#, 400), (r#"{"type":"ping"}"#, 400), (large.as_str(), 400)] {
+    let large = format!(
+        r#"{{"id":"1","type":2,"data":"{}"}}"#,
+        "x".repeat(3 * 1024 * 1024)
+    );
+    for (body, status) in [
+        ("{", 400),
+        ("[]", 400),
+        (r#"{"type":99,"id":"1"}"#, 400),
+        (r#"{"type":"ping"}"#, 400),
+        (large.as_str(), 400),
+    ] {
         let answer = discord.deliver(body).await.unwrap();
         let shown: String = body.chars().take(40).collect();
         assert_eq!(answer.status, status, "{shown}: {answer:?}");
@@ -94,9 +165,15 @@ async fn malformed(world: World) {
     }
     // A command that is not known (any more), and one without its option: words for the person, nothing started.
     for (name, options) in [("made-up", json!({})), ("sandbox", json!({}))] {
-        let body = discord.interaction(name, &discord.channel(), &options).to_string();
+        let body = discord
+            .interaction(name, &discord.channel(), &options)
+            .to_string();
         let answer = discord.deliver(&body).await.unwrap();
-        assert_eq!((answer.status, &answer.json()["type"]), (200, &json!(4)), "{name}: {answer:?}");
+        assert_eq!(
+            (answer.status, &answer.json()["type"]),
+            (200, &json!(4)),
+            "{name}: {answer:?}"
+        );
         assert_eq!(answer.json()["data"]["flags"], 64, "{name}: others see it");
     }
 }
@@ -104,22 +181,44 @@ async fn malformed(world: World) {
 async fn reply_form(world: World) {
     let (mut talk, first) = world.begin(Platform::Discord, "echo: first").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
-    let answer = talk.see(SEEN_MS_MAX, "the answer has a Reply button", |one| one.button("Reply").is_some()).await;
-    let opened = world.discord.press(&talk.thread, &answer, "Reply").await.unwrap();
+    let answer = talk
+        .see(SEEN_MS_MAX, "the answer has a Reply button", |one| {
+            one.button("Reply").is_some()
+        })
+        .await;
+    let opened = world
+        .discord
+        .press(&talk.thread, &answer, "Reply")
+        .await
+        .unwrap();
     assert_eq!(opened.outcome["kind"], "modal", "{}", opened.outcome);
     let (text, mark) = marked("echo: by the form");
     let form = json!({"type": "modal", "channel_id": talk.thread.channel, "custom_id": opened.outcome["modal"]["custom_id"], "fields": {"prompt": text}});
     let second = world.discord.act(&form).await.unwrap().interaction;
-    talk.accepted.push(Accepted { turn: second.clone(), mark: Some(mark) });
+    talk.accepted.push(Accepted {
+        turn: second.clone(),
+        mark: Some(mark),
+    });
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     assert!(talk.answer(&second).await.contains("by the form"));
 
     let (text, mark) = marked("echo: from a message");
-    world.discord.act(&json!({"type": "message", "channel_id": talk.thread.channel, "text": text})).await.unwrap();
-    let typed = talk.see(SEEN_MS_MAX, "the typed message stands", |one| one.text == text && !one.by_bot).await;
+    world
+        .discord
+        .act(&json!({"type": "message", "channel_id": talk.thread.channel, "text": text}))
+        .await
+        .unwrap();
+    let typed = talk
+        .see(SEEN_MS_MAX, "the typed message stands", |one| {
+            one.text == text && !one.by_bot
+        })
+        .await;
     let menu = json!({"type": "message_command", "name": "Send to sandbox", "channel_id": talk.thread.channel, "message_id": typed.id});
     let third = world.discord.act(&menu).await.unwrap().interaction;
-    talk.accepted.push(Accepted { turn: third.clone(), mark: Some(mark) });
+    talk.accepted.push(Accepted {
+        turn: third.clone(),
+        mark: Some(mark),
+    });
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     assert!(talk.answer(&third).await.contains("from a message"));
     let session = talk.session().await;
@@ -134,7 +233,10 @@ async fn expired_token(world: World) {
     let token = interaction["token"].as_str().unwrap();
     // Discord's answer to a token that has expired, for every route of this one.
     let fault = json!({"route": token, "status": 404, "code": 10_015, "count": 50, "body": {"message": "Unknown Webhook", "code": 10_015}});
-    discord.control(Method::POST, "faults", &fault).await.unwrap();
+    discord
+        .control(Method::POST, "faults", &fault)
+        .await
+        .unwrap();
     let answer = discord.deliver(&interaction.to_string()).await.unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
     let talk = found(&world, interaction["id"].as_str().unwrap(), mark).await;
@@ -146,10 +248,20 @@ async fn expired_token(world: World) {
 
 async fn outside(world: World) {
     for name in ["stop", "status", "reset", "say"] {
-        let options = if name == "say" { json!({"prompt": "echo: where?"}) } else { json!({}) };
-        let body = world.discord.interaction(name, &world.discord.channel(), &options).to_string();
+        let options = if name == "say" {
+            json!({"prompt": "echo: where?"})
+        } else {
+            json!({})
+        };
+        let body = world
+            .discord
+            .interaction(name, &world.discord.channel(), &options)
+            .to_string();
         let answer = world.discord.deliver(&body).await.unwrap();
-        let words = answer.json()["data"]["content"].as_str().unwrap_or_default().to_owned();
+        let words = answer.json()["data"]["content"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         assert!(words.contains("in a thread"), "{name}: {answer:?}");
     }
 }

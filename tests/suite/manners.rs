@@ -15,8 +15,14 @@ use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("manners::sigterm_in_the_middle_of_a_run_leaves_no_process_and_the_thread_goes_on", sigterm),
-        trial("manners::after_kill_9_the_next_start_ends_what_was_left_and_the_thread_goes_on", kill_9),
+        trial(
+            "manners::sigterm_in_the_middle_of_a_run_leaves_no_process_and_the_thread_goes_on",
+            sigterm,
+        ),
+        trial(
+            "manners::after_kill_9_the_next_start_ends_what_was_left_and_the_thread_goes_on",
+            kill_9,
+        ),
         trial("manners::two_stacks_do_not_share_a_state_folder", locked),
     ]
 }
@@ -25,13 +31,29 @@ pub fn trials() -> Vec<Trial> {
 async fn goes_on(folder: &Arc<tempfile::TempDir>, options: &Options, before: &Talk<'_>) -> Stack {
     let stack = Stack::start_in(folder, options);
     let took_ms = u64::try_from(stack.took.as_millis()).unwrap();
-    assert!(took_ms < SECOND_START_MS_MAX, "the second start took {took_ms} ms");
+    assert!(
+        took_ms < SECOND_START_MS_MAX,
+        "the second start took {took_ms} ms"
+    );
     let world = World::of(&stack);
-    let mut talk = Talk { world: &world, platform: before.platform, thread: before.thread.clone(), accepted: before.accepted.clone() };
+    let mut talk = Talk {
+        world: &world,
+        platform: before.platform,
+        thread: before.thread.clone(),
+        accepted: before.accepted.clone(),
+    };
     let turn = talk.say("run: cat keep.txt").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    assert!(talk.answer(&turn).await.contains("still here"), "{}", talk.answer(&turn).await);
-    assert_eq!(talk.session().await.generation, 1, "the sandbox did not survive");
+    assert!(
+        talk.answer(&turn).await.contains("still here"),
+        "{}",
+        talk.answer(&turn).await
+    );
+    assert_eq!(
+        talk.session().await.generation,
+        1,
+        "the sandbox did not survive"
+    );
     stack
 }
 
@@ -40,17 +62,27 @@ async fn sigterm() {
     let stack = Stack::start(&options);
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);
-    let (mut talk, first) = world.begin(Platform::Discord, "write: keep.txt still here").await;
+    let (mut talk, first) = world
+        .begin(Platform::Discord, "write: keep.txt still here")
+        .await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let slow = talk.say("slow: 15 one two three four five").await;
     talk.running(&slow).await;
-    assert!(processes::marked(folder.path()).len() > 1, "an agent's server was running");
+    assert!(
+        processes::marked(folder.path()).len() > 1,
+        "an agent's server was running"
+    );
     stack.end().unwrap();
     assert_eq!(processes::marked(folder.path()), []);
 
     let stack = Stack::start_in(&folder, &options);
     let world = World::of(&stack);
-    let mut after = Talk { world: &world, platform: talk.platform, thread: talk.thread.clone(), accepted: talk.accepted.clone() };
+    let mut after = Talk {
+        world: &world,
+        platform: talk.platform,
+        thread: talk.thread.clone(),
+        accepted: talk.accepted.clone(),
+    };
     // The run was cut by the end of its sandbox's processes: the same prompt goes on, and what comes after it as well.
     assert_eq!(after.ended(&slow).await.outcome, Outcome::Answered);
     let next = after.say("run: cat keep.txt").await;
@@ -64,24 +96,48 @@ async fn kill_9() {
     let stack = Stack::start(&options);
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);
-    let (talk, first) = world.begin(Platform::Slack, "write: keep.txt still here").await;
+    let (talk, first) = world
+        .begin(Platform::Slack, "write: keep.txt still here")
+        .await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let own = stack.pid();
-    let left: Vec<u32> = processes::marked(folder.path()).into_iter().map(|(pid, _)| pid).filter(|pid| *pid != own).collect();
-    assert!(!left.is_empty(), "an agent's server and functions were running");
+    let left: Vec<u32> = processes::marked(folder.path())
+        .into_iter()
+        .map(|(pid, _)| pid)
+        .filter(|pid| *pid != own)
+        .collect();
+    assert!(
+        !left.is_empty(),
+        "an agent's server and functions were running"
+    );
     stack.kill();
 
     let stack = goes_on(&folder, &options, &talk).await;
-    eventually(CLEANED_MS_MAX, "what the killed stack left is ended", async || {
-        let alive: Vec<u32> = left.iter().copied().filter(|pid| processes::alive(*pid)).collect();
-        if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?} still run")) }
-    })
+    eventually(
+        CLEANED_MS_MAX,
+        "what the killed stack left is ended",
+        async || {
+            let alive: Vec<u32> = left
+                .iter()
+                .copied()
+                .filter(|pid| processes::alive(*pid))
+                .collect();
+            if alive.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{alive:?} still run"))
+            }
+        },
+    )
     .await;
     stack.end().unwrap();
 }
 
 async fn locked() {
-    let first = Stack::start(&Options { without_aws: true, ..Options::default() });
+    let first = Stack::start(&Options {
+        without_aws: true,
+        ..Options::default()
+    });
     let folder = Arc::clone(first.folder());
     let second = std::process::Command::new(bobbin_tests::binaries::folder().join("bobbin-local"))
         .current_dir(bobbin_tests::binaries::workspace())
@@ -92,7 +148,10 @@ async fn locked() {
         .unwrap();
     assert!(!second.status.success());
     let said = String::from_utf8_lossy(&second.stderr);
-    assert!(said.contains("Another stack runs with the state folder"), "{said}");
+    assert!(
+        said.contains("Another stack runs with the state folder"),
+        "{said}"
+    );
     first.end().unwrap();
     assert_eq!(processes::marked(folder.path()), []);
 }

@@ -14,47 +14,93 @@ use libtest_mimic::Trial;
 type Break = fn(&mut History);
 
 const BREAKS: [(usize, &str, Break); 15] = [
-    (0, "a second sandbox", |h| h.sandboxes.push(Sandbox { id: "b".into(), ..h.sandboxes[0].clone() })),
-    (1, "an old generation's sandbox", |h| h.session.generation = 2),
-    (1, "a sandbox that runs while the record says paused", |h| h.session.phase = Phase::Paused),
-    (1, "no sandbox while the record says active", |h| h.sandboxes.clear()),
-    (1, "a sandbox after the end", |h| h.session.phase = Phase::Destroyed),
+    (0, "a second sandbox", |h| {
+        h.sandboxes.push(Sandbox {
+            id: "b".into(),
+            ..h.sandboxes[0].clone()
+        })
+    }),
+    (1, "an old generation's sandbox", |h| {
+        h.session.generation = 2
+    }),
+    (1, "a sandbox that runs while the record says paused", |h| {
+        h.session.phase = Phase::Paused
+    }),
+    (1, "no sandbox while the record says active", |h| {
+        h.sandboxes.clear()
+    }),
+    (1, "a sandbox after the end", |h| {
+        h.session.phase = Phase::Destroyed
+    }),
     (2, "a turn without an end", |h| drop(h.session.ended.pop())),
-    (2, "a turn that ended twice", |h| h.session.ended.push(h.session.ended[0].clone())),
+    (2, "a turn that ended twice", |h| {
+        h.session.ended.push(h.session.ended[0].clone())
+    }),
     (2, "no card", |h| drop(h.posts.remove(0))),
-    (2, "a card that still offers Stop", |h| h.posts[0].buttons.push(Button { label: "Stop".into(), id: "v1:stop:t1".into() })),
-    (2, "a card that says something else", |h| h.posts[0].text = "Working".into()),
+    (2, "a card that still offers Stop", |h| {
+        h.posts[0].buttons.push(Button {
+            label: "Stop".into(),
+            id: "v1:stop:t1".into(),
+        })
+    }),
+    (2, "a card that says something else", |h| {
+        h.posts[0].text = "Working".into()
+    }),
     (2, "an answer that is missing", |h| drop(h.posts.remove(1))),
-    (2, "an answer that stands twice", |h| h.posts.push(h.posts[1].clone())),
-    (3, "prompts in another order", |h| h.calls.iter_mut().for_each(|call| call.time_ms = 10_000 - call.time_ms)),
-    (4, "a prompt that ran again", |h| h.calls.push(Call { time_ms: 9_000, ..h.calls[1].clone() })),
+    (2, "an answer that stands twice", |h| {
+        h.posts.push(h.posts[1].clone())
+    }),
+    (3, "prompts in another order", |h| {
+        h.calls
+            .iter_mut()
+            .for_each(|call| call.time_ms = 10_000 - call.time_ms)
+    }),
+    (4, "a prompt that ran again", |h| {
+        h.calls.push(Call {
+            time_ms: 9_000,
+            ..h.calls[1].clone()
+        })
+    }),
     (5, "a stop in the middle of a turn", |h| {
-        h.session.timeline.push(TimelineEntry { at_ms: 1_500, phase: Phase::Pausing, note: "idle".into() });
+        h.session.timeline.push(TimelineEntry {
+            at_ms: 1_500,
+            phase: Phase::Pausing,
+            note: "idle".into(),
+        });
     }),
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![Trial::test("promises::a_good_history_keeps_all_of_them", || {
-        check(&good()).unwrap();
-        Ok(())
-    })];
+    let mut trials = vec![Trial::test(
+        "promises::a_good_history_keeps_all_of_them",
+        || {
+            check(&good()).unwrap();
+            Ok(())
+        },
+    )];
     for (promise, what, spoil) in BREAKS {
         let name = format!("promises::{what} is found").replace(' ', "_");
         trials.push(Trial::test(name, move || {
             let mut history = good();
             spoil(&mut history);
             let (words, holds) = ALL[promise];
-            assert!(holds(&history).is_err(), "\"{words}\" does not notice {what}");
+            assert!(
+                holds(&history).is_err(),
+                "\"{words}\" does not notice {what}"
+            );
             assert!(check(&history).unwrap_err().contains(words));
             Ok(())
         }));
     }
-    trials.push(Trial::test("promises::a_prompt_in_two_sessions_is_found", || {
-        let mut history = good();
-        history.calls[0].session_id = Some("ses_other".into());
-        assert!(ALL[4].1(&history).is_err());
-        Ok(())
-    }));
+    trials.push(Trial::test(
+        "promises::a_prompt_in_two_sessions_is_found",
+        || {
+            let mut history = good();
+            history.calls[0].session_id = Some("ses_other".into());
+            assert!(ALL[4].1(&history).is_err());
+            Ok(())
+        },
+    ));
     trials
 }
 
@@ -78,11 +124,24 @@ fn good() -> History {
     };
     for (turn, began) in [("t1", 1_000), ("t2", 3_000)] {
         let mark = format!("(mark {turn})");
-        let ended = EndedTurn { id: turn.into(), outcome: Outcome::Answered, at_ms: began + 1_000, took_ms: 1_000, usage: Usage::default(), card: None };
+        let ended = EndedTurn {
+            id: turn.into(),
+            outcome: Outcome::Answered,
+            at_ms: began + 1_000,
+            took_ms: 1_000,
+            usage: Usage::default(),
+            card: None,
+        };
         history.session.ended.push(ended);
         for (kind, text) in [(PostKind::Card, "Done"), (PostKind::Chunk(0), "hello")] {
             let key = Some(post_key(&thread, turn, &kind));
-            history.posts.push(Seen { id: format!("{turn}-{text}"), key, text: text.into(), buttons: Vec::new(), by_bot: true });
+            history.posts.push(Seen {
+                id: format!("{turn}-{text}"),
+                key,
+                text: text.into(),
+                buttons: Vec::new(),
+                by_bot: true,
+            });
         }
         for step in [0, 1] {
             let end = if step == 0 { "tool_calls" } else { "stop" };
@@ -96,7 +155,10 @@ fn good() -> History {
                 status: 200,
             });
         }
-        history.accepted.push(Accepted { turn: turn.into(), mark: Some(mark) });
+        history.accepted.push(Accepted {
+            turn: turn.into(),
+            mark: Some(mark),
+        });
     }
     history
 }

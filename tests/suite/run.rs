@@ -26,7 +26,11 @@ pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
 }
 
 /// A test on a shared stack.
-pub fn on(stack: &'static Shared, name: &str, test: impl AsyncFnOnce(World) + Send + 'static) -> Trial {
+pub fn on(
+    stack: &'static Shared,
+    name: &str,
+    test: impl AsyncFnOnce(World) + Send + 'static,
+) -> Trial {
     Trial::test(name, move || {
         let stack = stack.get();
         block_on(test(World::of(&stack)));
@@ -36,7 +40,11 @@ pub fn on(stack: &'static Shared, name: &str, test: impl AsyncFnOnce(World) + Se
 
 /// Runs to the end on a small runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 /// After the last test: no sandbox is without a record, and nothing of the shared stacks is left behind. Their last
@@ -46,7 +54,10 @@ pub fn end(failed: bool) -> Result<(), String> {
     for (name, shared) in [("common", &COMMON), ("brisk", &BRISK)] {
         if let Some(stack) = shared.running() {
             if failed {
-                eprintln!("\n--- the end of what the {name} stack said ---\n{}", stack.tail());
+                eprintln!(
+                    "\n--- the end of what the {name} stack said ---\n{}",
+                    stack.tail()
+                );
             } else {
                 trouble.extend(block_on(World::of(&stack).check_orphans()).err());
             }
@@ -54,5 +65,9 @@ pub fn end(failed: bool) -> Result<(), String> {
         trouble.extend(shared.end().err());
     }
     trouble.extend(crate::emulated::end(failed).err());
-    if trouble.is_empty() { Ok(()) } else { Err(trouble.join("\n")) }
+    if trouble.is_empty() {
+        Ok(())
+    } else {
+        Err(trouble.join("\n"))
+    }
 }

@@ -10,22 +10,43 @@ use libtest_mimic::Trial;
 use crate::run::{BRISK, COMMON, on};
 
 /// A scenario's name and what it does.
-pub type Scenario = (&'static str, fn(World, Platform) -> std::pin::Pin<Box<dyn Future<Output = ()>>>);
+pub type Scenario = (
+    &'static str,
+    fn(World, Platform) -> std::pin::Pin<Box<dyn Future<Output = ()>>>,
+);
 
 /// Those that need the usual bounds.
 pub const USUAL: [Scenario; 3] = [
-    ("a_first_prompt_writes_its_file_and_a_follow_up_finds_it", |world, on| Box::pin(conversation(world, on))),
-    ("stop_ends_a_slow_run_and_the_sandbox_stays", |world, on| Box::pin(stopped(world, on))),
-    ("two_threads_run_at_once_and_one_thread_never_twice", |world, on| Box::pin(parallel(world, on))),
+    (
+        "a_first_prompt_writes_its_file_and_a_follow_up_finds_it",
+        |world, on| Box::pin(conversation(world, on)),
+    ),
+    ("stop_ends_a_slow_run_and_the_sandbox_stays", |world, on| {
+        Box::pin(stopped(world, on))
+    }),
+    (
+        "two_threads_run_at_once_and_one_thread_never_twice",
+        |world, on| Box::pin(parallel(world, on)),
+    ),
 ];
 /// Those that need an idle time of seconds.
-pub const IDLE: [Scenario; 1] =
-    [("an_idle_sandbox_is_paused_by_the_sweep_and_a_message_wakes_it", |world, on| Box::pin(paused(world, on)))];
-const SLICED: [Scenario; 1] = [("a_long_run_goes_over_several_deliveries", |world, on| Box::pin(sliced(world, on)))];
+pub const IDLE: [Scenario; 1] = [(
+    "an_idle_sandbox_is_paused_by_the_sweep_and_a_message_wakes_it",
+    |world, on| Box::pin(paused(world, on)),
+)];
+const SLICED: [Scenario; 1] = [("a_long_run_goes_over_several_deliveries", |world, on| {
+    Box::pin(sliced(world, on))
+})];
 const ASKED: [Scenario; 3] = [
-    ("allow_once_lets_the_command_run", |world, on| Box::pin(allowed(world, on))),
-    ("a_question_is_answered_by_a_button", |world, on| Box::pin(question(world, on))),
-    ("a_model_that_refuses_is_reported_in_words", |world, on| Box::pin(refused(world, on))),
+    ("allow_once_lets_the_command_run", |world, on| {
+        Box::pin(allowed(world, on))
+    }),
+    ("a_question_is_answered_by_a_button", |world, on| {
+        Box::pin(question(world, on))
+    }),
+    ("a_model_that_refuses_is_reported_in_words", |world, on| {
+        Box::pin(refused(world, on))
+    }),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -33,87 +54,160 @@ pub fn trials() -> Vec<Trial> {
     for platform in Platform::ALL {
         for (name, scenario) in USUAL.into_iter().chain(ASKED) {
             let name = format!("embedded::{}::{name}", platform.word());
-            trials.push(on(&COMMON, &name, async move |world| scenario(world, platform).await));
+            trials.push(on(&COMMON, &name, async move |world| {
+                scenario(world, platform).await
+            }));
         }
         for (name, scenario) in IDLE.into_iter().chain(SLICED) {
             let name = format!("embedded::{}::{name}", platform.word());
-            trials.push(on(&BRISK, &name, async move |world| scenario(world, platform).await));
+            trials.push(on(&BRISK, &name, async move |world| {
+                scenario(world, platform).await
+            }));
         }
     }
     trials
 }
 
 async fn conversation(world: World, platform: Platform) {
-    let (mut talk, first) = world.begin(platform, "write: hello.txt Hello from the sandbox").await;
+    let (mut talk, first) = world
+        .begin(platform, "write: hello.txt Hello from the sandbox")
+        .await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
-    assert!(talk.answer(&first).await.contains("hello.txt"), "{}", talk.answer(&first).await);
+    assert!(
+        talk.answer(&first).await.contains("hello.txt"),
+        "{}",
+        talk.answer(&first).await
+    );
     let (before, sandbox) = (talk.session().await, talk.sandbox().await);
 
     let file = world.provider.download(&sandbox, "hello.txt").await;
     assert_eq!(file.as_deref().map(str::trim), Ok("Hello from the sandbox"));
     let on_disk = files_named("hello.txt", &world.state_dir.join("daytona"));
-    let ours: Vec<_> = on_disk.iter().filter(|path| path.components().any(|part| part.as_os_str() == sandbox.name.as_str())).collect();
-    let [ours] = ours[..] else { panic!("not one such file in the sandbox's directory: {on_disk:?}") };
-    assert_eq!(std::fs::read_to_string(ours).unwrap().trim(), "Hello from the sandbox");
+    let ours: Vec<_> = on_disk
+        .iter()
+        .filter(|path| {
+            path.components()
+                .any(|part| part.as_os_str() == sandbox.name.as_str())
+        })
+        .collect();
+    let [ours] = ours[..] else {
+        panic!("not one such file in the sandbox's directory: {on_disk:?}")
+    };
+    assert_eq!(
+        std::fs::read_to_string(ours).unwrap().trim(),
+        "Hello from the sandbox"
+    );
 
     let second = talk.say("run: cat hello.txt").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let answer = talk.answer(&second).await;
     assert!(answer.contains("Hello from the sandbox"), "{answer}");
     let after = talk.session().await;
-    assert_eq!((after.generation, &after.agent_session), (before.generation, &before.agent_session), "another sandbox or session");
+    assert_eq!(
+        (after.generation, &after.agent_session),
+        (before.generation, &before.agent_session),
+        "another sandbox or session"
+    );
     assert_eq!(talk.sandbox().await.id, sandbox.id);
 
     let status = talk.status().await;
-    assert!(status.contains("Sandbox 1") && status.contains("running"), "{status}");
+    assert!(
+        status.contains("Sandbox 1") && status.contains("running"),
+        "{status}"
+    );
     talk.finish().await;
 }
 
 async fn stopped(world: World, platform: Platform) {
-    let (mut talk, slow) = world.begin(platform, "slow: 90 one two three four five six seven eight nine ten").await;
+    let (mut talk, slow) = world
+        .begin(
+            platform,
+            "slow: 90 one two three four five six seven eight nine ten",
+        )
+        .await;
     talk.running(&slow).await;
-    assert!(talk.card(&slow).await.button("Stop").is_some(), "{:?}", talk.card(&slow).await);
+    assert!(
+        talk.card(&slow).await.button("Stop").is_some(),
+        "{:?}",
+        talk.card(&slow).await
+    );
     talk.stop().await;
     let ended = talk.ended_within(CANCEL_MS_MAX, &slow).await;
-    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
+    assert!(
+        matches!(ended.outcome, Outcome::Cancelled { .. }),
+        "{:?}",
+        ended.outcome
+    );
     let before = talk.session().await;
 
     let next = talk.say("echo: still here").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
     assert!(talk.answer(&next).await.contains("still here"));
-    assert_eq!(talk.session().await.generation, before.generation, "the sandbox was lost by a stop");
+    assert_eq!(
+        talk.session().await.generation,
+        before.generation,
+        "the sandbox was lost by a stop"
+    );
     talk.finish().await;
 }
 
 async fn parallel(world: World, platform: Platform) {
-    let (mut one, first) = world.begin(platform, "slow: 20 one two three four five").await;
+    let (mut one, first) = world
+        .begin(platform, "slow: 20 one two three four five")
+        .await;
     one.running(&first).await;
     let second = one.say("echo: only after the first").await;
-    let (other, beside) = world.begin(platform, "slow: 20 six seven eight nine ten").await;
-    let running = |session: &Session, id: &str| session.turn.as_ref().is_some_and(|turn| turn.id == id && turn.stage == Stage::Running);
+    let (other, beside) = world
+        .begin(platform, "slow: 20 six seven eight nine ten")
+        .await;
+    let running = |session: &Session, id: &str| {
+        session
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.id == id && turn.stage == Stage::Running)
+    };
     eventually(ANSWER_MS_MAX, "two threads run at once", async || {
-        let (here, there) = (world.session(&one.thread.key).await?, world.session(&other.thread.key).await?);
-        if running(&here, &first) && running(&there, &beside) { Ok(()) } else { Err(format!("{:?} and {:?}", here.turn, there.turn)) }
+        let (here, there) = (
+            world.session(&one.thread.key).await?,
+            world.session(&other.thread.key).await?,
+        );
+        if running(&here, &first) && running(&there, &beside) {
+            Ok(())
+        } else {
+            Err(format!("{:?} and {:?}", here.turn, there.turn))
+        }
     })
     .await;
     let before = one.ended(&first).await;
     assert_eq!(one.ended(&second).await.outcome, Outcome::Answered);
     let mark = one.accepted[1].mark.clone().unwrap();
     let calls = world.model_calls().await.unwrap();
-    let began = calls.iter().filter(|call| call.user.contains(&mark) && !call.internal()).map(|call| call.time_ms).min();
-    assert!(began.is_some_and(|began| began >= before.at_ms), "the second prompt reached the agent during the first");
+    let began = calls
+        .iter()
+        .filter(|call| call.user.contains(&mark) && !call.internal())
+        .map(|call| call.time_ms)
+        .min();
+    assert!(
+        began.is_some_and(|began| began >= before.at_ms),
+        "the second prompt reached the agent during the first"
+    );
     assert_eq!(other.ended(&beside).await.outcome, Outcome::Answered);
     one.finish().await;
     other.finish().await;
 }
 
 async fn paused(world: World, platform: Platform) {
-    let (mut talk, first) = world.begin(platform, "write: keep.txt kept over the pause").await;
+    let (mut talk, first) = world
+        .begin(platform, "write: keep.txt kept over the pause")
+        .await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let sandbox = talk.sandbox().await;
     pause(&talk).await;
     let stopped = talk.sandbox().await;
-    assert_eq!((stopped.id.as_str(), stopped.state.as_str()), (sandbox.id.as_str(), "stopped"));
+    assert_eq!(
+        (stopped.id.as_str(), stopped.state.as_str()),
+        (sandbox.id.as_str(), "stopped")
+    );
     talk.check().await;
 
     let second = talk.say("run: cat keep.txt").await;
@@ -122,7 +216,10 @@ async fn paused(world: World, platform: Platform) {
     assert!(answer.contains("kept over the pause"), "{answer}");
     let session = talk.session().await;
     assert_eq!(session.generation, 1, "it was made anew instead of woken");
-    let woken = session.timeline.iter().any(|entry| entry.phase == Phase::Resuming);
+    let woken = session
+        .timeline
+        .iter()
+        .any(|entry| entry.phase == Phase::Resuming);
     assert!(woken, "{:?}", session.timeline);
     talk.finish().await;
 }
@@ -131,60 +228,118 @@ async fn paused(world: World, platform: Platform) {
 async fn pause(talk: &Talk<'_>) {
     let paused = async || {
         let phase = talk.world.session(&talk.thread.key).await?.phase;
-        if phase == Phase::Paused { Ok(()) } else { Err(format!("the phase is {}", phase.word())) }
+        if phase == Phase::Paused {
+            Ok(())
+        } else {
+            Err(format!("the phase is {}", phase.word()))
+        }
     };
     // A look may come before the idle time is over; then it enqueues nothing.
-    eventually(PAUSE_MS_MAX, "the sweep pauses the idle sandbox", async || {
-        talk.world.sweep().await?;
-        within(3_000, paused).await
-    })
+    eventually(
+        PAUSE_MS_MAX,
+        "the sweep pauses the idle sandbox",
+        async || {
+            talk.world.sweep().await?;
+            within(3_000, paused).await
+        },
+    )
     .await;
 }
 
 async fn sliced(world: World, platform: Platform) {
-    let (talk, turn) = world.begin(platform, "slow: 12 one two three four five six seven eight nine ten").await;
-    let slices = eventually(SEEN_MS_MAX * 2, "the run goes over two deliveries", async || {
-        let session = world.session(&talk.thread.key).await?;
-        match &session.turn {
-            Some(turn) if turn.slices >= 2 => Ok(turn.slices),
-            other => Err(format!("{other:?}; ended: {:?}", session.ended)),
-        }
-    })
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "slow: 12 one two three four five six seven eight nine ten",
+        )
+        .await;
+    let slices = eventually(
+        SEEN_MS_MAX * 2,
+        "the run goes over two deliveries",
+        async || {
+            let session = world.session(&talk.thread.key).await?;
+            match &session.turn {
+                Some(turn) if turn.slices >= 2 => Ok(turn.slices),
+                other => Err(format!("{other:?}; ended: {:?}", session.ended)),
+            }
+        },
+    )
     .await;
     assert!(slices >= 2);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    assert!(talk.answer(&turn).await.contains("one two three four five six seven eight nine ten"));
+    assert!(
+        talk.answer(&turn)
+            .await
+            .contains("one two three four five six seven eight nine ten")
+    );
     talk.finish().await;
 }
 
 async fn allowed(world: World, platform: Platform) {
-    let (talk, turn) = world.begin(platform, "ask: echo it ran > asked.txt; cat asked.txt").await;
-    let ask = talk.see(SEEN_MS_MAX * 2, "the permission is asked for", |one| one.button("Allow once").is_some()).await;
+    let (talk, turn) = world
+        .begin(platform, "ask: echo it ran > asked.txt; cat asked.txt")
+        .await;
+    let ask = talk
+        .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+            one.button("Allow once").is_some()
+        })
+        .await;
     let sandbox = talk.sandbox().await;
-    assert!(world.provider.download(&sandbox, "asked.txt").await.is_err(), "it ran before anybody allowed it");
+    assert!(
+        world
+            .provider
+            .download(&sandbox, "asked.txt")
+            .await
+            .is_err(),
+        "it ran before anybody allowed it"
+    );
     talk.press(&ask, "Allow once").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("it ran"));
-    let settled = talk.see(SEEN_MS_MAX, "the ask says how it was settled", |one| one.id == ask.id && one.buttons.is_empty()).await;
+    let settled = talk
+        .see(SEEN_MS_MAX, "the ask says how it was settled", |one| {
+            one.id == ask.id && one.buttons.is_empty()
+        })
+        .await;
     assert!(settled.text.contains("Allowed once"), "{}", settled.text);
     talk.finish().await;
 }
 
 async fn question(world: World, platform: Platform) {
-    let (talk, turn) = world.begin(platform, "question: Which colour? | red | dark blue").await;
-    let ask = talk.see(SEEN_MS_MAX * 2, "the question stands", |one| one.button("dark blue").is_some()).await;
+    let (talk, turn) = world
+        .begin(platform, "question: Which colour? | red | dark blue")
+        .await;
+    let ask = talk
+        .see(SEEN_MS_MAX * 2, "the question stands", |one| {
+            one.button("dark blue").is_some()
+        })
+        .await;
     talk.press(&ask, "dark blue").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    assert!(talk.answer(&turn).await.contains("dark blue"), "{}", talk.answer(&turn).await);
+    assert!(
+        talk.answer(&turn).await.contains("dark blue"),
+        "{}",
+        talk.answer(&turn).await
+    );
     talk.finish().await;
 }
 
 async fn refused(world: World, platform: Platform) {
     let (mut talk, turn) = world.begin(platform, "fail: 401").await;
     let ended = talk.ended(&turn).await;
-    let Outcome::Failed { reason } = &ended.outcome else { panic!("{:?}", ended.outcome) };
-    assert!(reason.starts_with("The agent could not finish: "), "{reason}");
-    assert!(talk.card(&turn).await.text.contains("The agent could not finish"));
+    let Outcome::Failed { reason } = &ended.outcome else {
+        panic!("{:?}", ended.outcome)
+    };
+    assert!(
+        reason.starts_with("The agent could not finish: "),
+        "{reason}"
+    );
+    assert!(
+        talk.card(&turn)
+            .await
+            .text
+            .contains("The agent could not finish")
+    );
     let next = talk.say("echo: the sandbox is kept").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
     assert_eq!(talk.session().await.generation, 1);

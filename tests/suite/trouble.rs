@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("embedded::trouble::a_provider_that_answers_html_or_refuses_the_key_is_reported_in_words", provider)]
+    vec![trial(
+        "embedded::trouble::a_provider_that_answers_html_or_refuses_the_key_is_reported_in_words",
+        provider,
+    )]
 }
 
 /// A stack of its own: armed faults hit whoever comes first.
@@ -20,8 +23,14 @@ async fn provider() {
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
     let faults = [
-        ("an HTML page", json!({"fault": "html", "operation": "*", "status": 502, "for_ms": 600_000})),
-        ("a refused key", json!({"fault": "answer", "operation": "*", "status": 401, "for_ms": 600_000})),
+        (
+            "an HTML page",
+            json!({"fault": "html", "operation": "*", "status": 502, "for_ms": 600_000}),
+        ),
+        (
+            "a refused key",
+            json!({"fault": "answer", "operation": "*", "status": 401, "for_ms": 600_000}),
+        ),
     ];
     for (what, fault) in faults {
         for platform in Platform::ALL {
@@ -37,10 +46,18 @@ async fn reported(world: &World, platform: Platform, what: &str, fault: &Value) 
     let (mut talk, turn) = world.begin(platform, "echo: never").await;
     let ended = talk.ended(&turn).await;
     world.provider.clear().await.unwrap();
-    let Outcome::Failed { reason } = &ended.outcome else { panic!("{what}: {:?}", ended.outcome) };
-    assert!(!reason.contains('<') && reason.len() > 20, "{what}: these are no words: {reason}");
+    let Outcome::Failed { reason } = &ended.outcome else {
+        panic!("{what}: {:?}", ended.outcome)
+    };
+    assert!(
+        !reason.contains('<') && reason.len() > 20,
+        "{what}: these are no words: {reason}"
+    );
     if what == "a refused key" {
-        assert!(reason.contains("key"), "{what}: it does not say what to do: {reason}");
+        assert!(
+            reason.contains("key"),
+            "{what}: it does not say what to do: {reason}"
+        );
     }
     let next = talk.say("echo: it works again").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered, "{what}");

@@ -39,7 +39,11 @@ impl Discord {
     /// For this stack; what the test signs itself goes to `ingress`.
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
-        Self { client: client.clone(), ready: ready.clone(), ingress: ingress.trim_end_matches('/').to_owned() }
+        Self {
+            client: client.clone(),
+            ready: ready.clone(),
+            ingress: ingress.trim_end_matches('/').to_owned(),
+        }
     }
 
     /// A person acts in the client, which the chat carries out as Discord would.
@@ -48,9 +52,15 @@ impl Discord {
     /// Why the client or Discord refused it.
     pub async fn act(&self, act: &Value) -> Result<Acted, String> {
         let url = format!("{}/_control/discord/interact", self.ready.console);
-        let done = call(&self.client, Method::POST, &url, "", act).await?.ok()?;
+        let done = call(&self.client, Method::POST, &url, "", act)
+            .await?
+            .ok()?;
         let text = |name: &str| done[name].as_str().unwrap_or_default().to_owned();
-        Ok(Acted { interaction: text("interaction_id"), token: text("token"), outcome: done["outcome"].clone() })
+        Ok(Acted {
+            interaction: text("interaction_id"),
+            token: text("token"),
+            outcome: done["outcome"].clone(),
+        })
     }
 
     /// A control call of the chat's Discord.
@@ -58,7 +68,15 @@ impl Discord {
     /// # Errors
     /// When it is refused.
     pub async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
-        call(&self.client, method, &format!("{}/_control/discord/{path}", self.ready.console), "", body).await?.ok()
+        call(
+            &self.client,
+            method,
+            &format!("{}/_control/discord/{path}", self.ready.console),
+            "",
+            body,
+        )
+        .await?
+        .ok()
     }
 
     /// `/sandbox` in the channel: the deferred answer becomes the anchor, whose id is the thread's.
@@ -80,15 +98,25 @@ impl Discord {
     /// # Errors
     /// When the id is none.
     pub fn thread(&self, id: &str) -> Result<Thread, String> {
-        let key = ThreadKey::discord(&self.ready.discord_guild_id, id).map_err(|error| error.to_string())?;
-        Ok(Thread { key, channel: id.to_owned(), root: id.to_owned() })
+        let key = ThreadKey::discord(&self.ready.discord_guild_id, id)
+            .map_err(|error| error.to_string())?;
+        Ok(Thread {
+            key,
+            channel: id.to_owned(),
+            root: id.to_owned(),
+        })
     }
 
     /// A slash command in a thread.
     ///
     /// # Errors
     /// When it was not accepted.
-    pub async fn command(&self, thread: &Thread, name: &str, options: &Value) -> Result<Acted, String> {
+    pub async fn command(
+        &self,
+        thread: &Thread,
+        name: &str,
+        options: &Value,
+    ) -> Result<Acted, String> {
         self.act(&json!({"type": "command", "name": name, "channel_id": thread.channel, "options": options})).await
     }
 
@@ -96,8 +124,15 @@ impl Discord {
     ///
     /// # Errors
     /// When there is none such, or the press failed.
-    pub async fn press(&self, thread: &Thread, message: &Seen, label: &str) -> Result<Acted, String> {
-        let button = message.button(label).ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+    pub async fn press(
+        &self,
+        thread: &Thread,
+        message: &Seen,
+        label: &str,
+    ) -> Result<Acted, String> {
+        let button = message
+            .button(label)
+            .ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
         self.act(&json!({"type": "component", "channel_id": thread.channel, "message_id": message.id, "custom_id": button.id})).await
     }
 
@@ -106,8 +141,15 @@ impl Discord {
     /// # Errors
     /// When the channel cannot be read.
     pub async fn messages(&self, channel: &str) -> Result<Vec<Seen>, String> {
-        let list = self.api(&format!("/channels/{channel}/messages?limit={MESSAGES_MAX}")).await?;
-        let mut seen: Vec<Seen> = list.as_array().map(|list| list.iter().map(seen).collect()).unwrap_or_default();
+        let list = self
+            .api(&format!(
+                "/channels/{channel}/messages?limit={MESSAGES_MAX}"
+            ))
+            .await?;
+        let mut seen: Vec<Seen> = list
+            .as_array()
+            .map(|list| list.iter().map(seen).collect())
+            .unwrap_or_default();
         seen.reverse();
         Ok(seen)
     }
@@ -117,9 +159,17 @@ impl Discord {
     /// # Errors
     /// When they cannot be read.
     pub async fn active_threads(&self) -> Result<Vec<String>, String> {
-        let list = self.api(&format!("/guilds/{}/threads/active", self.ready.discord_guild_id)).await?;
+        let list = self
+            .api(&format!(
+                "/guilds/{}/threads/active",
+                self.ready.discord_guild_id
+            ))
+            .await?;
         let ids = list["threads"].as_array().cloned().unwrap_or_default();
-        Ok(ids.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
+        Ok(ids
+            .iter()
+            .filter_map(|one| one["id"].as_str().map(str::to_owned))
+            .collect())
     }
 
     /// What only this person sees, everywhere, oldest first.
@@ -129,12 +179,25 @@ impl Discord {
     pub async fn whispers(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
         let list = self.control(Method::GET, "ephemeral", &Value::Null).await?;
         let kept = list["messages"].as_array().cloned().unwrap_or_default();
-        Ok(kept.iter().map(|one| &one["message"]).filter(|one| one["channel_id"] == thread.channel.as_str()).map(seen).collect())
+        Ok(kept
+            .iter()
+            .map(|one| &one["message"])
+            .filter(|one| one["channel_id"] == thread.channel.as_str())
+            .map(seen)
+            .collect())
     }
 
     async fn api(&self, path: &str) -> Result<Value, String> {
         let url = format!("{}{path}", self.ready.discord_api);
-        call(&self.client, Method::GET, &url, &format!("Bot {}", self.ready.discord_bot_token), &Value::Null).await?.ok()
+        call(
+            &self.client,
+            Method::GET,
+            &url,
+            &format!("Bot {}", self.ready.discord_bot_token),
+            &Value::Null,
+        )
+        .await?
+        .ok()
     }
 
     /// The body of a slash command as Discord would send it, with an id and a token of the test's own.
@@ -144,7 +207,12 @@ impl Discord {
         let user = json!({"id": self.ready.discord_user_id, "username": "ada", "global_name": "Ada", "discriminator": "0", "avatar": null});
         let options: Vec<Value> = options
             .as_object()
-            .map(|fields| fields.iter().map(|(name, value)| json!({"name": name, "type": 3, "value": value})).collect())
+            .map(|fields| {
+                fields
+                    .iter()
+                    .map(|(name, value)| json!({"name": name, "type": 3, "value": value}))
+                    .collect()
+            })
             .unwrap_or_default();
         json!({
             "id": id, "application_id": self.ready.discord_application_id, "type": 2, "token": format!("test-token-{id}"), "version": 1,
@@ -178,7 +246,9 @@ impl Discord {
     /// When the stack's key is no key.
     #[must_use]
     pub fn sign(&self, timestamp: &str, body: &str) -> String {
-        let seed = hex::decode(&self.ready.discord_private_key).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        let seed = hex::decode(&self.ready.discord_private_key)
+            .ok()
+            .and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = SigningKey::from_bytes(&seed.expect("the ready file holds a seed of 32 bytes"));
         hex::encode(key.sign(format!("{timestamp}{body}").as_bytes()).to_bytes())
     }
@@ -187,10 +257,23 @@ impl Discord {
     ///
     /// # Errors
     /// When there was no answer.
-    pub async fn post(&self, body: &str, timestamp: &str, signature: &str) -> Result<Answer, String> {
-        let request = self.client.post(format!("{}/discord/interactions", self.ingress)).body(body.to_owned());
+    pub async fn post(
+        &self,
+        body: &str,
+        timestamp: &str,
+        signature: &str,
+    ) -> Result<Answer, String> {
+        let request = self
+            .client
+            .post(format!("{}/discord/interactions", self.ingress))
+            .body(body.to_owned());
         let request = request.header("content-type", "application/json");
-        send(request.header("x-signature-ed25519", signature).header("x-signature-timestamp", timestamp)).await
+        send(
+            request
+                .header("x-signature-ed25519", signature)
+                .header("x-signature-timestamp", timestamp),
+        )
+        .await
     }
 }
 
@@ -201,7 +284,11 @@ fn snowflake() -> String {
 }
 
 fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
 }
 
 fn seen(message: &Value) -> Seen {
@@ -211,7 +298,10 @@ fn seen(message: &Value) -> Seen {
     let button = |node: &Value| {
         let pressable = node["type"] == 2 && node["disabled"] != true;
         let id = node["custom_id"].as_str().filter(|_| pressable)?;
-        Some(Button { label: node["label"].as_str().unwrap_or_default().to_owned(), id: id.to_owned() })
+        Some(Button {
+            label: node["label"].as_str().unwrap_or_default().to_owned(),
+            id: id.to_owned(),
+        })
     };
     collect(&message["components"], &button, &mut buttons);
     Seen {

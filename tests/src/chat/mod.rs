@@ -71,7 +71,9 @@ impl Seen {
     /// The button with this label, whatever the case of its letters.
     #[must_use]
     pub fn button(&self, label: &str) -> Option<&Button> {
-        self.buttons.iter().find(|button| button.label.eq_ignore_ascii_case(label))
+        self.buttons
+            .iter()
+            .find(|button| button.label.eq_ignore_ascii_case(label))
     }
 }
 
@@ -82,7 +84,10 @@ fn texts(node: &Value, out: &mut Vec<String>) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match value {
-                    Value::String(text) if ["content", "text", "label", "title", "description"].contains(&name.as_str()) => {
+                    Value::String(text)
+                        if ["content", "text", "label", "title", "description"]
+                            .contains(&name.as_str()) =>
+                    {
                         out.push(text.clone());
                     }
                     Value::Array(_) | Value::Object(_) => texts(value, out),

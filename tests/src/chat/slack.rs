@@ -26,7 +26,11 @@ impl Slack {
     /// For this stack; what the test signs itself goes to `ingress`.
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
-        Self { client: client.clone(), ready: ready.clone(), ingress: ingress.trim_end_matches('/').to_owned() }
+        Self {
+            client: client.clone(),
+            ready: ready.clone(),
+            ingress: ingress.trim_end_matches('/').to_owned(),
+        }
     }
 
     /// A person acts in the client, which the chat carries out as Slack would.
@@ -62,7 +66,10 @@ impl Slack {
     /// When it was not accepted.
     pub async fn start(&self, prompt: &str) -> Result<(Thread, String), String> {
         let done = self.mention(None, prompt).await?;
-        let (channel, ts) = (done["channel"].as_str().unwrap_or_default(), done["ts"].as_str().unwrap_or_default());
+        let (channel, ts) = (
+            done["channel"].as_str().unwrap_or_default(),
+            done["ts"].as_str().unwrap_or_default(),
+        );
         Ok((self.thread(channel, ts)?, self.turn(channel, ts)))
     }
 
@@ -71,8 +78,13 @@ impl Slack {
     /// # Errors
     /// When the ids are none.
     pub fn thread(&self, channel: &str, root: &str) -> Result<Thread, String> {
-        let key = ThreadKey::slack(&self.ready.slack_team_id, channel, root).map_err(|error| error.to_string())?;
-        Ok(Thread { key, channel: channel.to_owned(), root: root.to_owned() })
+        let key = ThreadKey::slack(&self.ready.slack_team_id, channel, root)
+            .map_err(|error| error.to_string())?;
+        Ok(Thread {
+            key,
+            channel: channel.to_owned(),
+            root: root.to_owned(),
+        })
     }
 
     /// The turn that a message stands for.
@@ -85,8 +97,15 @@ impl Slack {
     ///
     /// # Errors
     /// When there is none such, or the press failed.
-    pub async fn press(&self, thread: &Thread, message: &Seen, label: &str) -> Result<Value, String> {
-        let button = message.button(label).ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+    pub async fn press(
+        &self,
+        thread: &Thread,
+        message: &Seen,
+        label: &str,
+    ) -> Result<Value, String> {
+        let button = message
+            .button(label)
+            .ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
         let act = json!({"type": "block_action", "channel_id": thread.channel, "message_ts": message.id, "action_id": button.id});
         self.act(&act).await
     }
@@ -96,9 +115,15 @@ impl Slack {
     /// # Errors
     /// When the thread cannot be read.
     pub async fn messages(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
-        let query = format!("channel={}&ts={}&limit={MESSAGES_MAX}&include_all_metadata=true", thread.channel, thread.root);
+        let query = format!(
+            "channel={}&ts={}&limit={MESSAGES_MAX}&include_all_metadata=true",
+            thread.channel, thread.root
+        );
         let list = self.api(&format!("conversations.replies?{query}")).await?;
-        Ok(list["messages"].as_array().map(|list| list.iter().map(seen).collect()).unwrap_or_default())
+        Ok(list["messages"]
+            .as_array()
+            .map(|list| list.iter().map(seen).collect())
+            .unwrap_or_default())
     }
 
     /// What only one person sees in a thread's channel, oldest first.
@@ -107,16 +132,37 @@ impl Slack {
     /// When it cannot be read.
     pub async fn whispers(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
         let url = format!("{}/_control/slack/ephemeral", self.ready.console);
-        let list = call(&self.client, Method::GET, &url, "", &Value::Null).await?.ok()?;
+        let list = call(&self.client, Method::GET, &url, "", &Value::Null)
+            .await?
+            .ok()?;
         let kept = list["messages"].as_array().cloned().unwrap_or_default();
-        let here = |one: &&Value| one["channel"] == thread.channel.as_str() && one["message"]["thread_ts"] == thread.root.as_str();
-        Ok(kept.iter().filter(here).map(|one| seen(&one["message"])).collect())
+        let here = |one: &&Value| {
+            one["channel"] == thread.channel.as_str()
+                && one["message"]["thread_ts"] == thread.root.as_str()
+        };
+        Ok(kept
+            .iter()
+            .filter(here)
+            .map(|one| seen(&one["message"]))
+            .collect())
     }
 
     async fn api(&self, call_and_query: &str) -> Result<Value, String> {
         let url = format!("{}/{call_and_query}", self.ready.slack_api);
-        let answer = call(&self.client, Method::GET, &url, &format!("Bearer {}", self.ready.slack_bot_token), &Value::Null).await?.ok()?;
-        if answer["ok"] == true { Ok(answer) } else { Err(answer.to_string()) }
+        let answer = call(
+            &self.client,
+            Method::GET,
+            &url,
+            &format!("Bearer {}", self.ready.slack_bot_token),
+            &Value::Null,
+        )
+        .await?
+        .ok()?;
+        if answer["ok"] == true {
+            Ok(answer)
+        } else {
+            Err(answer.to_string())
+        }
     }
 
     /// An event envelope as Slack sends it, about a message that a person typed.
@@ -158,15 +204,30 @@ impl Slack {
     ///
     /// # Errors
     /// When there was no answer.
-    pub async fn post(&self, body: &str, timestamp: &str, signature: &str) -> Result<Answer, String> {
-        let request = self.client.post(format!("{}/slack/events", self.ingress)).body(body.to_owned());
+    pub async fn post(
+        &self,
+        body: &str,
+        timestamp: &str,
+        signature: &str,
+    ) -> Result<Answer, String> {
+        let request = self
+            .client
+            .post(format!("{}/slack/events", self.ingress))
+            .body(body.to_owned());
         let request = request.header("content-type", "application/json");
-        send(request.header("x-slack-signature", signature).header("x-slack-request-timestamp", timestamp)).await
+        send(
+            request
+                .header("x-slack-signature", signature)
+                .header("x-slack-request-timestamp", timestamp),
+        )
+        .await
     }
 }
 
 fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 fn seen(message: &Value) -> Seen {
@@ -174,13 +235,20 @@ fn seen(message: &Value) -> Seen {
     texts(&message["blocks"], &mut text);
     let mut buttons = Vec::new();
     let button = |node: &Value| {
-        let id = node["action_id"].as_str().filter(|_| node["type"] == "button")?;
-        Some(Button { label: node["text"]["text"].as_str().unwrap_or_default().to_owned(), id: id.to_owned() })
+        let id = node["action_id"]
+            .as_str()
+            .filter(|_| node["type"] == "button")?;
+        Some(Button {
+            label: node["text"]["text"].as_str().unwrap_or_default().to_owned(),
+            id: id.to_owned(),
+        })
     };
     collect(&message["blocks"], &button, &mut buttons);
     Seen {
         id: message["ts"].as_str().unwrap_or_default().to_owned(),
-        key: message["metadata"]["event_payload"]["op_id"].as_str().map(str::to_owned),
+        key: message["metadata"]["event_payload"]["op_id"]
+            .as_str()
+            .map(str::to_owned),
         text: text.join("\n"),
         buttons,
         by_bot: message["bot_id"].is_string(),
