@@ -336,6 +336,10 @@ impl<'a, B: Beside> Watch<'a, B> {
     /// Shows the card when it has changed, at the platform's pace.
     async fn show(&mut self) {
         let Some(at) = &self.what.card else { return };
+        // A worker that has outlived its visibility must not write over what the next one shows.
+        if self.beside.now_ms() >= self.beside.visible_until_ms() {
+            return;
+        }
         let pace_ms = self.sandboxes.settings.limits.card_edit_ms;
         if self
             .shown
