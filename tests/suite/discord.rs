@@ -2,13 +2,14 @@
 
 use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
+use bobbin_tests::http;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::promises::Accepted;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::{Talk, World, marked};
 use libtest_mimic::Trial;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::run::{COMMON, on};
 
@@ -33,6 +34,11 @@ pub fn trials() -> Vec<Trial> {
             &COMMON,
             "embedded::discord::the_reply_form_and_the_menu_command_go_on_in_the_sandbox",
             reply_form,
+        ),
+        on(
+            &COMMON,
+            "embedded::discord::a_turn_whose_thread_was_deleted_ends_on_record",
+            deleted,
         ),
         on(
             &COMMON,
@@ -244,6 +250,42 @@ async fn expired_token(world: World) {
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("in spite of it"));
     talk.finish().await;
+}
+
+async fn deleted(world: World) {
+    let (talk, turn) = world
+        .begin(Platform::Discord, "slow: 5 nobody will read this")
+        .await;
+    talk.running(&turn).await;
+    let gone = json!({"channel_id": talk.thread.channel});
+    world
+        .discord
+        .control(Method::POST, "delete_channel", &gone)
+        .await
+        .unwrap();
+    let session = eventually(ANSWER_MS_MAX, "the turn ends on record", async || {
+        let session = world.session(&talk.thread.key).await?;
+        match (&session.turn, session.ended.len()) {
+            (None, 1) => Ok(session),
+            (turn, ended) => Err(format!("{turn:?}, {ended} ended")),
+        }
+    })
+    .await;
+    assert_eq!(session.ended[0].id, turn);
+    // Nothing is left of it in the queue: a message that comes back for ever would hold its group.
+    let messages = &world.deployment.messages_queue_url;
+    let name = messages.rsplit('/').next().unwrap();
+    let waiting = format!("{}/_bobbin/queues/{name}/messages", world.aws.endpoint);
+    eventually(SEEN_MS_MAX, "its message leaves the queue", async || {
+        let client = http::client();
+        let listed = http::call(&client, Method::GET, &waiting, "", &Value::Null).await?;
+        match listed.ok()?.to_string().contains(&turn) {
+            true => Err("it is still there"),
+            false => Ok(()),
+        }
+        .map_err(str::to_owned)
+    })
+    .await;
 }
 
 async fn outside(world: World) {
