@@ -30,6 +30,8 @@ pub struct Card {
     pub now_ms: Ms,
     /// Model of the agent, as provider/model.
     pub model: String,
+    /// What goes wrong at the moment, while it is tried again.
+    pub trouble: Option<String>,
 }
 
 /// What is happening, in the order in which it usually does.
@@ -37,6 +39,11 @@ pub struct Card {
 pub enum CardState {
     /// Accepted; nothing is running yet.
     Received,
+    /// It waits behind others.
+    Queued {
+        /// How many come before it.
+        ahead: usize,
+    },
     /// A new sandbox is being made.
     Creating,
     /// A paused sandbox, or its server, is being started.

@@ -31,6 +31,8 @@ pub struct Delivery<'a> {
     pub message: &'a Message,
     /// Names this delivery: message id and receive count.
     pub id: String,
+    /// Counts the deliveries of this message, from 1.
+    pub receive: u32,
     /// Stop following at this time.
     pub slice_until_ms: Ms,
     /// Model of the agent, for the card.
@@ -47,15 +49,17 @@ pub const STEPS_MAX: u32 = 20_000;
 /// Drives one delivery to its verdict.
 pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     let thread = &delivery.message.thread;
-    let (mut session, mut marks) = match world.load(thread).await {
-        Ok(Some(found)) => found,
-        Ok(None) => (
-            Session::new(thread.clone(), world.now_ms()),
-            crate::session::Marks::default(),
-        ),
+    let (mut session, mut marks) = match world.load(thread, delivery.message.about()).await {
+        Ok(found) => {
+            let mut session = found
+                .session
+                .unwrap_or_else(|| Session::new(thread.clone(), world.now_ms()));
+            session.seen.in_ledger = found.in_ledger;
+            (session, found.marks)
+        }
         Err(failure) => {
             return Verdict::Hold {
-                delay_ms: delivery.limits.backoff_ms,
+                delay_ms: delivery.limits.backoff(delivery.receive),
                 why: format!("the record could not be read: {failure:?}"),
             };
         }
@@ -65,9 +69,9 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
         // Whether a run was stopped by a person is judged by the marks as they stand when it is over: the abort can be
         // quicker than the next look at them.
         if matches!(event, Event::Finished(_))
-            && let Ok(Some((_, now))) = world.load(thread).await
+            && let Ok(now) = world.load(thread, delivery.message.about()).await
         {
-            marks = now;
+            marks = now.marks;
         }
         let context = Context {
             now_ms: world.now_ms(),
@@ -80,7 +84,8 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
             next,
         } = decide(session.clone(), event, &context);
         if !decided.same_record(&session) {
-            match world.save(&decided, session.version).await {
+            let entries = std::mem::take(&mut decided.seen.entries);
+            match world.save(&decided, session.version, &entries).await {
                 Ok(Saved::Written(now)) => {
                     decided.version = session.version + 1;
                     marks = now;

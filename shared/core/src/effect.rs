@@ -8,6 +8,8 @@ use crate::session::{About, Ask};
 /// One step in the world.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
+    /// Count the sandboxes of the thread's tenant. Answers `Counted`.
+    Count,
     /// Create the sandbox of this generation; a taken name is adopted. Answers `Observed`.
     Create {
         /// Generation: with stack and thread it is the name.
@@ -57,6 +59,17 @@ pub enum Effect {
         generation: u32,
         /// The id on record.
         known: Option<String>,
+    },
+    /// Read what the ledger holds of these turns. Answers `Recalled`.
+    Recall {
+        /// Turn ids.
+        turns: Vec<String>,
+    },
+    /// Wake the thread with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
+    /// it: the sweeper is the net.
+    Wake {
+        /// When.
+        at_ms: Ms,
     },
     /// Bring attachments into the sandbox. Answers `Attached`.
     Attach {
@@ -143,6 +156,7 @@ impl Effect {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::Count => "count",
             Self::Create { .. } => "create",
             Self::Observe { .. } => "observe",
             Self::Start { .. } => "start",
@@ -151,6 +165,8 @@ impl Effect {
             Self::CheckServer { .. } => "check_server",
             Self::EnsureServer { .. } => "ensure_server",
             Self::FindAgentSession { .. } => "find_agent_session",
+            Self::Recall { .. } => "recall",
+            Self::Wake { .. } => "wake",
             Self::Attach { .. } => "attach",
             Self::SendPrompt { .. } => "send_prompt",
             Self::Follow(_) => "follow",

@@ -2,6 +2,7 @@
 
 use crate::card::{CardStep, PostRef, Usage};
 use crate::failure::Failure;
+use crate::ledger::Entry;
 use crate::message::Person;
 use crate::session::{About, Settlement};
 
@@ -12,6 +13,12 @@ pub enum Event {
     Delivered,
     /// The sandbox was looked at.
     Observed(Coarse),
+    /// The tenant has this many sandboxes.
+    Counted(u32),
+    /// What the ledger holds of the turns that were asked for.
+    Recalled(Vec<Entry>),
+    /// The wake-up has been asked for.
+    Woken,
     /// The server answered as healthy.
     Healthy,
     /// The OpenCode session to use.

@@ -12,6 +12,7 @@ pub mod effect;
 pub mod event;
 pub mod failure;
 pub mod ids;
+pub mod ledger;
 pub mod limits;
 pub mod message;
 pub mod ports;

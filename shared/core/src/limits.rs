@@ -46,6 +46,16 @@ pub struct Limits {
     pub resends: u32,
     /// Restarts of the server within one turn.
     pub server_restarts: u32,
+    /// A provider that does not answer at all is waited for this long before a turn is reported as failed.
+    pub outage_ms: u64,
+    /// Times that the chat may refuse to be told the end of a turn.
+    pub refusals: u32,
+    /// Sandboxes that one tenant may have; 0 is no bound.
+    pub tenant_sandboxes: u32,
+    /// Prompts that may wait in one thread.
+    pub thread_queue: usize,
+    /// How long the ledger keeps a turn.
+    pub ledger_ms: u64,
     /// Ended turns remembered in the session for deduplication.
     pub ended_turns: usize,
     /// Entries of the timeline kept in the session.
@@ -93,8 +103,13 @@ impl Limits {
         backoff_ms_max: 60_000,
         resends: 1,
         server_restarts: 1,
-        ended_turns: 20,
-        timeline: 50,
+        outage_ms: 15 * MINUTE_MS,
+        refusals: 30,
+        tenant_sandboxes: 100,
+        thread_queue: 20,
+        ledger_ms: 30 * 24 * 60 * MINUTE_MS,
+        ended_turns: 40,
+        timeline: 20,
         ask_ms: 30 * MINUTE_MS,
         card_edit_ms: 3_000,
         prompt_chars: 100_000,

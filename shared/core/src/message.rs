@@ -14,6 +14,43 @@ pub enum Body {
     Open(Open),
     /// A word that must not wait behind a run.
     Control(Control),
+    /// A prompt has been put into its thread's group: it is shown as waiting there, or refused where too many wait.
+    Announce(Announce),
+}
+
+/// Says past the group's head that a prompt waits behind it. Sent after the prompt; what becomes of it changes nothing
+/// about whether the prompt is worked on, except that the queue of a thread is bounded by it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Announce {
+    /// The prompt's message id.
+    pub turn: String,
+    /// Its thread.
+    pub thread: ThreadKey,
+    /// Who asked.
+    pub by: Person,
+    /// When ingress accepted it.
+    pub accepted_at_ms: Ms,
+}
+
+impl Announce {
+    /// What is announced of a body: prompts only.
+    #[must_use]
+    pub fn of(body: &Body) -> Option<Self> {
+        match body {
+            Body::Message(Message {
+                id,
+                thread,
+                accepted_at_ms,
+                work: Work::Prompt(prompt),
+            }) => Some(Self {
+                turn: id.clone(),
+                thread: thread.clone(),
+                by: prompt.by.clone(),
+                accepted_at_ms: *accepted_at_ms,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// One accepted piece of work for a thread.
@@ -29,6 +66,17 @@ pub struct Message {
     pub work: Work,
 }
 
+impl Message {
+    /// The turn that it is about.
+    #[must_use]
+    pub fn about(&self) -> &str {
+        match &self.work {
+            Work::Bury { turn } => turn,
+            Work::Prompt(_) | Work::Sweep | Work::Look | Work::Reset { .. } => &self.id,
+        }
+    }
+}
+
 /// What a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
@@ -37,6 +85,8 @@ pub enum Work {
     Prompt(Prompt),
     /// The sweeper or a wake-up found the session due: look and decide.
     Sweep,
+    /// The provider lists no sandbox where the record has one: look whether it is still there.
+    Look,
     /// A person wants a fresh sandbox.
     Reset {
         /// Who asked.
@@ -153,6 +203,11 @@ pub enum Want {
     },
     /// Say what the session is doing.
     Status,
+    /// Run the prompt of this ended turn again, as a new turn of who asks.
+    Again {
+        /// The turn that was lost or has failed.
+        turn: String,
+    },
     /// Say in the thread how Bobbin is used.
     Help {
         /// The words.
@@ -194,6 +249,7 @@ impl Body {
             Self::Message(m) => m.thread.to_string(),
             Self::Open(o) => format!("open:{}", o.id),
             Self::Control(c) => c.thread.to_string(),
+            Self::Announce(a) => a.thread.to_string(),
         }
     }
 
@@ -204,6 +260,7 @@ impl Body {
             Self::Message(m) => &m.id,
             Self::Open(o) => &o.id,
             Self::Control(c) => &c.id,
+            Self::Announce(a) => &a.turn,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::ids::{Ms, ThreadKey};
+use crate::ledger::Entry;
 use crate::session::{Marks, Session};
 
 /// What a write came to.
@@ -17,6 +18,17 @@ pub enum Saved {
     Conflict,
 }
 
+/// What was read of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Loaded {
+    /// The record, if the thread has one.
+    pub session: Option<Session>,
+    /// The marks beside it, which may stand there before the record does.
+    pub marks: Marks,
+    /// The ledger knows the message in hand as a turn that has ended.
+    pub in_ledger: bool,
+}
+
 /// Everything that the protocol needs of the outside. One implementation for real, one for tests; decorators crash it.
 pub trait World: Sync {
     /// The present time.
@@ -25,17 +37,20 @@ pub trait World: Sync {
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
 
-    /// Reads the record consistently, with the marks beside it.
+    /// Reads the record consistently, with the marks beside it, and whether the ledger knows `turn` as ended.
     fn load(
         &self,
         thread: &ThreadKey,
-    ) -> impl Future<Output = Result<Option<(Session, Marks)>, Failure>> + Send;
+        turn: &str,
+    ) -> impl Future<Output = Result<Loaded, Failure>> + Send;
 
-    /// Writes the record if its stored version is still `expected` (0: none is stored), as version `expected + 1`.
+    /// Writes the record if its stored version is still `expected` (0: none is stored), as version `expected + 1`, and
+    /// with it, in one piece, these entries of the ledger.
     fn save(
         &self,
         session: &Session,
         expected: u64,
+        entries: &[Entry],
     ) -> impl Future<Output = Result<Saved, Failure>> + Send;
 
     /// Performs one effect and says what happened. Never panics; every failure is an event.

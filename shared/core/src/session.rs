@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::{PostRef, Usage};
 use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
+use crate::ledger::Entry;
 use crate::message::{Choice, Person};
 
 /// The phase of a thread's sandbox.
@@ -93,6 +94,15 @@ pub struct Session {
     pub due_at_ms: Option<Ms>,
     /// Last time that a turn began or ended.
     pub last_activity_ms: Ms,
+    /// The wake-up that was last asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_at_ms: Option<Ms>,
+    /// The OpenCode session that has been given a prompt of this thread: another one knows nothing of it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub briefed: Option<String>,
+    /// Turns that ended before this are not told to a new agent session: somebody wanted a fresh start.
+    #[serde(default)]
+    pub fresh_since_ms: Ms,
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
@@ -127,6 +137,12 @@ pub struct Turn {
     /// Parts of the answer that stand in the thread, by index.
     #[serde(default)]
     pub posted: Vec<PostRef>,
+    /// How many parts the answer has, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<usize>,
+    /// The prompt begins with a digest of the thread so far.
+    #[serde(default)]
+    pub with_digest: bool,
     /// Questions and permissions of this turn.
     #[serde(default)]
     pub asks: Vec<Ask>,
@@ -151,6 +167,9 @@ pub struct Turn {
     /// What went wrong last, for the report when it keeps going wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// Since when the provider has not answered at all, while that lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage_since_ms: Option<Ms>,
     /// Why the run is being aborted by ourselves, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborting: Option<String>,
@@ -195,7 +214,7 @@ pub enum Outcome {
     Lost,
 }
 
-/// A turn that has ended.
+/// A turn that has ended, as far as a repeat needs it. The rest is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EndedTurn {
     /// The message's id.
@@ -204,14 +223,6 @@ pub struct EndedTurn {
     pub outcome: Outcome,
     /// When.
     pub at_ms: Ms,
-    /// Milliseconds from acceptance to end.
-    pub took_ms: Ms,
-    /// What it took.
-    #[serde(default)]
-    pub usage: Usage,
-    /// Its card, so that a late click can be answered with how it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub card: Option<PostRef>,
 }
 
 /// A permission or question that waits for a person.
@@ -306,6 +317,14 @@ pub struct Seen {
     pub noticed: bool,
     /// A stop or delete was asked for at this time.
     pub stop_asked_ms: Option<Ms>,
+    /// Sandboxes that the tenant has.
+    pub tenant_sandboxes: Option<u32>,
+    /// What a new agent session is told about the thread so far.
+    pub digest: Option<String>,
+    /// Entries of the ledger that are written with the next save.
+    pub entries: Vec<Entry>,
+    /// The message in hand is a turn that the ledger knows as ended.
+    pub in_ledger: bool,
 }
 
 /// What the control lane wrote beside the record: it may conflict with nothing.
@@ -315,6 +334,46 @@ pub struct Marks {
     pub cancelled: BTreeMap<String, Person>,
     /// How asks were settled (by ask id).
     pub settled: BTreeMap<String, Settlement>,
+    /// Prompts that wait behind the present turn (by turn id).
+    pub queued: BTreeMap<String, Queued>,
+}
+
+impl Marks {
+    /// Those that this record makes superfluous: of turns that have begun or ended, and of asks whose turn is over.
+    /// What still waits in the queue keeps its marks.
+    #[must_use]
+    pub fn spent(&self, session: &Session) -> Self {
+        let ended = |id: &String| session.ended.iter().any(|turn| turn.id == *id);
+        let present = |id: &String| session.turn.as_ref().is_some_and(|turn| turn.id == *id);
+        let mut spent = self.clone();
+        spent.cancelled.retain(|turn, _| ended(turn));
+        spent.queued.retain(|turn, _| ended(turn) || present(turn));
+        if session.turn.is_some() {
+            spent.settled.clear();
+        }
+        spent
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cancelled.is_empty() && self.settled.is_empty() && self.queued.is_empty()
+    }
+}
+
+/// A prompt that waits in the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Queued {
+    /// Who asked.
+    pub by: Person,
+    /// When ingress accepted it.
+    pub accepted_at_ms: Ms,
+    /// Its card, once it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<PostRef>,
+    /// More prompts than the thread may have were waiting when it came: it will not be worked on.
+    #[serde(default)]
+    pub refused: bool,
 }
 
 /// How an ask was settled, and by whom.
@@ -342,6 +401,9 @@ impl Session {
             lease: None,
             due_at_ms: None,
             last_activity_ms: now_ms,
+            wake_at_ms: None,
+            briefed: None,
+            fresh_since_ms: 0,
             timeline: Vec::new(),
             seen: Seen::default(),
         }

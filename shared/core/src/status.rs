@@ -1,14 +1,20 @@
 //! The answer to "what is it doing?", in words.
 
 use crate::ids::Ms;
-use crate::session::{Outcome, Phase, Session, Stage};
+use crate::ledger::Entry;
+use crate::session::{Marks, Outcome, Phase, Session, Stage};
+use crate::text::shorten;
 
 /// Ended turns that the answer lists.
 const ENDED_SHOWN: usize = 3;
+/// People named of those whose tasks wait.
+const NAMES_SHOWN: usize = 5;
+/// Characters of what was asked.
+const ASKED_UNITS_MAX: usize = 80;
 
 /// What a session is doing, as Markdown that both platforms show. `None`: the thread has no record.
 #[must_use]
-pub fn words(session: Option<&Session>, now_ms: Ms) -> String {
+pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms: Ms) -> String {
     let Some(session) = session else {
         return "No sandbox yet. Send a task and this thread gets one.".to_owned();
     };
@@ -34,21 +40,67 @@ pub fn words(session: Option<&Session>, now_ms: Ms) -> String {
             )
         }
     });
-    let last = session.ended.iter().rev().take(ENDED_SHOWN);
-    lines.extend(last.map(|turn| {
+    lines.extend(behind(marks));
+    let mut last: Vec<&Entry> = entries.iter().collect();
+    last.sort_by_key(|entry| std::cmp::Reverse(entry.ended_at_ms));
+    lines.extend(last.into_iter().take(ENDED_SHOWN).map(|turn| {
         let how = match &turn.outcome {
             Outcome::Answered => "answered".to_owned(),
             Outcome::Failed { reason } => format!("failed: {reason}"),
             Outcome::Cancelled { by } => format!("stopped by {by}"),
             Outcome::Lost => "lost with its sandbox".to_owned(),
         };
+        let mut facts = vec![span(turn.took_ms())];
+        if turn.usage.tokens > 0 {
+            facts.push(format!("{} tokens", turn.usage.tokens));
+        }
+        if turn.usage.cost_micro_usd > 0 {
+            facts.push(dollars(turn.usage.cost_micro_usd));
+        }
+        let asked = shorten(&turn.asked, ASKED_UNITS_MAX);
         format!(
-            "- {} ago, after {}: {how}",
-            span(now_ms.saturating_sub(turn.at_ms)),
-            span(turn.took_ms)
+            "- {} ago, {}: {how} ({}){}{asked}",
+            span(now_ms.saturating_sub(turn.ended_at_ms)),
+            turn.by.name,
+            facts.join(", "),
+            if asked.is_empty() { "" } else { ": " },
         )
     }));
     lines.join("\n")
+}
+
+/// The turns that the answer needs from the ledger.
+#[must_use]
+pub fn wanted(session: &Session) -> Vec<String> {
+    let last = session.ended.iter().rev().take(ENDED_SHOWN);
+    last.map(|turn| turn.id.clone()).collect()
+}
+
+/// The queue behind the present turn.
+fn behind(marks: &Marks) -> Option<String> {
+    let mut waiting: Vec<_> = marks.queued.values().filter(|one| !one.refused).collect();
+    waiting.sort_by_key(|one| one.accepted_at_ms);
+    let names: Vec<&str> = waiting
+        .iter()
+        .map(|one| one.by.name.as_str())
+        .take(NAMES_SHOWN)
+        .collect();
+    match waiting.len() {
+        0 => None,
+        1 => Some(format!("One task waits behind it, of {}.", names[0])),
+        n if n > NAMES_SHOWN => Some(format!(
+            "{n} tasks wait behind it: of {} and others.",
+            names.join(", ")
+        )),
+        n => Some(format!(
+            "{n} tasks wait behind it: of {}.",
+            names.join(", ")
+        )),
+    }
+}
+
+fn dollars(micro: u64) -> String {
+    format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
 }
 
 fn sandbox(session: &Session, now_ms: Ms) -> String {
@@ -94,8 +146,55 @@ mod tests {
     #[test]
     fn a_thread_without_a_record_is_told_how_to_begin() {
         assert_eq!(
-            words(None, 0),
+            words(None, &Marks::default(), &[], 0),
             "No sandbox yet. Send a task and this thread gets one."
+        );
+    }
+
+    #[test]
+    fn the_queue_and_the_last_turns_are_told() {
+        let person = |name: &str| crate::message::Person {
+            id: "1".to_owned(),
+            name: name.to_owned(),
+        };
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let session = Session {
+            phase: Phase::Active,
+            generation: 1,
+            ..Session::new(thread, 0)
+        };
+        let mut marks = Marks::default();
+        for (id, name, at) in [("b", "Bo", 2), ("a", "Al", 1)] {
+            marks.queued.insert(
+                id.to_owned(),
+                crate::session::Queued {
+                    by: person(name),
+                    accepted_at_ms: at,
+                    card: None,
+                    refused: false,
+                },
+            );
+        }
+        let entry = Entry {
+            turn: "t".to_owned(),
+            by: person("Cy"),
+            accepted_at_ms: 1_000,
+            ended_at_ms: 31_000,
+            outcome: Outcome::Answered,
+            usage: crate::card::Usage {
+                tokens: 12,
+                cost_micro_usd: 1_500,
+            },
+            asked: "fix the build".to_owned(),
+            answered: String::new(),
+            card: None,
+            posted: Vec::new(),
+            again: None,
+        };
+        assert_eq!(
+            words(Some(&session), &marks, &[entry], 91_000),
+            "Sandbox 1 is running, for 1 min 31 s.\nNothing is running.\n2 tasks wait behind it: of Al, Bo.\n\
+             - 1 min 0 s ago, Cy: answered (30 s, 12 tokens, $0.0015): fix the build"
         );
     }
 
@@ -109,7 +208,7 @@ mod tests {
             ..Session::new(thread, 0)
         };
         assert_eq!(
-            words(Some(&session), 62_000),
+            words(Some(&session), &Marks::default(), &[], 62_000),
             "Sandbox 2 is paused, for 1 min 1 s. A message wakes it; its files are kept.\nNothing is running."
         );
     }

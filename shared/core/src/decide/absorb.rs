@@ -4,6 +4,7 @@ use super::{Context, Next, mark, words};
 use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::PostKind;
+use crate::ledger;
 use crate::message::Work;
 use crate::session::{Ask, Outcome, Phase, Seen, Session, Stage};
 
@@ -11,8 +12,18 @@ use crate::session::{Ask, Outcome, Phase, Seen, Session, Stage};
 pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
     match event {
         Event::Delivered => delivered(session, context),
-        Event::Observed(coarse) => session.seen.sandbox = Some(coarse),
+        Event::Observed(coarse) => {
+            provider_answered(session);
+            session.seen.sandbox = Some(coarse);
+        }
+        Event::Counted(sandboxes) => {
+            provider_answered(session);
+            session.seen.tenant_sandboxes = Some(sandboxes);
+        }
+        Event::Recalled(entries) => session.seen.digest = Some(ledger::digest(&entries)),
+        Event::Woken => {}
         Event::Healthy => {
+            provider_answered(session);
             session.seen.healthy = true;
             session.seen.restart_server = false;
         }
@@ -66,14 +77,26 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
 }
 
 fn delivered(session: &mut Session, context: &Context<'_>) {
-    session.seen = Seen::default();
+    session.seen = Seen {
+        in_ledger: session.seen.in_ledger,
+        ..Seen::default()
+    };
     if matches!(session.phase, Phase::Creating | Phase::Resuming) {
         session.phase_since_ms = context.now_ms;
     }
     // A turn that is met again outside its run has cost a delivery: a worker crashed or something kept failing.
+    let ours = session
+        .turn
+        .as_ref()
+        .is_some_and(|turn| turn.id == context.delivery.message.id);
+    // A sign of life: what has none for longer than a slice is found by the sweeper.
+    if ours {
+        mark::arm(session, context);
+    }
     if let Some(turn) = &mut session.turn
-        && turn.id == context.delivery.message.id
+        && ours
         && turn.stage != Stage::Running
+        && turn.outage_since_ms.is_none()
     {
         turn.attempts += 1;
         if turn.attempts > context.delivery.limits.attempts
@@ -82,6 +105,15 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
             let reason = words::kept_failing(turn.trouble.as_deref());
             mark::fail(session, &reason);
         }
+    }
+}
+
+/// An outage of the provider is over.
+fn provider_answered(session: &mut Session) {
+    if let Some(turn) = &mut session.turn
+        && turn.outage_since_ms.take().is_some()
+    {
+        turn.trouble = None;
     }
 }
 
@@ -181,21 +213,25 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
             if !owed && posting_is_decoration(session, posting.as_ref()) {
                 return None;
             }
-            let attempts = session.turn.as_mut().map_or(1, |turn| {
-                turn.trouble = Some(seen.clone());
-                match turn.stage {
-                    // The chat's refusals have a count of their own: crashes, or an answer that was hard to read again,
-                    // must not use up what the telling of the end may take.
-                    Stage::Ending { .. } if posting.is_some() => {
-                        turn.refusals += 1;
-                        return turn.refusals;
+            let (attempts, most) = session.turn.as_mut().map_or(
+                // What has no turn has no count on record: the queue's own ends it.
+                (context.delivery.receive, u32::MAX),
+                |turn| {
+                    turn.trouble = Some(seen.clone());
+                    match turn.stage {
+                        // The chat's refusals have a count of their own: crashes, or an answer that was hard to read
+                        // again, must not use up what the telling of the end may take.
+                        Stage::Ending { .. } if posting.is_some() => {
+                            turn.refusals += 1;
+                            return (turn.refusals, limits.refusals);
+                        }
+                        Stage::Running => turn.attempts += 1,
+                        _ => {}
                     }
-                    Stage::Running => turn.attempts += 1,
-                    _ => {}
-                }
-                turn.attempts + 1
-            });
-            if attempts > limits.attempts + 1 {
+                    (turn.attempts + 1, limits.attempts + 1)
+                },
+            );
+            if attempts > most {
                 return give_up(
                     session,
                     &words::kept_failing(Some(&seen)),
@@ -211,6 +247,9 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
                 delay_ms,
                 why: seen,
             });
+        }
+        Failure::Outage { after_ms, seen } => {
+            return outage(session, after_ms, seen, context);
         }
         Failure::SessionMissing => {
             session.agent_session = None;
@@ -253,6 +292,30 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
         },
     }
     None
+}
+
+/// The provider does not answer anybody: its time is waited for, not counted, so that an outage costs no thread its tries.
+fn outage(
+    session: &mut Session,
+    after_ms: u64,
+    seen: String,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    if let Some(turn) = &mut session.turn {
+        let since_ms = *turn.outage_since_ms.get_or_insert(context.now_ms);
+        turn.trouble = Some(seen.clone());
+        if context.now_ms >= since_ms + limits.outage_ms {
+            turn.outage_since_ms = None;
+            let words = words::outage(&seen, limits.outage_ms);
+            return give_up(session, &words, false, context);
+        }
+    }
+    let delay_ms = limits.backoff(context.delivery.receive).max(after_ms);
+    Some(Next::Hold {
+        delay_ms: delay_ms.min(limits.backoff_ms_max.max(after_ms.min(900_000))),
+        why: seen,
+    })
 }
 
 /// A card that only shows progress may fail: the next one, and the end, are posted all the same.

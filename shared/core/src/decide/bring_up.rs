@@ -13,6 +13,18 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
         let generation = session.generation;
         let late = |bound_ms: u64| context.now_ms >= session.phase_since_ms + bound_ms;
         return match (session.phase, session.seen.sandbox.clone()) {
+            (Phase::Destroyed | Phase::Error, _)
+                if limits.tenant_sandboxes > 0 && session.seen.tenant_sandboxes.is_none() =>
+            {
+                act(Effect::Count)
+            }
+            (Phase::Destroyed | Phase::Error, _)
+                if limits.tenant_sandboxes > 0
+                    && session.seen.tenant_sandboxes >= Some(limits.tenant_sandboxes) =>
+            {
+                mark::fail(session, &words::too_many_sandboxes(limits.tenant_sandboxes));
+                None
+            }
             (Phase::Destroyed | Phase::Error, _) => {
                 session.generation += 1;
                 session.agent_session = None;

@@ -1,7 +1,6 @@
 //! A dead letter: what could not be counted by the record is told all the same.
 
 use super::{Context, Next, mark, prompt, take_down, words};
-use crate::card::Usage;
 use crate::session::{EndedTurn, Outcome, Session};
 
 /// What the burial of a message needs next.
@@ -24,9 +23,6 @@ pub(super) fn next(session: &mut Session, turn: &str, context: &Context<'_>) -> 
         id: turn.to_owned(),
         outcome,
         at_ms: context.now_ms,
-        took_ms: 0,
-        usage: Usage::default(),
-        card: None,
     };
     mark::remember(session, ended, context);
     Next::Done

@@ -1,7 +1,12 @@
 //! Small changes of the record that several rules share.
 
-use super::Context;
+use super::{Context, Next};
+use crate::card::Usage;
+use crate::effect::Effect;
+use crate::event::Answer;
 use crate::ids::Ms;
+use crate::ledger::{self, Entry};
+use crate::message::Work;
 use crate::session::{EndedTurn, Lease, Outcome, Phase, Seen, Session, Stage, TimelineEntry, Turn};
 
 /// The first look at something that has just begun comes after this.
@@ -50,7 +55,9 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let now = context.now_ms;
     session.due_at_ms = match session.phase {
-        _ if session.turn.is_some() => Some(now + limits.turn_ms + limits.stale_grace_ms),
+        _ if session.turn.is_some() => {
+            Some(now + limits.slice_ms + limits.visibility_ms + limits.stale_grace_ms)
+        }
         Phase::Active => Some(session.last_activity_ms + limits.idle_pause_ms),
         Phase::Paused => Some(session.phase_since_ms + limits.paused_ttl_ms),
         Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
@@ -118,31 +125,80 @@ pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
 /// Moves the turn, whose outcome has been told, to the ended ones.
 pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = session.turn.take() {
-        let (outcome, usage) = match turn.stage {
-            Stage::Ending { outcome, usage } => (outcome, usage),
-            _ => (Outcome::Lost, crate::card::Usage::default()),
+        let (outcome, usage) = match &turn.stage {
+            Stage::Ending { outcome, usage } => (outcome.clone(), *usage),
+            _ => (Outcome::Lost, Usage::default()),
         };
-        let took_ms = context.now_ms.saturating_sub(turn.accepted_at_ms);
-        remember(
-            session,
-            EndedTurn {
-                id: turn.id,
-                outcome,
-                at_ms: context.now_ms,
-                took_ms,
-                usage,
-                card: turn.card,
-            },
+        let ended = EndedTurn {
+            id: turn.id.clone(),
+            outcome: outcome.clone(),
+            at_ms: context.now_ms,
+        };
+        let entry = entry(
+            turn,
+            (outcome, usage),
+            session.seen.answer.as_ref(),
             context,
         );
+        session.seen.entries.push(entry);
+        remember(session, ended, context);
     }
     session.last_activity_ms = context.now_ms;
-    let sandbox = session.seen.sandbox.take();
     session.seen = Seen {
-        sandbox,
+        sandbox: session.seen.sandbox.take(),
+        entries: std::mem::take(&mut session.seen.entries),
+        in_ledger: session.seen.in_ledger,
         ..Seen::default()
     };
     arm(session, context);
+}
+
+/// The turn as the ledger keeps it. Its prompt is known only to the delivery of its own message.
+fn entry(
+    turn: Turn,
+    (outcome, usage): (Outcome, Usage),
+    answer: Option<&Answer>,
+    context: &Context<'_>,
+) -> Entry {
+    let message = context.delivery.message;
+    let prompt = match &message.work {
+        Work::Prompt(prompt) if message.id == turn.id => Some(prompt),
+        _ => None,
+    };
+    let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
+    Entry {
+        turn: turn.id,
+        by: turn.by,
+        accepted_at_ms: turn.accepted_at_ms,
+        ended_at_ms: context.now_ms,
+        outcome,
+        usage,
+        asked: prompt
+            .map(|prompt| ledger::brief(&prompt.text))
+            .unwrap_or_default(),
+        answered: answer
+            .map(|answer| ledger::brief(&answer.text))
+            .unwrap_or_default(),
+        card: turn.card,
+        posted: turn.posted,
+        again: prompt.filter(|_| again).and_then(ledger::kept),
+    }
+}
+
+/// The wake-up that is missing, if one is. Lazily: one that comes too early finds nothing due and asks for the next.
+pub(super) fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let idle = matches!(session.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
+    let at_ms = session
+        .due_at_ms
+        .filter(|due| idle && *due > context.now_ms)?;
+    if session
+        .wake_at_ms
+        .is_some_and(|set| set > context.now_ms && set <= at_ms)
+    {
+        return None;
+    }
+    session.wake_at_ms = Some(at_ms);
+    Some(Next::Do(Effect::Wake { at_ms }))
 }
 
 /// Closes a turn whose end cannot be told in the thread: the record says so, whatever the outcome was.
@@ -150,7 +206,7 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
     if let Some(turn) = &mut session.turn {
         let usage = match &turn.stage {
             Stage::Ending { usage, .. } => *usage,
-            Stage::Received | Stage::Prompting | Stage::Running => crate::card::Usage::default(),
+            Stage::Received | Stage::Prompting | Stage::Running => Usage::default(),
         };
         turn.stage = Stage::Ending {
             outcome: Outcome::Failed {
@@ -172,9 +228,9 @@ pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Contex
     session.ended.drain(..surplus);
 }
 
-/// Whether this message's turn has ended before.
+/// Whether the turn that the message in hand is about has ended before.
 pub(super) fn has_ended(session: &Session, id: &str) -> bool {
-    session.ended.iter().any(|turn| turn.id == id)
+    session.seen.in_ledger || session.ended.iter().any(|turn| turn.id == id)
 }
 
 /// Forgets the sandbox of this generation: it does not exist any more.

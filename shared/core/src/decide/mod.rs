@@ -10,6 +10,7 @@ mod bury;
 mod mark;
 pub mod orphan;
 mod prompt;
+pub mod queue;
 mod take_down;
 mod tell;
 pub mod words;
@@ -78,6 +79,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
     match &context.delivery.message.work {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => take_down::sweep(session, context),
+        Work::Look => take_down::look(session, context),
         Work::Reset { .. } => take_down::reset(session, context),
         Work::Bury { turn } => bury::next(session, turn, context),
     }

@@ -1,11 +1,11 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
 use super::{Context, Next, bring_up, mark, tell, words};
-use crate::card::{Card, CardState, Post};
+use crate::card::{Card, CardState, Post, PostRef};
 use crate::effect::{Effect, Follow};
 use crate::ids::{PostKind, PromptIds};
 use crate::message::Prompt;
-use crate::session::{Phase, Session, Stage, Turn};
+use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
 
 /// What a prompt needs next.
 pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
@@ -22,7 +22,10 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 None => continue,
             },
             None if mark::has_ended(session, id) => {
-                return super::take_down::finish_half_made(session, context);
+                return match super::take_down::finish_half_made(session, context) {
+                    Next::Done => mark::wake(session, context).unwrap_or(Next::Done),
+                    next => next,
+                };
             }
             None => match mark::foreign_lease_ms(session, context) {
                 Some(delay_ms) => {
@@ -31,7 +34,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                         why: "another delivery may still be stopping the sandbox".to_owned(),
                     };
                 }
-                None => mark::begin(session, new_turn(prompt, context), context),
+                None => begin(session, prompt, context),
             },
         }
     }
@@ -53,7 +56,17 @@ pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<N
     tell::step(session, context)
 }
 
-fn new_turn(prompt: &Prompt, context: &Context<'_>) -> Turn {
+/// Puts the turn on record, with the card that it may have had while it waited.
+fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
+    let waited = context.marks.queued.get(&context.delivery.message.id);
+    let card = waited.and_then(|queued| queued.card.clone());
+    mark::begin(session, new_turn(prompt, card, context), context);
+    if waited.is_some_and(|queued| queued.refused) {
+        mark::fail(session, words::QUEUE_FULL);
+    }
+}
+
+fn new_turn(prompt: &Prompt, card: Option<PostRef>, context: &Context<'_>) -> Turn {
     let message = context.delivery.message;
     Turn {
         id: message.id.clone(),
@@ -63,8 +76,10 @@ fn new_turn(prompt: &Prompt, context: &Context<'_>) -> Turn {
         prompt_ids: None,
         prompted_generation: None,
         prompted_at_ms: None,
-        card: None,
+        card,
         posted: Vec::new(),
+        parts: None,
+        with_digest: false,
         asks: Vec::new(),
         attempts: 0,
         refusals: 0,
@@ -73,6 +88,7 @@ fn new_turn(prompt: &Prompt, context: &Context<'_>) -> Turn {
         server_restarts: 0,
         cancelled_by: None,
         trouble: None,
+        outage_since_ms: None,
         aborting: None,
     }
 }
@@ -101,7 +117,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     match stage {
         Stage::Ending { .. } => tell::step(session, context),
         Stage::Received => Some(hand_over(session, prompt, context)),
-        Stage::Prompting => Some(send(session, prompt)),
+        Stage::Prompting => Some(hand_over_again(session, prompt, context)),
         Stage::Running => Some(watch(session, context)),
     }
 }
@@ -131,6 +147,7 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         since_ms: turn.accepted_at_ms,
         now_ms: context.now_ms,
         model: context.delivery.model.to_owned(),
+        trouble: turn.trouble.clone(),
     };
     let (turn_id, at) = (turn.id.clone(), turn.card.clone());
     Some(Next::Do(Effect::Post {
@@ -141,16 +158,59 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     }))
 }
 
-/// Attachments first; then the intent to prompt goes on record, and the prompt after it.
+/// What the prompt's text needs besides the person's words: the files in the sandbox, and for an agent session that
+/// knows nothing of the thread a digest of it.
+fn gather(
+    session: &mut Session,
+    prompt: &Prompt,
+    digest: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
+    if !prompt.attachments.is_empty() && session.seen.attached.is_none() {
+        return Some(Next::Do(Effect::Attach {
+            generation: session.generation,
+            turn: context.delivery.message.id.clone(),
+            files: prompt.attachments.clone(),
+        }));
+    }
+    if digest && session.seen.digest.is_none() {
+        return Some(Next::Do(Effect::Recall {
+            turns: past(session),
+        }));
+    }
+    None
+}
+
+/// The ended turns that a new agent session is told about.
+fn past(session: &Session) -> Vec<String> {
+    let told = |ended: &&EndedTurn| ended.at_ms > session.fresh_since_ms;
+    let turns = session.ended.iter().filter(told);
+    turns.map(|ended| ended.id.clone()).collect()
+}
+
+/// Whether the present agent session knows nothing of what the thread has been about.
+fn needs_digest(session: &Session) -> bool {
+    session.briefed != session.agent_session && !past(session).is_empty()
+}
+
+/// The intent went on record before, but the agent may not have the prompt: the same words under the same ids.
+fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
+    if needs_digest(session)
+        && let Some(turn) = &mut session.turn
+    {
+        turn.with_digest = true;
+    }
+    session.briefed.clone_from(&session.agent_session);
+    let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
+    gather(session, prompt, digest, context).unwrap_or_else(|| send(session, prompt))
+}
+
+/// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
 fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
     let message = context.delivery.message;
-    if !prompt.attachments.is_empty() && session.seen.attached.is_none() {
-        let generation = session.generation;
-        return Next::Do(Effect::Attach {
-            generation,
-            turn: message.id.clone(),
-            files: prompt.attachments.clone(),
-        });
+    let with_digest = needs_digest(session);
+    if let Some(next) = gather(session, prompt, with_digest, context) {
+        return next;
     }
     if !session.seen.missed.is_empty() {
         let word = words::missed(&std::mem::take(&mut session.seen.missed));
@@ -167,12 +227,14 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> N
         turn.stage = Stage::Prompting;
         turn.prompted_generation = Some(generation);
         turn.prompted_at_ms = Some(context.now_ms);
+        turn.with_digest = with_digest;
         turn.prompt_ids = Some(PromptIds::mint(
             &session.thread,
             &message.id,
             context.now_ms,
         ));
     }
+    session.briefed.clone_from(&session.agent_session);
     send(session, prompt)
 }
 
@@ -189,10 +251,17 @@ fn send(session: &Session, prompt: &Prompt) -> Next {
             why: "the prompt has no ids".to_owned(),
         };
     };
-    let text = match &session.seen.attached {
-        Some(note) if !note.is_empty() => format!("{}\n\n{note}", prompt.text),
-        _ => prompt.text.clone(),
-    };
+    let parts = [
+        session.seen.digest.as_deref(),
+        Some(&prompt.text),
+        session.seen.attached.as_deref(),
+    ];
+    let text = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n");
     Next::Do(Effect::SendPrompt {
         generation: session.generation,
         agent_session: agent_session.clone(),

@@ -1,7 +1,7 @@
 //! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
 
 use super::{Context, Next, mark, prompt, words};
-use crate::card::{Post, Usage};
+use crate::card::Post;
 use crate::effect::Effect;
 use crate::event::Coarse;
 use crate::ids::PostKind;
@@ -9,6 +9,34 @@ use crate::session::{EndedTurn, Outcome, Phase, Session};
 
 /// What a sweep needs next: it looks at the record, not at why it was sent.
 pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
+    match sweep_step(session, context) {
+        Next::Done => mark::wake(session, context).unwrap_or(Next::Done),
+        next => next,
+    }
+}
+
+/// Whether the sandbox is still there, or was stopped or deleted behind our back while nothing ran.
+pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
+    let idle = matches!(session.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
+    let generation = session.generation;
+    match &session.seen.sandbox {
+        _ if !idle => {}
+        None => {
+            return Next::Do(Effect::Observe {
+                generation,
+                after_ms: 0,
+            });
+        }
+        Some(Coarse::Gone) => mark::gone(session, "the sandbox vanished", context),
+        Some(Coarse::Parked) if session.phase == Phase::Active => {
+            mark::enter(session, Phase::Paused, "stopped by the provider", context);
+        }
+        Some(_) => {}
+    }
+    Next::Done
+}
+
+fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     if session.turn.is_some()
         && let Some(next) = prompt::leftover(session, context)
@@ -77,13 +105,11 @@ pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
     match session.phase {
         Phase::Destroyed | Phase::Error => {
             session.agent_session = None;
+            session.fresh_since_ms = context.now_ms;
             let ended = EndedTurn {
                 id: message.id.clone(),
                 outcome: Outcome::Answered,
                 at_ms: context.now_ms,
-                took_ms: 0,
-                usage: Usage::default(),
-                card: None,
             };
             mark::remember(session, ended, context);
             notice(session, words::RESET, context)

@@ -28,6 +28,10 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 
 /// The next part of the answer. After a crash the answer is read again from OpenCode, where it lies.
 fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    if turn.parts.is_some_and(|parts| turn.posted.len() >= parts) {
+        return None;
+    }
     let Some(answer) = session.seen.answer.clone() else {
         if let Some(next) = bring_up::step(session, context) {
             return Some(next);
@@ -45,7 +49,8 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if too_long {
         parts.truncate(1);
     }
-    let turn = session.turn.as_ref()?;
+    let turn = session.turn.as_mut()?;
+    turn.parts = Some(parts.len());
     let index = turn.posted.len();
     let part = parts.get(index)?.clone();
     let last = index + 1 == parts.len();
@@ -103,6 +108,7 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         since_ms: turn.accepted_at_ms,
         now_ms: context.now_ms,
         model: context.delivery.model.to_owned(),
+        trouble: None,
     };
     let (turn_id, at) = (turn.id.clone(), turn.card.clone());
     session.seen.posting = Some(PostKind::Card);

@@ -14,10 +14,11 @@ use crate::effect::Effect;
 use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::{Ms, ThreadKey, post_key};
+use crate::ledger::Entry;
 use crate::limits::Limits;
 use crate::message::{Attachment, Message, Person, Prompt, Work};
-use crate::ports::{Saved, World};
-use crate::session::{About, Marks, Outcome, Phase, Session};
+use crate::ports::{Loaded, Saved, World};
+use crate::session::{About, Marks, Outcome, Phase, Queued, Session};
 
 /// What exists outside, and what a test wants to go wrong.
 #[derive(Default)]
@@ -47,6 +48,11 @@ struct State {
     abort_wins: bool,
     /// The message in hand has become visible to others.
     lapsed: bool,
+    ledger: BTreeMap<String, Entry>,
+    wakes: Vec<Ms>,
+    tenant_sandboxes: u32,
+    /// What the agents were told, in order.
+    told: Vec<String>,
 }
 
 struct Fake(Mutex<State>);
@@ -97,6 +103,17 @@ impl Fake {
                 Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone))
             };
             match effect {
+                Effect::Count => Event::Counted(s.tenant_sandboxes),
+                Effect::Recall { turns } => Event::Recalled(
+                    turns
+                        .iter()
+                        .filter_map(|turn| s.ledger.get(turn).cloned())
+                        .collect(),
+                ),
+                Effect::Wake { at_ms } => {
+                    s.wakes.push(*at_ms);
+                    Event::Woken
+                }
                 Effect::Create { generation } => {
                     s.sandboxes.entry(*generation).or_insert(Coarse::Running);
                     look(s, generation)
@@ -144,11 +161,15 @@ impl Fake {
                         .collect(),
                 },
                 Effect::SendPrompt {
-                    generation, ids, ..
+                    generation,
+                    ids,
+                    text,
+                    ..
                 } => {
                     let entry = (*generation, ids.message.clone());
                     if !s.prompted.contains(&entry) {
                         s.prompted.push(entry);
+                        s.told.push(text.clone());
                     }
                     Event::Prompted
                 }
@@ -252,12 +273,15 @@ impl World for Fake {
         })
     }
 
-    async fn load(&self, _: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
+    async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
         let after = self.call();
-        let found = self.with(|s| {
-            s.record
-                .clone()
-                .map(|record| (Session::decode(&record.encode()).unwrap(), s.marks.clone()))
+        let found = self.with(|s| Loaded {
+            session: s
+                .record
+                .as_ref()
+                .map(|record| Session::decode(&record.encode()).unwrap()),
+            marks: s.marks.clone(),
+            in_ledger: s.ledger.contains_key(turn),
         });
         if after {
             self.crash();
@@ -265,12 +289,20 @@ impl World for Fake {
         Ok(found)
     }
 
-    async fn save(&self, session: &Session, expected: u64) -> Result<Saved, Failure> {
+    async fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+        entries: &[Entry],
+    ) -> Result<Saved, Failure> {
         let after = self.call();
         let saved = self.with(|s| {
             if s.record.as_ref().map_or(0, |r| r.version) != expected {
                 return Saved::Conflict;
             }
+            let entries = entries.iter().cloned();
+            s.ledger
+                .extend(entries.map(|entry| (entry.turn.clone(), entry)));
             s.record = Some(Session {
                 version: expected + 1,
                 ..session.clone()
@@ -340,6 +372,7 @@ fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
     let delivery = Delivery {
         message,
         id: format!("{}#{receive}", message.id),
+        receive,
         slice_until_ms: world.now_ms() + limits.slice_ms,
         model: "m",
         limits: &limits,
@@ -1000,4 +1033,225 @@ fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
         }
     }
     assert!(points > 100, "{points} crash points");
+}
+
+/// The thread's sandbox vanishes during its second turn; the third message comes to a new one.
+#[test]
+fn a_new_agent_session_is_told_what_the_thread_was_about() {
+    let world = active();
+    world.with(|s| {
+        s.sandboxes.clear();
+        s.fail.insert("follow", vec![Failure::SandboxGone]);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    world.with(|s| s.sandboxes.clear());
+    deliver_until_done(&world, &prompt("m3"), 1);
+    let told = world.with(|s| s.told.clone());
+    assert_eq!(told[0], "do it");
+    let last = told.last().unwrap();
+    assert!(
+        last.ends_with("- ann asked: do it | answered: the answer\n\ndo it")
+            || last.contains("| this was cut off when its sandbox vanished\n\ndo it"),
+        "{last}"
+    );
+    // Whoever was told once is not told again.
+    deliver_until_done(&world, &prompt("m4"), 1);
+    assert_eq!(world.with(|s| s.told.last().cloned()).unwrap(), "do it");
+}
+
+#[test]
+fn after_a_reset_nothing_of_before_is_told() {
+    let world = active();
+    let reset = Work::Reset { by: person("ann") };
+    deliver_until_done(&world, &work("r", reset), 1);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(world.with(|s| s.told.clone()), ["do it", "do it"]);
+}
+
+#[test]
+fn a_lost_turn_keeps_its_prompt_in_the_ledger_and_an_answered_one_does_not() {
+    let world = active();
+    world.with(|s| {
+        s.silent_agent = true;
+        s.fail.insert("follow", vec![Failure::SandboxGone]);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Lost]);
+    world.with(|s| {
+        assert_eq!(s.ledger["m1"].again, None);
+        assert_eq!(s.ledger["m1"].answered, "the answer");
+        assert_eq!(s.ledger["m1"].posted.len(), 1);
+        let again = s.ledger["m2"].again.clone().unwrap();
+        assert_eq!(
+            (again.text.as_str(), again.by.name.as_str()),
+            ("do it", "ann")
+        );
+    });
+}
+
+#[test]
+fn a_turn_that_only_the_ledger_remembers_is_not_run_again() {
+    let world = active();
+    world.with(|s| s.record.as_mut().unwrap().ended.clear());
+    assert_eq!(deliver(&world, &prompt("m1"), 2), Verdict::Done);
+    assert_eq!(world.with(|s| s.prompted.len()), 1);
+}
+
+#[test]
+fn an_outage_is_waited_for_by_time_and_costs_no_tries() {
+    let world = Fake::new();
+    let outage = || Failure::Outage {
+        after_ms: 0,
+        seen: "Daytona does not answer".into(),
+    };
+    world.with(|s| {
+        let many = (0..12).map(|_| outage()).collect();
+        s.fail.insert("create", many);
+    });
+    let receives = deliver_until_done(&world, &prompt("m1"), 1);
+    assert!(
+        receives > Limits::DEFAULT.attempts + 2,
+        "{receives} deliveries"
+    );
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+
+    let world = Fake::new();
+    world.with(|s| {
+        let many = (0..100).map(|_| outage()).collect();
+        s.fail.insert("create", many);
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert_eq!(
+        outcomes(&world),
+        [Outcome::Failed {
+            reason: "The sandbox provider has not answered for 15 min (Daytona does not answer). Nothing was run; try again later.".into()
+        }]
+    );
+}
+
+#[test]
+fn while_the_provider_does_not_answer_the_card_says_so() {
+    let world = Fake::new();
+    let outage = Failure::Outage {
+        after_ms: 0,
+        seen: "Daytona does not answer".into(),
+    };
+    world.with(|s| s.fail.insert("create", vec![outage.clone(), outage]));
+    deliver(&world, &prompt("m1"), 1);
+    deliver(&world, &prompt("m1"), 2);
+    let trouble = world.with(|s| {
+        s.posts.values().find_map(|post| match post {
+            Post::Card(card) => card.trouble.clone(),
+            _ => None,
+        })
+    });
+    assert_eq!(trouble.as_deref(), Some("Daytona does not answer"));
+}
+
+#[test]
+fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
+    let world = Fake::new();
+    world.with(|s| s.tenant_sandboxes = Limits::DEFAULT.tenant_sandboxes);
+    deliver_until_done(&world, &prompt("m1"), 1);
+    let [Outcome::Failed { reason }] = &outcomes(&world)[..] else {
+        panic!("{:?}", outcomes(&world));
+    };
+    assert!(
+        reason.starts_with("There are 100 sandboxes here already"),
+        "{reason}"
+    );
+    world.with(|s| assert!(s.sandboxes.is_empty()));
+    world.with(|s| s.tenant_sandboxes -= 1);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+}
+
+#[test]
+fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
+    let limits = Limits::DEFAULT;
+    let world = active();
+    let first = world.with(|s| s.now_ms) + limits.idle_pause_ms;
+    assert_eq!(world.with(|s| s.wakes.clone()), [first]);
+    later(&world, 60_000);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(
+        world.with(|s| s.wakes.len()),
+        1,
+        "an activity does not move it"
+    );
+    world.with(|s| s.now_ms = first);
+    deliver_until_done(&world, &work("w1", Work::Sweep), 1);
+    assert_eq!(record(&world).phase, Phase::Active);
+    let second = world.with(|s| s.wakes[1]);
+    assert_eq!(
+        second,
+        record(&world).last_activity_ms + limits.idle_pause_ms
+    );
+    world.with(|s| s.now_ms = second);
+    deliver_until_done(&world, &work("w2", Work::Sweep), 1);
+    assert_eq!(record(&world).phase, Phase::Paused);
+    assert_eq!(world.with(|s| s.wakes[2]), second + limits.paused_ttl_ms);
+}
+
+#[test]
+fn a_look_finds_a_sandbox_that_vanished_or_was_stopped_and_leaves_a_living_one() {
+    let world = active();
+    deliver_until_done(&world, &work("l1", Work::Look), 1);
+    assert_eq!(record(&world).phase, Phase::Active);
+    world.with(|s| s.sandboxes.insert(1, Coarse::Parked));
+    deliver_until_done(&world, &work("l2", Work::Look), 1);
+    assert_eq!(record(&world).phase, Phase::Paused);
+    world.with(|s| s.sandboxes.clear());
+    deliver_until_done(&world, &work("l3", Work::Look), 1);
+    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(record(&world).due_at_ms, None);
+}
+
+#[test]
+fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run() {
+    let world = active();
+    let card = PostRef {
+        channel: "c".into(),
+        id: "waiting".into(),
+    };
+    world.with(|s| {
+        let queued = Queued {
+            by: person("ann"),
+            accepted_at_ms: 1,
+            card: Some(card.clone()),
+            refused: true,
+        };
+        s.marks.queued.insert("m2".into(), queued);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == super::words::QUEUE_FULL)
+    );
+    world.with(|s| {
+        assert_eq!(s.prompted.len(), 1);
+        assert!(matches!(
+            &s.posts["waiting"],
+            Post::Card(card) if matches!(card.state, CardState::Ended { .. })
+        ));
+    });
+}
+
+#[test]
+fn marks_of_what_still_waits_are_kept_and_those_of_what_has_ended_are_not() {
+    let world = active();
+    let mut marks = Marks::default();
+    for turn in ["m1", "m2"] {
+        marks.cancelled.insert(turn.into(), person("bob"));
+    }
+    let spent = marks.spent(&record(&world));
+    assert_eq!(spent.cancelled.keys().collect::<Vec<_>>(), ["m1"]);
+}
+
+#[test]
+fn a_stop_of_a_waiting_prompt_ends_it_without_the_agent_hearing_of_it() {
+    let world = active();
+    world.with(|s| s.marks.cancelled.insert("m2".into(), person("bob")));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
+    assert_eq!(world.with(|s| s.prompted.len()), 1);
 }

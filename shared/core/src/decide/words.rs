@@ -8,6 +8,8 @@ pub const SESSION_VANISHED: &str = "The agent's session disappeared during the r
 /// The prompt's message vanished from the queue.
 pub const LOST_ITS_PLACE: &str =
     "This task stopped without an end that could be told. Send it again to run it once more.";
+/// Too many prompts wait in the thread.
+pub const QUEUE_FULL: &str = "Too many tasks are waiting in this thread already. Send it again when some are done, or use another thread.";
 /// A message ended among the dead letters.
 pub const BURIED: &str = "A message of this thread could not be worked on, in spite of many tries. Send it again; if it stays so, tell the operator.";
 /// The same for a task whose thread was never made, and for a control word.
@@ -30,6 +32,23 @@ pub fn kept_failing(trouble: Option<&str>) -> String {
         Some(seen) => format!("It kept failing: {seen}. Try again in a few minutes; if it stays so, tell the operator."),
         None => "It kept failing without a reason that could be seen. Try again; if it stays so, tell the operator.".to_owned(),
     }
+}
+
+/// The provider has not answered for too long.
+#[must_use]
+pub fn outage(seen: &str, outage_ms: u64) -> String {
+    format!(
+        "The sandbox provider has not answered for {} ({seen}). Nothing was run; try again later.",
+        minutes(outage_ms)
+    )
+}
+
+/// The tenant has as many sandboxes as it may have.
+#[must_use]
+pub fn too_many_sandboxes(bound: u32) -> String {
+    format!(
+        "There are {bound} sandboxes here already, and no more are allowed at a time. Reset a thread that is done, or wait: idle ones are deleted by themselves."
+    )
 }
 
 /// Files that the agent goes without.

@@ -11,6 +11,11 @@ pub enum CustomId {
         /// Turn id.
         turn: String,
     },
+    /// Run the prompt of this turn again.
+    Again {
+        /// Turn id.
+        turn: String,
+    },
     /// Open the form for a further prompt.
     Reply,
     /// That form, filled in.
@@ -35,6 +40,7 @@ impl CustomId {
     pub fn text(&self) -> String {
         let text = match self {
             Self::Stop { turn } => format!("v1:stop:{turn}"),
+            Self::Again { turn } => format!("v1:again:{turn}"),
             Self::Reply => "v1:reply".to_owned(),
             Self::Say => "v1:say".to_owned(),
             Self::Ask { ask, choice } => {
@@ -54,6 +60,9 @@ impl CustomId {
         let parts: Vec<&str> = text.split(':').collect();
         match parts[..] {
             ["v1", "stop", turn] if plain(turn) => Some(Self::Stop {
+                turn: turn.to_owned(),
+            }),
+            ["v1", "again", turn] if plain(turn) => Some(Self::Again {
                 turn: turn.to_owned(),
             }),
             ["v1", "reply"] => Some(Self::Reply),

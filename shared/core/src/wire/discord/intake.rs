@@ -264,6 +264,12 @@ impl<'a> Request<'a> {
                     "discord: stop",
                 ))
             }
+            Some(CustomId::Again { turn }) => Ok(self.control(
+                self.here()?,
+                Want::Again { turn },
+                answer::deferred_update(),
+                "discord: run again",
+            )),
             Some(CustomId::Reply) => Ok(only(
                 answer::form(self.app.limits.attachments),
                 "discord: form opened",

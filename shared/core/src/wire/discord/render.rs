@@ -163,7 +163,7 @@ pub fn chunk(text: &str, last: bool, file: Option<&str>) -> Rendered {
 #[must_use]
 pub fn card(card: &Card) -> Value {
     let title = format!("**{}**", title(&card.state));
-    let advice = advice(&card.state);
+    let advice = advice(card);
     let context = format!("-# {}", context(card));
     let fixed: Vec<&str> = [title.as_str(), context.as_str()]
         .into_iter()
@@ -189,6 +189,18 @@ pub fn card(card: &Card) -> Value {
             outcome: Outcome::Answered,
             ..
         } => {}
+        CardState::Ended {
+            outcome: Outcome::Lost | Outcome::Failed { .. },
+            ..
+        } => {
+            let again = CustomId::Again {
+                turn: card.turn.clone(),
+            };
+            parts.push(row(&[
+                button(PRIMARY, "Reply", &CustomId::Reply),
+                button(SECONDARY, "Run again", &again),
+            ]));
+        }
         CardState::Ended { .. } => parts.push(reply_row()),
         CardState::Stopping => {
             let stop = CustomId::Stop {
@@ -341,9 +353,17 @@ fn reply_row() -> Value {
     row(&[button(PRIMARY, "Reply", &CustomId::Reply)])
 }
 
+fn tasks(n: usize) -> String {
+    match n {
+        1 => "one task".to_owned(),
+        n => format!("{n} tasks"),
+    }
+}
+
 fn title(state: &CardState) -> String {
     match state {
         CardState::Received => "Received".to_owned(),
+        CardState::Queued { ahead } => format!("Queued, {} before it", tasks(*ahead)),
         CardState::Creating => "Making a sandbox".to_owned(),
         CardState::Resuming => "Waking the sandbox".to_owned(),
         CardState::Working => "Working".to_owned(),
@@ -358,10 +378,14 @@ fn title(state: &CardState) -> String {
     }
 }
 
-/// For an end that is not an answer: what happened, and what to do next.
-fn advice(state: &CardState) -> Option<String> {
-    let CardState::Ended { outcome, .. } = state else {
-        return None;
+/// What happened and what to do next, for an end that is not an answer; what is tried again, while it is.
+fn advice(card: &Card) -> Option<String> {
+    let CardState::Ended { outcome, .. } = &card.state else {
+        let trouble = card.trouble.as_ref()?;
+        return Some(format!(
+            "-# Trying again: {}",
+            inline(trouble, REASON_UNITS_MAX)
+        ));
     };
     match outcome {
         Outcome::Answered => None,
@@ -370,14 +394,14 @@ fn advice(state: &CardState) -> Option<String> {
             Some(format!("{reason}\n-# Reply goes on in this thread, `/reset` gives it a fresh sandbox."))
         }
         Outcome::Cancelled { .. } => Some("What was done so far is kept. Reply goes on in the same sandbox.".to_owned()),
-        Outcome::Lost => Some("It vanished while the agent was working, with everything that was only in it. Reply starts in a fresh one.".to_owned()),
+        Outcome::Lost => Some("It vanished while the agent was working, with everything that was only in it. \"Run again\" repeats the task in a fresh one.".to_owned()),
     }
 }
 
 const fn accent(state: &CardState) -> u32 {
     match state {
         CardState::Waiting => YELLOW,
-        CardState::Stopping => GREY,
+        CardState::Stopping | CardState::Queued { .. } => GREY,
         CardState::Ended { outcome, .. } => match outcome {
             Outcome::Answered => GREEN,
             Outcome::Failed { .. } | Outcome::Lost => RED,

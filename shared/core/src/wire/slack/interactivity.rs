@@ -11,6 +11,8 @@ use crate::wire::{HttpAnswer, Intake};
 
 /// Action id of the Stop button; its value is the turn's id.
 pub const STOP_ACTION: &str = "v1:stop";
+/// Action id of the button that runs a turn's task again; its value is the turn's id.
+pub const AGAIN_ACTION: &str = "v1:again";
 /// Action id, or its beginning, of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>>`. Slack
 /// wants distinct action ids in a block, so a choice is appended.
 pub const ASK_ACTION: &str = "v1:ask";
@@ -78,6 +80,11 @@ fn wanted(action: &Action) -> Option<Want> {
             turn: Some(value?.to_owned()),
         });
     }
+    if action.action_id == AGAIN_ACTION {
+        return Some(Want::Again {
+            turn: value?.to_owned(),
+        });
+    }
     let tail = action.action_id.strip_prefix(ASK_ACTION)?;
     if !tail.is_empty() && !tail.starts_with(':') {
         return None;
@@ -126,10 +133,10 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
         Verdict::Stranger => nothing("unknown tenant"),
         Verdict::Refused(why) => take(asked.say(why), "refused by policy"),
         Verdict::Admitted => {
-            let note = if matches!(want, Want::Stop { .. }) {
-                "stop"
-            } else {
-                "ask settled"
+            let note = match want {
+                Want::Stop { .. } => "stop",
+                Want::Again { .. } => "run again",
+                _ => "ask settled",
             };
             take(asked.control(want), note)
         }

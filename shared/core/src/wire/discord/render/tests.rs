@@ -34,6 +34,7 @@ fn a_card(state: CardState) -> Card {
         since_ms: 1_795_300_000_000,
         now_ms: 1_795_300_012_000,
         model: "openai/gpt".to_owned(),
+        trouble: None,
     }
 }
 
@@ -45,6 +46,7 @@ fn states() -> Vec<CardState> {
     let ended = |outcome| CardState::Ended { outcome, usage };
     vec![
         CardState::Received,
+        CardState::Queued { ahead: 2 },
         CardState::Creating,
         CardState::Resuming,
         CardState::Working,
@@ -118,11 +120,28 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
                 outcome: Outcome::Answered,
                 ..
             } => &[],
+            CardState::Ended {
+                outcome: Outcome::Lost | Outcome::Failed { .. },
+                ..
+            } => &["Reply", "Run again"],
             CardState::Ended { .. } => &["Reply"],
             _ => &["Stop"],
         };
         assert_eq!(labels, expected, "{state:?}");
     }
+}
+
+#[test]
+fn what_is_tried_again_is_said_while_it_is() {
+    let mut shown = a_card(CardState::Creating);
+    shown.trouble = Some("Daytona **does not** answer".to_owned());
+    let body = card(&shown);
+    assert_postable(&body);
+    assert!(
+        body.to_string()
+            .contains(r"Trying again: Daytona \\*\\*does not\\*\\* answer"),
+        "{body}"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::words::{duration, facts, title};
 use super::{Rendered, context, label, section};
 use crate::card::{Card, CardState, CardStep, StepState};
 use crate::session::Outcome;
-use crate::wire::slack::interactivity::STOP_ACTION;
+use crate::wire::slack::interactivity::{AGAIN_ACTION, STOP_ACTION};
 use crate::wire::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
     SECTION_UNITS_MAX,
@@ -20,7 +20,7 @@ const EARLIER_UNITS: usize = 40;
 
 pub(super) fn card(card: &Card) -> Rendered {
     let title = title(&card.state);
-    let told = told(&card.state);
+    let told = told(card);
     let mut blocks = vec![section(&match &told {
         Some(told) => format!("*{title}.* {told}"),
         None => format!("*{title}*"),
@@ -32,9 +32,7 @@ pub(super) fn card(card: &Card) -> Rendered {
     if !facts.is_empty() {
         blocks.push(context(&facts));
     }
-    if let Some(stop) = stop(card) {
-        blocks.push(stop);
-    }
+    blocks.extend(stop(card).or_else(|| again(card)));
     let fallback = match (&card.state, told) {
         (_, Some(told)) => format!("{title}. {told}"),
         (CardState::Ended { .. }, None) => format!(
@@ -54,11 +52,15 @@ pub(super) fn card(card: &Card) -> Rendered {
 }
 
 /// What a person should know beyond the title, escaped, below the limit of a section.
-fn told(state: &CardState) -> Option<String> {
-    let CardState::Ended { outcome, .. } = state else {
-        return None;
-    };
+fn told(card: &Card) -> Option<String> {
     let room = SECTION_UNITS_MAX - 200;
+    let outcome = match (&card.state, &card.trouble) {
+        (CardState::Ended { outcome, .. }, _) => outcome,
+        (CardState::Queued { ahead: 1 }, _) => return Some("One task comes before it.".to_owned()),
+        (CardState::Queued { ahead }, _) => return Some(format!("{ahead} tasks come before it.")),
+        (_, Some(trouble)) => return Some(format!("Trying again: {}", line(trouble, room))),
+        (_, None) => return None,
+    };
     match outcome {
         Outcome::Answered => None,
         Outcome::Failed { reason } => {
@@ -66,8 +68,8 @@ fn told(state: &CardState) -> Option<String> {
         }
         Outcome::Cancelled { by } => Some(format!("By {}. What was done until then stays.", person(by))),
         Outcome::Lost => Some(
-            "The sandbox disappeared while the agent was working, and with it what was not pushed. Send your message again to \
-start in a fresh one."
+            "The sandbox disappeared while the agent was working, and with it what was not pushed. \"Run again\" repeats the task \
+in a fresh one."
                 .to_owned(),
         ),
     }
@@ -109,6 +111,24 @@ fn steps(steps: &[CardStep]) -> Option<String> {
     }
     lines.reverse();
     (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The button that repeats a task which came to nothing.
+fn again(card: &Card) -> Option<Value> {
+    let nothing = matches!(
+        &card.state,
+        CardState::Ended {
+            outcome: Outcome::Lost | Outcome::Failed { .. },
+            ..
+        }
+    );
+    let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;
+    (nothing && usable).then(|| {
+        json!({ "type": "actions", "block_id": "v1:card", "elements": [{
+            "type": "button", "action_id": AGAIN_ACTION, "value": card.turn,
+            "text": label("Run again", BUTTON_UNITS_MAX), "accessibility_label": "Run this task again",
+        }] })
+    })
 }
 
 /// The Stop button, while there is something to stop.

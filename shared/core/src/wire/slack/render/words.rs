@@ -42,6 +42,7 @@ pub(super) fn dollars(micro: u64) -> String {
 pub(super) fn title(state: &CardState) -> &'static str {
     match state {
         CardState::Received => "Received, getting ready",
+        CardState::Queued { .. } => "Queued",
         CardState::Creating => "Creating a sandbox",
         CardState::Resuming => "Waking the sandbox",
         CardState::Working => "Working",

@@ -25,6 +25,7 @@ fn card(state: CardState) -> Card {
         since_ms: 0,
         now_ms: 192_000,
         model: "anthropic/claude".into(),
+        trouble: None,
     }
 }
 
@@ -110,7 +111,6 @@ fn an_ended_card_says_what_it_took_and_has_no_stop_button() {
     assert_eq!(shown.text, "Done, after 3 min 12 s");
     for state in [
         CardState::Stopping,
-        ended(Outcome::Lost),
         ended(Outcome::Cancelled { by: "anna".into() }),
     ] {
         assert!(elements(&render::post(&Post::Card(card(state)))).is_empty());
@@ -130,7 +130,19 @@ fn a_failed_card_tells_the_reason_and_what_to_do_next() {
     );
     assert!(shown.text.starts_with("Failed. The model's key"));
     let lost = read(&render::post(&Post::Card(card(ended(Outcome::Lost)))));
-    assert!(lost.contains("Send your message again"), "{lost}");
+    assert!(lost.contains("\"Run again\" repeats the task"), "{lost}");
+    let again = &elements(&render::post(&Post::Card(card(ended(Outcome::Lost)))))[0];
+    assert_eq!(
+        (again["action_id"].as_str(), again["value"].as_str()),
+        (Some("v1:again"), Some("slack_T1_C1_1790000000.000100"))
+    );
+}
+
+#[test]
+fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
+    let shown = render::post(&Post::Card(card(CardState::Queued { ahead: 2 })));
+    assert_eq!(shown.text, "Queued. 2 tasks come before it.");
+    assert_eq!(elements(&shown)[0]["action_id"], "v1:stop");
 }
 
 #[test]
@@ -325,6 +337,7 @@ fn any_post() -> impl Strategy<Value = Post> {
     });
     let state = prop_oneof![
         Just(CardState::Received),
+        Just(CardState::Queued { ahead: 3 }),
         Just(CardState::Working),
         Just(CardState::Waiting),
         (outcome, usage).prop_map(|(outcome, usage)| CardState::Ended { outcome, usage }),
@@ -336,8 +349,9 @@ fn any_post() -> impl Strategy<Value = Post> {
         any::<u64>(),
         any::<u64>(),
         hostile(),
+        prop::option::of(hostile()),
     )
-        .prop_map(|(turn, state, steps, since_ms, now_ms, model)| {
+        .prop_map(|(turn, state, steps, since_ms, now_ms, model, trouble)| {
             let steps = steps
                 .into_iter()
                 .map(|(text, state)| CardStep { text, state })
@@ -349,6 +363,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 since_ms,
                 now_ms,
                 model,
+                trouble,
             })
         });
     let about = prop_oneof![
