@@ -1,24 +1,38 @@
 //! DynamoDB: the record of a thread, written by condition only, and the marks of the control lane beside it.
 //!
 //! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `phase`, `tenant`, while something is
-//! due `due_shard` and `due_at`, and a mark each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`), so that the
-//! control lane and the worker never write the same attribute.
+//! due `due_shard` and `due_at`, and a mark each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
+//! `queued#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the ledger, an
+//! item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets it.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, KeysAndAttributes, Put, ReturnValue, TransactWriteItem, Update,
+};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ledger::Entry;
 use bobbin_core::message::Person;
-use bobbin_core::ports::Saved;
-use bobbin_core::session::{Marks, Session, Settlement};
+use bobbin_core::ports::Loaded;
+use bobbin_core::session::{Marks, Queued, Session, Settlement};
 
 use crate::aws::words;
 
+const ITEM: &str = "item";
 const SESSION: &str = "session";
+const TURN: &str = "turn#";
+const ENTRY: &str = "entry";
 const CANCEL: &str = "cancel#";
 const ASK: &str = "ask#";
+const QUEUED: &str = "queued#";
+const CONDITION_FAILED: &str = "ConditionalCheckFailedException";
+/// The code of a transaction's item whose condition did not hold.
+const LOST_CONDITION: &str = "ConditionalCheckFailed";
+/// Entries that one call reads: the table answers at most 100.
+const ENTRIES_MAX: usize = 100;
 /// Shards of the due index.
 pub const DUE_SHARDS: u8 = 16;
 /// Threads that one look at a shard returns; the next tick sees the rest.
@@ -56,6 +70,15 @@ impl StoreError {
     }
 }
 
+/// What a write came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// Written; the marks that stand beside the record, where the table tells.
+    Yes(Option<Marks>),
+    /// Somebody else wrote first.
+    Conflict,
+}
+
 /// The table of sessions.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -73,28 +96,78 @@ impl Store {
         }
     }
 
-    /// Reads a record consistently, with the marks beside it.
+    /// Reads a record consistently, with the marks beside it and whether the ledger knows `turn` as ended: one call.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn load(&self, thread: &ThreadKey) -> Result<Option<(Session, Marks)>, StoreError> {
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .set_key(Some(key(thread)))
-            .consistent_read(true)
-            .send()
-            .await;
-        let answer = answer.map_err(|e| classify(e.code(), words(&e)))?;
-        // A mark can stand beside no record yet: then there is no session.
-        match answer.item {
-            Some(item) if item.contains_key("version") => Ok(Some((session(&item)?, marks(&item)))),
-            _ => Ok(None),
+    pub async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, StoreError> {
+        let items = self
+            .read([key(thread, SESSION), key(thread, &ledger_item(turn))])
+            .await?;
+        let mut loaded = Loaded::default();
+        for item in &items {
+            match text(item, ITEM) {
+                Some(SESSION) => {
+                    loaded.marks = marks(item);
+                    // A mark can stand beside no record yet: then there is no session.
+                    if item.contains_key("version") {
+                        loaded.session = Some(session(item)?);
+                    }
+                }
+                _ => loaded.in_ledger = true,
+            }
         }
+        Ok(loaded)
     }
 
-    /// Writes the record if the stored version is `expected` (0: none is stored). Removes the marks in `stale`.
+    /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn entries(
+        &self,
+        thread: &ThreadKey,
+        turns: &[String],
+    ) -> Result<Vec<Entry>, StoreError> {
+        if turns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = turns
+            .iter()
+            .take(ENTRIES_MAX)
+            .map(|turn| key(thread, &ledger_item(turn)));
+        let items = self.read(keys).await?;
+        // One entry that cannot be read costs a line of a digest, not the turn that asked for it.
+        let read = |item: &Item| serde_json::from_str(text(item, ENTRY)?).ok();
+        Ok(items.iter().filter_map(read).collect())
+    }
+
+    async fn read(&self, keys: impl IntoIterator<Item = Item>) -> Result<Vec<Item>, StoreError> {
+        let wanted = KeysAndAttributes::builder()
+            .set_keys(Some(keys.into_iter().collect()))
+            .consistent_read(true)
+            .build()
+            .map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let answer = self
+            .client
+            .batch_get_item()
+            .request_items(&self.table, wanted)
+            .send()
+            .await
+            .map_err(|e| classify(e.code(), words(&e)))?;
+        // What was not read would look like what is not there.
+        if answer.unprocessed_keys.is_some_and(|left| !left.is_empty()) {
+            return Err(StoreError::Later("it is throttled".to_owned()));
+        }
+        let mut tables = answer.responses.unwrap_or_default();
+        Ok(tables.remove(&self.table).unwrap_or_default())
+    }
+
+    /// Writes the record if the stored version is `expected` (0: none is stored), removes the marks in `stale`, and
+    /// with it, in one piece, writes these entries of the ledger.
+    ///
+    /// Answers the marks that stand beside the record afterwards; `None` where the table does not say, which is so when
+    /// entries were written.
     ///
     /// # Errors
     /// [`StoreError`]; the write may or may not have happened, and the version tells.
@@ -103,67 +176,64 @@ impl Store {
         session: &Session,
         expected: u64,
         stale: &Marks,
-    ) -> Result<Saved, StoreError> {
-        let stored = Session {
-            version: expected + 1,
-            ..session.clone()
-        };
-        let mut set = vec![
-            "#record = :record",
-            "#version = :version",
-            "#phase = :phase",
-            "#tenant = :tenant",
-        ];
-        let mut remove: Vec<String> = Vec::new();
-        let mut update = self
-            .client
-            .update_item()
+        entries: &[Entry],
+        expires_at_ms: Ms,
+    ) -> Result<Written, StoreError> {
+        let write = RecordWrite::new(session, expected, stale);
+        if entries.is_empty() {
+            let update = self
+                .client
+                .update_item()
+                .table_name(&self.table)
+                .set_key(Some(key(&session.thread, SESSION)))
+                .update_expression(write.update)
+                .condition_expression(write.condition)
+                .set_expression_attribute_names(Some(write.names))
+                .set_expression_attribute_values(Some(write.values))
+                .return_values(ReturnValue::AllNew);
+            return match update.send().await {
+                Ok(answer) => Ok(Written::Yes(Some(
+                    answer.attributes.as_ref().map(marks).unwrap_or_default(),
+                ))),
+                Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(Written::Conflict),
+                Err(e) => Err(classify(e.code(), words(&e))),
+            };
+        }
+        let damaged = |e: aws_sdk_dynamodb::error::BuildError| StoreError::Damaged(e.to_string());
+        let update = Update::builder()
             .table_name(&self.table)
-            .set_key(Some(key(&session.thread)))
-            .expression_attribute_names("#record", "record")
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_names("#phase", "phase")
-            .expression_attribute_names("#tenant", "tenant")
-            .expression_attribute_names("#shard", "due_shard")
-            .expression_attribute_names("#due", "due_at")
-            .expression_attribute_values(":record", AttributeValue::S(stored.encode()))
-            .expression_attribute_values(":version", number(stored.version))
-            .expression_attribute_values(
-                ":phase",
-                AttributeValue::S(stored.phase.word().to_owned()),
-            )
-            .expression_attribute_values(":tenant", AttributeValue::S(stored.thread.tenant()))
-            .return_values(ReturnValue::AllNew);
-        if let Some(due) = stored.due_at_ms {
-            set.extend(["#shard = :shard", "#due = :due"]);
-            update = update
-                .expression_attribute_values(":shard", number(u64::from(stored.thread.due_shard())))
-                .expression_attribute_values(":due", number(due));
-        } else {
-            remove.extend(["#shard".to_owned(), "#due".to_owned()]);
+            .set_key(Some(key(&session.thread, SESSION)))
+            .update_expression(write.update)
+            .condition_expression(write.condition)
+            .set_expression_attribute_names(Some(write.names))
+            .set_expression_attribute_values(Some(write.values))
+            .build()
+            .map_err(damaged)?;
+        let mut transaction = self
+            .client
+            .transact_write_items()
+            .transact_items(TransactWriteItem::builder().update(update).build());
+        for entry in entries {
+            let put = Put::builder()
+                .table_name(&self.table)
+                .set_item(Some(entry_item(&session.thread, entry, expires_at_ms)?))
+                .build()
+                .map_err(damaged)?;
+            transaction =
+                transaction.transact_items(TransactWriteItem::builder().put(put).build());
         }
-        for (index, name) in names(stale).into_iter().enumerate() {
-            update = update.expression_attribute_names(format!("#m{index}"), name);
-            remove.push(format!("#m{index}"));
-        }
-        let mut expression = format!("SET {}", set.join(", "));
-        if !remove.is_empty() {
-            expression.push_str(&format!(" REMOVE {}", remove.join(", ")));
-        }
-        update = update.update_expression(expression);
-        update = if expected == 0 {
-            update.condition_expression("attribute_not_exists(#version)")
-        } else {
-            update
-                .condition_expression("#version = :expected")
-                .expression_attribute_values(":expected", number(expected))
-        };
-        match update.send().await {
-            Ok(answer) => Ok(Saved::Written(
-                answer.attributes.as_ref().map(marks).unwrap_or_default(),
-            )),
-            Err(e) if e.code() == Some("ConditionalCheckFailedException") => Ok(Saved::Conflict),
-            Err(e) => Err(classify(e.code(), words(&e))),
+        match transaction.send().await {
+            Ok(_) => Ok(Written::Yes(None)),
+            Err(e) => {
+                let lost = e.as_service_error().is_some_and(|e| {
+                    matches!(e, TransactWriteItemsError::TransactionCanceledException(e)
+                        if e.cancellation_reasons().iter().any(|reason| reason.code() == Some(LOST_CONDITION)))
+                });
+                if lost {
+                    return Ok(Written::Conflict);
+                }
+                Err(classify(e.code(), words(&e)))
+            }
         }
     }
 
@@ -204,6 +274,42 @@ impl Store {
         .await
     }
 
+    /// Marks a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
+    /// meanwhile. False if it is not.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mark_queued(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        queued: &Queued,
+        version: u64,
+    ) -> Result<bool, StoreError> {
+        let value = serde_json::to_string(queued).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let update = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .set_key(Some(key(thread, SESSION)))
+            .update_expression("SET #mark = :mark")
+            .expression_attribute_names("#mark", format!("{QUEUED}{turn}"))
+            .expression_attribute_names("#version", "version")
+            .expression_attribute_values(":mark", AttributeValue::S(value));
+        let update = if version == 0 {
+            update.condition_expression("attribute_not_exists(#version)")
+        } else {
+            update
+                .condition_expression("#version = :version")
+                .expression_attribute_values(":version", number(version))
+        };
+        match update.send().await {
+            Ok(_) => Ok(true),
+            Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(false),
+            Err(e) => Err(classify(e.code(), words(&e))),
+        }
+    }
+
     async fn mark(
         &self,
         thread: &ThreadKey,
@@ -215,7 +321,7 @@ impl Store {
             .client
             .update_item()
             .table_name(&self.table)
-            .set_key(Some(key(thread)))
+            .set_key(Some(key(thread, SESSION)))
             .update_expression("SET #mark = :mark")
             .condition_expression("attribute_not_exists(#mark)")
             .expression_attribute_names("#mark", name)
@@ -224,7 +330,7 @@ impl Store {
             .await;
         match answer {
             Ok(_) => Ok(true),
-            Err(e) if e.code() == Some("ConditionalCheckFailedException") => Ok(false),
+            Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(false),
             Err(e) => Err(classify(e.code(), words(&e))),
         }
     }
@@ -258,11 +364,85 @@ impl Store {
     }
 }
 
-fn key(thread: &ThreadKey) -> Item {
+/// The write of a record, as expressions.
+struct RecordWrite {
+    update: String,
+    condition: &'static str,
+    names: HashMap<String, String>,
+    values: HashMap<String, AttributeValue>,
+}
+
+impl RecordWrite {
+    fn new(session: &Session, expected: u64, stale: &Marks) -> Self {
+        let stored = Session {
+            version: expected + 1,
+            ..session.clone()
+        };
+        let mut write = Self {
+            update: String::new(),
+            condition: "attribute_not_exists(#version)",
+            names: HashMap::from([
+                ("#shard".to_owned(), "due_shard".to_owned()),
+                ("#due".to_owned(), "due_at".to_owned()),
+            ]),
+            values: HashMap::new(),
+        };
+        let mut set = vec![
+            write.set("record", AttributeValue::S(stored.encode())),
+            write.set("version", number(stored.version)),
+            write.set("phase", AttributeValue::S(stored.phase.word().to_owned())),
+            write.set("tenant", AttributeValue::S(stored.thread.tenant())),
+        ];
+        let mut remove = Vec::new();
+        if let Some(due) = stored.due_at_ms {
+            set.extend(["#shard = :shard".to_owned(), "#due = :due".to_owned()]);
+            let shard = number(u64::from(stored.thread.due_shard()));
+            write.values.insert(":shard".to_owned(), shard);
+            write.values.insert(":due".to_owned(), number(due));
+        } else {
+            remove.extend(["#shard".to_owned(), "#due".to_owned()]);
+        }
+        for (index, name) in names(stale).into_iter().enumerate() {
+            write.names.insert(format!("#m{index}"), name);
+            remove.push(format!("#m{index}"));
+        }
+        write.update = format!("SET {}", set.join(", "));
+        if !remove.is_empty() {
+            write.update.push_str(&format!(" REMOVE {}", remove.join(", ")));
+        }
+        if expected > 0 {
+            write.condition = "#version = :expected";
+            write.values.insert(":expected".to_owned(), number(expected));
+        }
+        write
+    }
+
+    fn set(&mut self, name: &str, value: AttributeValue) -> String {
+        self.names.insert(format!("#{name}"), name.to_owned());
+        self.values.insert(format!(":{name}"), value);
+        format!("#{name} = :{name}")
+    }
+}
+
+fn key(thread: &ThreadKey, item: &str) -> Item {
     HashMap::from([
         ("thread".to_owned(), AttributeValue::S(thread.to_string())),
-        ("item".to_owned(), AttributeValue::S(SESSION.to_owned())),
+        (ITEM.to_owned(), AttributeValue::S(item.to_owned())),
     ])
+}
+
+fn ledger_item(turn: &str) -> String {
+    format!("{TURN}{turn}")
+}
+
+fn entry_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Result<Item, StoreError> {
+    let body = serde_json::to_string(entry).map_err(|e| StoreError::Damaged(e.to_string()))?;
+    let mut item = key(thread, &ledger_item(&entry.turn));
+    item.insert(ENTRY.to_owned(), AttributeValue::S(body));
+    item.insert("tenant".to_owned(), AttributeValue::S(thread.tenant()));
+    // The table's time to live is in seconds.
+    item.insert("expires_at".to_owned(), number(expires_at_ms / 1000));
+    Ok(item)
 }
 
 fn number(n: u64) -> AttributeValue {
@@ -291,6 +471,10 @@ fn marks(item: &Item) -> Marks {
             && let Ok(settlement) = serde_json::from_str(value)
         {
             marks.settled.insert(ask.to_owned(), settlement);
+        } else if let Some(turn) = name.strip_prefix(QUEUED)
+            && let Ok(queued) = serde_json::from_str(value)
+        {
+            marks.queued.insert(turn.to_owned(), queued);
         }
     }
     marks
@@ -300,6 +484,7 @@ fn names(marks: &Marks) -> Vec<String> {
     let cancelled = marks.cancelled.keys().map(|turn| format!("{CANCEL}{turn}"));
     cancelled
         .chain(marks.settled.keys().map(|ask| format!("{ASK}{ask}")))
+        .chain(marks.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
         .collect()
 }
 

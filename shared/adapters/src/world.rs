@@ -118,15 +118,11 @@ impl Live {
         marks.clone_into(&mut self.marks.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn stale(&self, session: &Session) -> Marks {
-        match session.turn {
-            Some(_) => Marks::default(),
-            None => self
-                .marks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
-        }
+    fn known(&self) -> Marks {
+        self.marks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -139,24 +135,37 @@ impl World for Live {
         self.visibility.get()
     }
 
-    async fn load(&self, thread: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
-        let found = self.store.load(thread).await.map_err(|e| e.failure())?;
-        if let Some((_, marks)) = &found {
-            self.note(marks);
-        }
+    async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+        let found = self
+            .store
+            .load(thread, turn)
+            .await
+            .map_err(|e| e.failure())?;
+        self.note(&found.marks);
         Ok(found)
     }
 
-    async fn save(&self, session: &Session, expected: u64) -> Result<Saved, Failure> {
-        let saved = self
+    async fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+        entries: &[Entry],
+    ) -> Result<Saved, Failure> {
+        let stale = self.known().spent(session);
+        let expires_at_ms = now_ms() + self.ledger_ms;
+        let written = self
             .store
-            .save(session, expected, &self.stale(session))
+            .save(session, expected, &stale, entries, expires_at_ms)
             .await
             .map_err(|e| e.failure())?;
-        if let Saved::Written(marks) = &saved {
-            self.note(marks);
-        }
-        Ok(saved)
+        Ok(match written {
+            Written::Yes(marks) => {
+                let marks = marks.unwrap_or_else(|| self.known().without(&stale));
+                self.note(&marks);
+                Saved::Written(marks)
+            }
+            Written::Conflict => Saved::Conflict,
+        })
     }
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {

@@ -354,10 +354,16 @@ impl Marks {
         spent
     }
 
-    /// Whether there are none.
+    /// Those that are left when these are removed.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.cancelled.is_empty() && self.settled.is_empty() && self.queued.is_empty()
+    pub fn without(mut self, removed: &Self) -> Self {
+        self.cancelled
+            .retain(|turn, _| !removed.cancelled.contains_key(turn));
+        self.settled
+            .retain(|ask, _| !removed.settled.contains_key(ask));
+        self.queued
+            .retain(|turn, _| !removed.queued.contains_key(turn));
+        self
     }
 }
 
