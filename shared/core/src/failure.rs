@@ -27,6 +27,14 @@ pub enum Failure {
         /// A sentence for people: what is wrong and what to do.
         advice: String,
     },
+    /// The provider itself does not answer (5xx, no connection, no reply in time): hold the message without counting an
+    /// attempt, bounded by time.
+    Outage {
+        /// Milliseconds until it may be asked again, or 0.
+        after_ms: u64,
+        /// What was seen.
+        seen: String,
+    },
     /// Not now: hold the message and try again, bounded.
     Wait {
         /// Milliseconds that the service asked for, or 0.

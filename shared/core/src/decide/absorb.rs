@@ -174,7 +174,7 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
     let limits = context.delivery.limits;
     let posting = session.seen.posting.take();
     match failure {
-        Failure::Wait { after_ms, seen } => {
+        Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen } => {
             // Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
             let owed = matches!(posting, Some(PostKind::Notice))
                 && !matches!(context.delivery.message.work, Work::Sweep);
