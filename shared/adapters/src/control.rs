@@ -41,7 +41,9 @@ impl Lane<'_> {
         };
         match done {
             Ok(()) => Verdict::Done,
-            Err(Failure::Wait { after_ms, seen }) if receive <= self.limits.attempts => {
+            Err(Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen })
+                if receive <= self.limits.attempts =>
+            {
                 Verdict::Hold {
                     delay_ms: self.limits.backoff(receive).max(after_ms),
                     why: seen,

@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
 use bobbin_core::wire::daytona::{
     CreateSandbox, ErrorBody, Executed, PROTOCOL_VERSION, PreviewLink, Sandbox, SandboxPage,
+    tenant_labels,
 };
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Url};
@@ -28,6 +30,10 @@ const TRANSFER_MS_MAX: u64 = 60_000;
 const PAGE_ITEMS: u32 = 100;
 /// Pages of one listing.
 const PAGES_MAX: usize = 100;
+/// Pages of a count: a tenant with more sandboxes than these hold is over any bound.
+const COUNT_PAGES_MAX: usize = 25;
+/// Sandboxes a page of a count, the most that Daytona gives.
+const COUNT_PAGE_ITEMS: u32 = 200;
 /// Characters of a provider's words that are passed on.
 const MESSAGE_CHARS_MAX: usize = 300;
 
@@ -116,12 +122,15 @@ impl DaytonaError {
                 ),
             },
             Self::Unreachable { .. } | Self::CommandTimeout => Failure::SandboxDown { seen },
-            Self::Unavailable { .. } => Failure::Wait { after_ms: 0, seen },
             Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable {
                 advice: format!(
                     "The address of Daytona cannot be used: {seen}. The operator has to check DAYTONA_API."
                 ),
             },
+            Self::Unavailable { .. }
+            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
+                Failure::Outage { after_ms: 0, seen }
+            }
             Self::Http(_) => Failure::Wait { after_ms: 0, seen },
         }
     }
@@ -211,11 +220,40 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn list(&self, labels: &BTreeMap<String, String>) -> Answered<Vec<Sandbox>> {
+        self.pages(labels, PAGE_ITEMS, PAGES_MAX).await
+    }
+
+    /// How many sandboxes of this stack and tenant exist, in any state but on their way out; at most 5,000 are counted.
+    /// The list lags behind: of two that ask at once, each may be counted without the other.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn count_tenant(&self, stack: &str, tenant: &str) -> Answered<usize> {
+        let labels = tenant_labels(stack, tenant);
+        let found = self
+            .pages(&labels, COUNT_PAGE_ITEMS, COUNT_PAGES_MAX)
+            .await?;
+        // A server that passes over a filter that it does not know must not make one tenant pay for another.
+        let counts = |sandbox: &&Sandbox| {
+            sandbox.coarse() != Coarse::Gone
+                && labels
+                    .iter()
+                    .all(|(name, value)| sandbox.labels.get(name) == Some(value))
+        };
+        Ok(found.iter().filter(counts).count())
+    }
+
+    async fn pages(
+        &self,
+        labels: &BTreeMap<String, String>,
+        items: u32,
+        pages_max: usize,
+    ) -> Answered<Vec<Sandbox>> {
         let labels = json!(labels).to_string();
-        let limit = PAGE_ITEMS.to_string();
+        let limit = items.to_string();
         let mut found = Vec::new();
         let mut cursor: Option<String> = None;
-        for _ in 0..PAGES_MAX {
+        for _ in 0..pages_max {
             let mut query = vec![
                 ("limit", limit.as_str()),
                 ("labels", &labels),

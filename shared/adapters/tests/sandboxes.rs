@@ -849,7 +849,7 @@ async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
         })
         .await;
     assert!(
-        matches!(waiting, Event::Failed(Failure::Wait { .. })),
+        matches!(waiting, Event::Failed(Failure::Outage { .. })),
         "{waiting:?}"
     );
     assert_eq!(scene.count(), 0);

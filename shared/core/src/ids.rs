@@ -148,6 +148,20 @@ pub fn sandbox_name(stack: &str, thread: &ThreadKey, generation: u32) -> String 
     format!("bobbin-{stack}-{}-g{generation}", thread.short_hash())
 }
 
+/// The name of a thread's wake-up within its stack's group of schedules: `idle-<hash(thread)>`, so that a later one takes
+/// the place of an earlier one.
+#[must_use]
+pub fn wake_name(thread: &ThreadKey) -> String {
+    format!("idle-{}", thread.short_hash())
+}
+
+/// The id of the message that a wake-up sends. Unlike for every time: the queue drops a second body of the same content
+/// within five minutes.
+#[must_use]
+pub fn wake_message_id(thread: &ThreadKey, at_ms: Ms) -> String {
+    format!("wake-{}-{at_ms}", thread.short_hash())
+}
+
 /// The password of a sandbox's OpenCode server: derived, so that nothing needs to be stored.
 #[must_use]
 pub fn sandbox_password(stack_key: &str, sandbox_name: &str) -> String {
@@ -257,6 +271,21 @@ mod tests {
         let nonce = post_key(&a, "t", &PostKind::Chunk(0));
         assert!(nonce.len() <= 25);
         assert_ne!(nonce, post_key(&a, "t", &PostKind::Chunk(1)));
+    }
+
+    #[test]
+    fn a_thread_has_one_wake_up_by_name_and_each_of_its_messages_an_id_of_its_own() {
+        let a = ThreadKey::discord("1", "2").expect("valid");
+        let b = ThreadKey::slack("T1", "C1", "1700000000.000100").expect("valid");
+        assert_eq!(wake_name(&a), wake_name(&a.clone()));
+        assert_ne!(wake_name(&a), wake_name(&b));
+        for name in [wake_name(&a), wake_name(&b)] {
+            // What EventBridge Scheduler takes as a name.
+            let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+            assert!(name.len() <= 64 && name.bytes().all(fits), "{name}");
+        }
+        assert_ne!(wake_message_id(&a, 1), wake_message_id(&a, 2));
+        assert_ne!(wake_message_id(&a, 1), wake_message_id(&b, 1));
     }
 
     #[test]

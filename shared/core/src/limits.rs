@@ -76,6 +76,18 @@ pub struct Limits {
     pub auto_stop_min: u32,
     /// Daytona's own lifetime of a sandbox in any state, the last net (minutes).
     pub auto_destroy_min: u32,
+    /// Outages of a provider, seen by any thread within `breaker_window_ms`, after which it is left alone.
+    pub breaker_failures: u32,
+    /// Outages that lie further apart than this do not add up.
+    pub breaker_window_ms: u64,
+    /// For how long a provider is left alone at first; doubled each time that a probe fails.
+    pub breaker_open_ms: u64,
+    /// The longest time that a provider is left alone before the next probe.
+    pub breaker_open_ms_max: u64,
+    /// A probe that has not said how it ended within this time is lost, and the next caller probes.
+    pub breaker_probe_ms: u64,
+    /// How old the state of a breaker that a process goes by may be.
+    pub breaker_cache_ms: u64,
 }
 
 const MINUTE_MS: u64 = 60_000;
@@ -118,6 +130,12 @@ impl Limits {
         attachment_bytes: 10 * 1024 * 1024,
         auto_stop_min: 120,
         auto_destroy_min: 7 * 24 * 60,
+        breaker_failures: 5,
+        breaker_window_ms: 60_000,
+        breaker_open_ms: 30_000,
+        breaker_open_ms_max: 5 * MINUTE_MS,
+        breaker_probe_ms: 60_000,
+        breaker_cache_ms: 5_000,
     };
 
     /// The delay before attempt `n` (counted from 1) of a message that is given back.
@@ -151,6 +169,14 @@ impl Limits {
                 "auto_stop_min must be longer than idle_pause_ms",
             ),
             (self.attempts > 0, "attempts must be at least 1"),
+            (
+                self.breaker_failures > 0 && self.breaker_open_ms > 0,
+                "breaker_failures and breaker_open_ms must be above 0",
+            ),
+            (
+                self.breaker_open_ms <= self.breaker_open_ms_max,
+                "breaker_open_ms must be at most breaker_open_ms_max",
+            ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(format!("LIMITS: {rule}")),
@@ -165,6 +191,7 @@ const _: () = {
     assert!(l.lifecycle_call_ms < l.visibility_ms);
     assert!(l.slice_ms + 60_000 < 15 * MINUTE_MS);
     assert!(l.auto_stop_min as u64 * MINUTE_MS > l.idle_pause_ms);
+    assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
 };
 
 impl Default for Limits {

@@ -74,6 +74,7 @@ pub fn kind(event: &Event) -> &'static str {
             Failure::SandboxGone => "failed: sandbox gone",
             Failure::ResumeFailed { .. } => "failed: resume failed",
             Failure::NonRecoverable { .. } => "failed: non-recoverable",
+            Failure::Outage { .. } => "failed: outage",
             Failure::Wait { .. } => "failed: wait",
             Failure::ThreadGone { .. } => "failed: thread gone",
             Failure::TurnFailed { .. } => "failed: turn failed",
@@ -82,12 +83,13 @@ pub fn kind(event: &Event) -> &'static str {
 }
 
 /// The classes of failure, in the document's words.
-pub const FAILURES: [&str; 8] = [
+pub const FAILURES: [&str; 9] = [
     "session missing",
     "sandbox down",
     "sandbox gone",
     "resume failed",
     "non-recoverable",
+    "outage",
     "wait",
     "thread gone",
     "turn failed",

@@ -125,10 +125,10 @@ async fn every_status_says_what_to_do() {
             "sandbox_down",
         ),
         (said(400, "failed to get runner info: x"), "sandbox_down"),
-        (said(500, "Internal server error"), "wait"),
-        (html, "wait"),
-        ((200, "text/html", "<html>".into(), vec![]), "wait"),
-        ((404, "text/html", "<html>".into(), vec![]), "wait"),
+        (said(500, "Internal server error"), "outage"),
+        (html, "outage"),
+        ((200, "text/html", "<html>".into(), vec![]), "outage"),
+        ((404, "text/html", "<html>".into(), vec![]), "outage"),
         (
             (
                 307,
@@ -136,10 +136,10 @@ async fn every_status_says_what_to_do() {
                 String::new(),
                 vec![("location", "/login")],
             ),
-            "wait",
+            "outage",
         ),
-        ((502, "text/plain", String::new(), vec![]), "wait"),
-        (reply(200, json!({"id": 1})), "wait"),
+        ((502, "text/plain", String::new(), vec![]), "outage"),
+        (reply(200, json!({"id": 1})), "outage"),
         (waiting.clone(), "wait"),
     ];
     for (answer, class) in table {
@@ -156,12 +156,14 @@ async fn every_status_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn silence_is_waited_for_at_the_control_api_and_observed_at_the_toolbox() {
+async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
     let (server, client) = Server::answering(vec![reply(200, json!({}))]).await;
     let sandbox = server.sandbox();
     drop(server);
     let error = client.get("n").await.expect_err("nobody listens");
-    assert!(matches!(error.failure(), Failure::Wait { .. }), "{error:?}");
+    assert!(matches!(error.failure(), Failure::Outage { .. }), "{error:?}");
+    let error = client.last_activity("id-1").await.expect_err("nobody listens");
+    assert!(matches!(error.failure(), Failure::Outage { .. }), "{error:?}");
     let run = client
         .execute(
             &sandbox,
@@ -250,6 +252,42 @@ async fn a_listing_walks_its_pages() {
         "GET /api/sandbox?limit=100&labels=%7B%22bobbin%22%3A%22dev%22%7D&sort=createdAt&order=asc"
     );
     assert!(lines[1].ends_with("&cursor=c1"));
+}
+
+#[tokio::test]
+async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way_out() {
+    let item = |state: &str, tenant: &str| {
+        let labels = json!({"bobbin": "dev", "tenant": tenant, "thread": "t"});
+        json!({"id": "i", "name": "n", "state": state, "labels": labels})
+    };
+    let ours = "discord:1";
+    let first = json!({"nextCursor": "c1", "items": [
+        item("started", ours), item("archived", ours), item("destroying", ours), item("error", ours),
+    ]});
+    let second = json!({"nextCursor": null, "items": [
+        item("creating", ours), item("destroyed", ours), item("started", "discord:2"),
+        {"id": "i", "name": "n", "state": "started"},
+    ]});
+    let (server, client) = Server::answering(vec![reply(200, first), reply(200, second)]).await;
+    assert_eq!(client.count_tenant("dev", ours).await, Ok(4));
+    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    assert_eq!(
+        lines[0],
+        "GET /api/sandbox?limit=200&labels=%7B%22bobbin%22%3A%22dev%22%2C%22tenant%22%3A%22discord%3A1%22%7D&sort=createdAt&order=asc"
+    );
+    assert!(lines[1].ends_with("&cursor=c1") && lines.len() == 2);
+}
+
+#[tokio::test]
+async fn a_count_of_a_list_without_end_is_bounded() {
+    let item = json!({"id": "i", "name": "n", "state": "started", "labels": {"bobbin": "dev", "tenant": "slack:T1"}});
+    let page = json!({"items": [item], "nextCursor": "more"});
+    let (server, client) = Server::answering(vec![reply(200, page)]).await;
+    assert_eq!(
+        client.count_tenant("dev", "slack:T1").await,
+        Ok(COUNT_PAGES_MAX)
+    );
+    assert_eq!(server.seen().len(), COUNT_PAGES_MAX);
 }
 
 #[tokio::test]

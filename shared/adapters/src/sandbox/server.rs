@@ -45,7 +45,9 @@ impl Sandboxes {
         match healthy_within(&agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
             Err(error) => Err(match error.failure() {
-                failure @ (Failure::SandboxGone | Failure::NonRecoverable { .. }) => failure,
+                failure @ (Failure::SandboxGone
+                | Failure::NonRecoverable { .. }
+                | Failure::Outage { .. }) => failure,
                 _ => Failure::SandboxDown {
                     seen: error.to_string(),
                 },
@@ -77,7 +79,9 @@ impl Sandboxes {
         match healthy_within(&agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
             Err(error) => match error.failure() {
-                failure @ (Failure::SandboxGone | Failure::NonRecoverable { .. }) => Err(failure),
+                failure @ (Failure::SandboxGone
+                | Failure::NonRecoverable { .. }
+                | Failure::Outage { .. }) => Err(failure),
                 _ => {
                     let words = self.last_words(&sandbox, &environment).await;
                     Err(Failure::ResumeFailed {

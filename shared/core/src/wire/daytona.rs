@@ -22,6 +22,8 @@ pub const LABEL_STACK: &str = "bobbin";
 pub const LABEL_THREAD: &str = "thread";
 /// Label that names the generation.
 pub const LABEL_GENERATION: &str = "generation";
+/// Label that names the tenant ([`ThreadKey::tenant`]): what a tenant has is counted by it.
+pub const LABEL_TENANT: &str = "tenant";
 
 /// A sandbox, as reads and lists give it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -86,11 +88,13 @@ impl Sandbox {
         ))
     }
 
-    /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then.
+    /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then. The tenant
+    /// follows from the thread, and a sandbox that was made before it was a label is ours all the same.
     #[must_use]
     pub fn belongs_to(&self, stack: &str, thread: &ThreadKey, generation: u32) -> bool {
         labels(stack, thread, generation)
             .iter()
+            .filter(|(name, _)| *name != LABEL_TENANT)
             .all(|(name, value)| self.labels.get(name) == Some(value))
     }
 }
@@ -101,6 +105,14 @@ pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
     [(LABEL_STACK.to_owned(), stack.to_owned())].into()
 }
 
+/// The labels that every sandbox of a tenant of a stack carries.
+#[must_use]
+pub fn tenant_labels(stack: &str, tenant: &str) -> BTreeMap<String, String> {
+    let mut labels = stack_label(stack);
+    labels.insert(LABEL_TENANT.to_owned(), tenant.to_owned());
+    labels
+}
+
 /// The labels of a thread's sandbox.
 #[must_use]
 pub fn labels(stack: &str, thread: &ThreadKey, generation: u32) -> BTreeMap<String, String> {
@@ -108,6 +120,7 @@ pub fn labels(stack: &str, thread: &ThreadKey, generation: u32) -> BTreeMap<Stri
         (LABEL_STACK, stack.to_owned()),
         (LABEL_THREAD, thread.to_string()),
         (LABEL_GENERATION, generation.to_string()),
+        (LABEL_TENANT, thread.tenant()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
@@ -376,7 +389,24 @@ mod tests {
         found.labels.insert("more".into(), "x".into());
         assert!(found.belongs_to("dev", &thread, 1));
         assert!(!found.belongs_to("prod", &thread, 1) && !found.belongs_to("dev", &thread, 2));
-        assert_eq!(found.owner(), Some((thread, 1)));
+        assert_eq!(found.owner(), Some((thread.clone(), 1)));
+        found.labels.remove(LABEL_TENANT);
+        assert!(found.belongs_to("dev", &thread, 1), "of before that label");
+    }
+
+    #[test]
+    fn a_tenants_labels_are_on_its_sandboxes_and_on_no_others() {
+        let carries = |thread: &ThreadKey, tenant: &str| {
+            let all = labels("dev", thread, 1);
+            tenant_labels("dev", tenant)
+                .iter()
+                .all(|(name, value)| all.get(name) == Some(value))
+        };
+        let thread = ThreadKey::discord("1", "2").unwrap();
+        assert!(carries(&thread, "discord:1"));
+        assert!(!carries(&thread, "discord:2") && !carries(&thread, "slack:1"));
+        let thread = ThreadKey::slack("T1", "C1", "1.2").unwrap();
+        assert!(carries(&thread, "slack:T1"));
     }
 
     #[test]

@@ -380,6 +380,24 @@ async fn a_list_is_walked_by_cursor_in_order_without_loss() {
         .await
         .1;
     assert_eq!(names(&labelled).len(), 3);
+    // Several labels are asked for together: every one has to be carried.
+    let both = json!({ "labels": { "kind": "a", "tenant": "slack:T1" } });
+    for name in ["list-0", "list-2"] {
+        let labelled = world.request(Method::PUT, &format!("/api/sandbox/{name}/labels"));
+        assert_eq!(world.send(labelled.json(&both)).await.0, 200);
+    }
+    let asked = |labels: &str| format!("/api/sandbox?sort=name&order=asc&limit=1&labels={labels}");
+    let both = asked("{\"kind\":\"a\",\"tenant\":\"slack:T1\"}");
+    let one = world.get(&both).await.1;
+    assert_eq!(names(&one), ["list-0"]);
+    let cursor = one["nextCursor"].as_str().unwrap();
+    let other = world.get(&format!("{both}&cursor={cursor}")).await.1;
+    assert_eq!(
+        (names(&other), &other["nextCursor"]),
+        (vec!["list-2".to_owned()], &Value::Null)
+    );
+    let neither = asked("{\"kind\":\"b\",\"tenant\":\"slack:T1\"}");
+    assert!(names(&world.get(&neither).await.1).is_empty());
     let named = world.get("/api/sandbox?name=list-1").await.1;
     assert_eq!(names(&named), ["list-1"]);
     for name in ["list-0", "list-1", "list-2", "list-3"] {
