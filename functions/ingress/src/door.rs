@@ -1,11 +1,17 @@
 //! Which request is which, and the order in which things happen: verify, parse, enqueue, answer.
 
+use std::time::Duration;
+
 use bobbin_adapters::config::Config;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::world::now_ms;
+use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
 use lambda_http::{Body, Error, Request, Response};
+
+/// What is left of the platform's three seconds when the prompt has taken as long as it may.
+const ANNOUNCE_MS_MAX: u64 = 500;
 
 /// Everything that ingress needs to answer.
 #[derive(Debug)]
@@ -129,6 +135,9 @@ impl Door {
             tracing::error!(request = intake.note, message.id = body.id(), %error, "a request was verified but could not be accepted");
             return intake.on_queue_failure;
         }
+        if let Some(announce) = intake.enqueue.as_ref().and_then(Announce::of) {
+            self.announce(announce).await;
+        }
         let message_id = intake
             .enqueue
             .as_ref()
@@ -141,6 +150,22 @@ impl Door {
             "a request was answered"
         );
         intake.answer
+    }
+
+    /// The prompt is accepted; that it waits behind others is shown if this gets through too. Not side by side with the
+    /// prompt: what was never accepted must not be shown as waiting.
+    async fn announce(&self, announce: Announce) {
+        let body = WorkBody::Announce(announce);
+        let sent = self.queues.send(&body);
+        let why = match tokio::time::timeout(Duration::from_millis(ANNOUNCE_MS_MAX), sent).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {ANNOUNCE_MS_MAX} ms"),
+        };
+        tracing::warn!(
+            message.id = body.id(),
+            "a prompt was accepted but not announced: {why}"
+        );
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::event::sqs::SqsMessage;
+use bobbin_adapters::announce::announce;
 use bobbin_adapters::aws::Clients;
 use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
@@ -157,16 +158,21 @@ impl Worker {
                 )
                 .await
             }
-            Body::Control(control) => {
-                let lane = Lane {
-                    store: &self.store,
-                    chat: &self.chat,
-                    sandboxes: &self.sandboxes,
-                    limits,
-                    model: &self.config.model,
-                };
-                lane.run(control, receipt.receive, now_ms()).await
+            Body::Control(control) => self.lane().run(control, receipt.receive, now_ms()).await,
+            Body::Announce(waiting) => {
+                announce(&self.lane(), waiting, receipt.receive, now_ms()).await
             }
+        }
+    }
+
+    fn lane(&self) -> Lane<'_> {
+        Lane {
+            store: &self.store,
+            queues: &self.queues,
+            chat: &self.chat,
+            sandboxes: &self.sandboxes,
+            limits: &self.config.limits,
+            model: &self.config.model,
         }
     }
 
@@ -183,10 +189,12 @@ impl Worker {
             Arc::clone(&self.chat),
             Arc::clone(&self.sandboxes),
             visibility.clone(),
+            limits.ledger_ms,
         );
         let delivery = Delivery {
             message,
             id: format!("{}#{}", message.id, receipt.receive),
+            receive: receipt.receive,
             slice_until_ms: (now_ms() + limits.slice_ms)
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use bobbin_core::card::{Card, CardState, Post};
+use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest};
+use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Choice, Control, Want};
-use bobbin_core::session::{EndedTurn, Session, Settlement};
+use bobbin_core::message::{Announce, Body, Choice, Control, Message, Prompt, Want, Work};
+use bobbin_core::ports::Loaded;
+use bobbin_core::session::{Outcome, Queued, Settlement};
 use bobbin_core::status;
 
 use crate::chat::Chat;
+use crate::queue::{QueueError, Queues};
 use crate::sandbox::Sandboxes;
 use crate::store::Store;
 
@@ -19,6 +22,8 @@ use crate::store::Store;
 pub struct Lane<'a> {
     /// The records.
     pub store: &'a Store,
+    /// The queues.
+    pub queues: &'a Queues,
     /// The chats.
     pub chat: &'a Chat,
     /// The sandboxes.
@@ -36,7 +41,8 @@ impl Lane<'_> {
             Want::Say { text } => self.chat.tell(&control.reply, text).await,
             Want::Help { text } => self.answer(control, text).await,
             Want::Status => self.status(control, now_ms).await,
-            Want::Stop { turn } => self.stop(control, turn.as_deref()).await,
+            Want::Again { turn } => self.again(control, turn, now_ms).await,
+            Want::Stop { turn } => self.stop(control, turn.as_deref(), now_ms).await,
             Want::Settle { ask, choice } => self.settle(control, ask, choice).await,
         };
         match done {
@@ -56,14 +62,61 @@ impl Lane<'_> {
         }
     }
 
-    async fn session(&self, thread: &ThreadKey) -> Result<Option<Session>, Failure> {
-        let found = self.store.load(thread).await.map_err(|e| e.failure())?;
-        Ok(found.map(|(session, _)| session))
+    /// The record, its marks, and whether the ledger knows `turn` as ended.
+    async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+        self.store.load(thread, turn).await.map_err(|e| e.failure())
+    }
+
+    async fn entries(&self, thread: &ThreadKey, turns: &[String]) -> Result<Vec<Entry>, Failure> {
+        let found = self.store.entries(thread, turns).await;
+        found.map_err(|e| e.failure())
     }
 
     async fn status(&self, control: &Control, now_ms: Ms) -> Result<(), Failure> {
-        let session = self.session(&control.thread).await?;
-        self.answer(control, &status::words(session.as_ref(), now_ms))
+        let found = self.load(&control.thread, "").await?;
+        let wanted = found.session.as_ref().map(status::wanted);
+        let entries = self
+            .entries(&control.thread, &wanted.unwrap_or_default())
+            .await?;
+        let words = status::words(found.session.as_ref(), &found.marks, &entries, now_ms);
+        self.answer(control, &words).await
+    }
+
+    /// The prompt of a turn that came to nothing goes into the thread's group once more, as a turn of its own whose id
+    /// is made of the first one's: however often it is clicked, it runs once.
+    async fn again(&self, control: &Control, turn: &str, now_ms: Ms) -> Result<(), Failure> {
+        let found = self
+            .entries(&control.thread, &[turn.to_owned()])
+            .await?
+            .pop()
+            .and_then(|entry| entry.again);
+        let Some(prompt) = found else {
+            const GONE: &str =
+                "The text of that task is not kept any more. Send it again as a new message.";
+            return self.chat.tell(&control.reply, GONE).await;
+        };
+        let message = Body::Message(Message {
+            id: again_id(&control.thread, turn),
+            thread: control.thread.clone(),
+            accepted_at_ms: now_ms,
+            work: Work::Prompt(Prompt {
+                by: control.by.clone(),
+                ..prompt
+            }),
+        });
+        let later = |e: QueueError| Failure::Wait {
+            after_ms: 0,
+            seen: e.to_string(),
+        };
+        self.queues.send(&message).await.map_err(later)?;
+        if let Some(announce) = Announce::of(&message) {
+            self.queues
+                .send(&Body::Announce(announce))
+                .await
+                .map_err(later)?;
+        }
+        self.chat
+            .tell(&control.reply, "It runs again, below.")
             .await
     }
 
@@ -88,18 +141,26 @@ impl Lane<'_> {
     }
 
     /// The mark first: whoever follows the run sees it, even if the abort does not get through.
-    async fn stop(&self, control: &Control, wanted: Option<&str>) -> Result<(), Failure> {
-        let session = self.session(&control.thread).await?;
+    async fn stop(
+        &self,
+        control: &Control,
+        wanted: Option<&str>,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let found = self
+            .load(&control.thread, wanted.unwrap_or_default())
+            .await?;
+        let session = found.session;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
             (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
-                let ended = session
-                    .as_ref()
-                    .and_then(|session| session.ended.iter().find(|turn| turn.id == id));
+                let ended = self.entries(&control.thread, &[id.to_owned()]).await?.pop();
                 return match ended {
-                    Some(turn) => self.show_ended(&control.thread, turn).await,
-                    // It still waits in the queue, and sees the mark when it begins.
-                    None => self.mark(&control.thread, id, control).await,
+                    Some(turn) => self.show_ended(&control.thread, &turn).await,
+                    None => {
+                        self.withdraw(control, id, found.marks.queued.get(id), now_ms)
+                            .await
+                    }
                 };
             }
             (_, Some(turn)) => turn,
@@ -127,29 +188,60 @@ impl Lane<'_> {
     }
 
     /// The click's own answer showed "stopping" on the card after its last words: they are put back.
-    async fn show_ended(&self, thread: &ThreadKey, turn: &EndedTurn) -> Result<(), Failure> {
+    async fn show_ended(&self, thread: &ThreadKey, turn: &Entry) -> Result<(), Failure> {
         let Some(at) = &turn.card else { return Ok(()) };
         let card = Card {
-            turn: turn.id.clone(),
+            turn: turn.turn.clone(),
             state: CardState::Ended {
                 outcome: turn.outcome.clone(),
                 usage: turn.usage,
             },
             steps: Vec::new(),
-            since_ms: turn.at_ms.saturating_sub(turn.took_ms),
-            now_ms: turn.at_ms,
+            since_ms: turn.accepted_at_ms,
+            now_ms: turn.ended_at_ms,
             model: self.model.to_owned(),
+            trouble: None,
         };
-        self.chat
-            .post(
-                thread,
-                &turn.id,
-                &PostKind::Card,
-                Some(at),
-                &Post::Card(card),
-            )
-            .await
-            .map(|_| ())
+        self.show(thread, at, card).await
+    }
+
+    async fn show(&self, thread: &ThreadKey, at: &PostRef, card: Card) -> Result<(), Failure> {
+        let turn = card.turn.clone();
+        let post = Post::Card(card);
+        let kind = PostKind::Card;
+        let shown = self.chat.post(thread, &turn, &kind, Some(at), &post).await;
+        shown.map(|_| ())
+    }
+
+    /// It still waits in the queue: it is told at once, and ends by the mark when its message comes.
+    async fn withdraw(
+        &self,
+        control: &Control,
+        turn: &str,
+        queued: Option<&Queued>,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        self.mark(&control.thread, turn, control).await?;
+        let Some((queued, at)) = queued.and_then(|queued| Some((queued, queued.card.as_ref()?)))
+        else {
+            return Ok(());
+        };
+        let outcome = Outcome::Cancelled {
+            by: control.by.name.clone(),
+        };
+        let card = Card {
+            turn: turn.to_owned(),
+            state: CardState::Ended {
+                outcome,
+                usage: Usage::default(),
+            },
+            steps: Vec::new(),
+            since_ms: queued.accepted_at_ms,
+            now_ms,
+            model: self.model.to_owned(),
+            trouble: None,
+        };
+        self.show(&control.thread, at, card).await
     }
 
     async fn mark(&self, thread: &ThreadKey, turn: &str, control: &Control) -> Result<(), Failure> {
@@ -161,7 +253,7 @@ impl Lane<'_> {
 
     /// The first decision settles the ask; later ones change nothing.
     async fn settle(&self, control: &Control, ask: &str, choice: &Choice) -> Result<(), Failure> {
-        let session = self.session(&control.thread).await?;
+        let session = self.load(&control.thread, "").await?.session;
         let known = session.as_ref().and_then(|session| {
             let turn = session.turn.as_ref()?;
             Some((
@@ -201,11 +293,15 @@ impl Lane<'_> {
         ask: &str,
         settlement: &Settlement,
     ) -> Result<bool, Failure> {
-        let found = self
-            .store
-            .load(&control.thread)
-            .await
-            .map_err(|e| e.failure())?;
-        Ok(found.is_some_and(|(_, marks)| marks.settled.get(ask) == Some(settlement)))
+        let found = self.load(&control.thread, "").await?;
+        Ok(found.marks.settled.get(ask) == Some(settlement))
     }
+}
+
+/// The id of the turn that runs a turn's task again.
+fn again_id(thread: &ThreadKey, turn: &str) -> String {
+    format!(
+        "again-{}",
+        &digest(&["again", &thread.to_string(), turn])[..24]
+    )
 }

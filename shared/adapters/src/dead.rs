@@ -27,7 +27,7 @@ pub async fn bury(
     );
     match body {
         Body::Message(Message {
-            work: Work::Sweep | Work::Bury { .. },
+            work: Work::Sweep | Work::Look | Work::Bury { .. },
             ..
         }) => Verdict::Done,
         Body::Message(message) => {
@@ -49,6 +49,8 @@ pub async fn bury(
         }
         Body::Open(open) => tell(chat, &open.reply).await,
         Body::Control(control) => tell(chat, &control.reply).await,
+        // The prompt that it was about is in its own group.
+        Body::Announce(_) => Verdict::Done,
     }
 }
 

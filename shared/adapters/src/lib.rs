@@ -1,5 +1,6 @@
 //! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
 
+pub mod announce;
 pub mod aws;
 pub mod chat;
 pub mod config;

@@ -165,7 +165,7 @@ impl Sandboxes {
         &self.daytona
     }
 
-    /// Performs one effect. `Post` is the platforms': performing it here fails the turn.
+    /// Performs one effect. Those of the platforms, the table and the scheduler fail the turn here.
     pub async fn perform<B: Beside>(
         &self,
         beside: &B,
@@ -173,6 +173,7 @@ impl Sandboxes {
         effect: &Effect,
     ) -> Event {
         let done = match effect {
+            Effect::Count => self.count(thread).await,
             Effect::Create { generation } => self.create(thread, *generation).await,
             Effect::Observe {
                 generation,
@@ -228,9 +229,11 @@ impl Sandboxes {
                 .decline(thread, *generation, ask, about)
                 .await
                 .map(|()| Event::Declined { id: ask.clone() }),
-            Effect::Post { .. } => Err(Failure::TurnFailed {
-                reason: "a post reached the sandbox adapter".to_owned(),
-            }),
+            Effect::Post { .. } | Effect::Recall { .. } | Effect::Wake { .. } => {
+                Err(Failure::TurnFailed {
+                    reason: format!("{} reached the sandbox adapter", effect.name()),
+                })
+            }
         };
         done.unwrap_or_else(Event::Failed)
     }

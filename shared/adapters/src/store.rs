@@ -120,6 +120,25 @@ impl Store {
         Ok(loaded)
     }
 
+    /// Reads the marks beside a record consistently.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn marks(&self, thread: &ThreadKey) -> Result<Marks, StoreError> {
+        let items = self.read([key(thread, SESSION)]).await?;
+        Ok(items.first().map(marks).unwrap_or_default())
+    }
+
+    /// The record alone, as the orphan hunt needs it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn session(&self, thread: &ThreadKey) -> Result<Option<Session>, StoreError> {
+        let items = self.read([key(thread, SESSION)]).await?;
+        let stored = items.first().filter(|item| item.contains_key("version"));
+        stored.map(session).transpose()
+    }
+
     /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
     ///
     /// # Errors
@@ -219,8 +238,7 @@ impl Store {
                 .set_item(Some(entry_item(&session.thread, entry, expires_at_ms)?))
                 .build()
                 .map_err(damaged)?;
-            transaction =
-                transaction.transact_items(TransactWriteItem::builder().put(put).build());
+            transaction = transaction.transact_items(TransactWriteItem::builder().put(put).build());
         }
         match transaction.send().await {
             Ok(_) => Ok(Written::Yes(None)),
@@ -286,7 +304,8 @@ impl Store {
         queued: &Queued,
         version: u64,
     ) -> Result<bool, StoreError> {
-        let value = serde_json::to_string(queued).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let value =
+            serde_json::to_string(queued).map_err(|e| StoreError::Damaged(e.to_string()))?;
         let update = self
             .client
             .update_item()
@@ -408,11 +427,15 @@ impl RecordWrite {
         }
         write.update = format!("SET {}", set.join(", "));
         if !remove.is_empty() {
-            write.update.push_str(&format!(" REMOVE {}", remove.join(", ")));
+            write
+                .update
+                .push_str(&format!(" REMOVE {}", remove.join(", ")));
         }
         if expected > 0 {
             write.condition = "#version = :expected";
-            write.values.insert(":expected".to_owned(), number(expected));
+            write
+                .values
+                .insert(":expected".to_owned(), number(expected));
         }
         write
     }

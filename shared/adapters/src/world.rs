@@ -10,8 +10,9 @@ use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::ledger::Entry;
 use bobbin_core::message::Person;
-use bobbin_core::ports::{Saved, World};
+use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session, Settlement};
 use bobbin_core::wire::daytona::Image;
 
@@ -19,7 +20,7 @@ use crate::chat::Chat;
 use crate::config::Config;
 use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use crate::secrets::Secrets;
-use crate::store::Store;
+use crate::store::{Store, Written};
 
 /// The present time.
 #[must_use]
@@ -92,7 +93,9 @@ pub struct Live {
     chat: Arc<Chat>,
     sandboxes: Arc<Sandboxes>,
     visibility: Visibility,
-    /// Marks that stand beside the record: removed with the write that ends the turn.
+    /// How long the ledger keeps a turn.
+    ledger_ms: u64,
+    /// Marks that stand beside the record: removed with the write that makes them superfluous.
     marks: Mutex<Marks>,
 }
 
@@ -104,12 +107,14 @@ impl Live {
         chat: Arc<Chat>,
         sandboxes: Arc<Sandboxes>,
         visibility: Visibility,
+        ledger_ms: u64,
     ) -> Self {
         Self {
             store,
             chat,
             sandboxes,
             visibility,
+            ledger_ms,
             marks: Mutex::default(),
         }
     }
@@ -180,6 +185,10 @@ impl World for Live {
                 Ok(at) => Event::Posted(at),
                 Err(failure) => Event::Failed(failure),
             },
+            Effect::Recall { turns } => match self.store.entries(thread, turns).await {
+                Ok(entries) => Event::Recalled(entries),
+                Err(error) => Event::Failed(error.failure()),
+            },
             effect => self.sandboxes.perform(self, thread, effect).await,
         };
         let took_ms = now_ms().saturating_sub(began_ms);
@@ -196,12 +205,11 @@ impl World for Live {
 impl Live {
     /// The marks beside the record. A failed read counts as none: the next look comes soon.
     async fn marks(&self, thread: &ThreadKey) -> Marks {
-        match self.store.load(thread).await {
-            Ok(Some((_, marks))) => {
+        match self.store.marks(thread).await {
+            Ok(marks) => {
                 self.note(&marks);
                 marks
             }
-            Ok(None) => Marks::default(),
             Err(error) => {
                 tracing::warn!(%thread, %error, "the marks could not be read");
                 Marks::default()

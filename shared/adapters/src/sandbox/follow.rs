@@ -366,6 +366,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             since_ms: self.what.since_ms,
             now_ms: self.beside.now_ms(),
             model: self.sandboxes.model.to_string(),
+            trouble: None,
         };
         let showing = self.beside.show(self.thread, &self.what.turn, at, card);
         if timeout(Duration::from_millis(SHOW_MS_MAX), showing)

@@ -14,6 +14,13 @@ use crate::http::HttpError;
 type Done = Result<Event, Failure>;
 
 impl Sandboxes {
+    pub(super) async fn count(&self, thread: &ThreadKey) -> Done {
+        let tenant = thread.tenant();
+        let counted = self.daytona.count_tenant(&self.settings.stack, &tenant);
+        let sandboxes = counted.await.map_err(|e| e.failure())?;
+        Ok(Event::Counted(u32::try_from(sandboxes).unwrap_or(u32::MAX)))
+    }
+
     pub(super) async fn create(&self, thread: &ThreadKey, generation: u32) -> Done {
         let settings = &self.settings;
         let body = CreateSandbox::new(

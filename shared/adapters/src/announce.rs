@@ -1,0 +1,132 @@
+//! A prompt that has been put behind others is shown as waiting, or refused where too many wait.
+//!
+//! Runs in the control lane, because the thread's own group is held by the run that it waits for. Writes one mark, on
+//! the condition that the record has not moved since it was read: so a prompt that has begun is never marked as
+//! waiting. Repeatable as a whole.
+
+use bobbin_core::card::{Card, CardState, Post, Usage};
+use bobbin_core::decide::queue::{Admission, admit};
+use bobbin_core::decide::words;
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind};
+use bobbin_core::message::Announce;
+use bobbin_core::session::{Outcome, Queued};
+
+use crate::control::Lane;
+
+/// Times that the record may move between reading it and marking, within one delivery.
+const TRIES_MAX: u32 = 5;
+
+/// Announces a prompt. `receive` counts the deliveries of the announcement, from 1.
+pub async fn announce(lane: &Lane<'_>, announce: &Announce, receive: u32, now_ms: Ms) -> Verdict {
+    match step(lane, announce, now_ms).await {
+        Ok(true) => Verdict::Done,
+        Ok(false) => Verdict::Hold {
+            delay_ms: lane.limits.backoff(receive),
+            why: "the record moved faster than it could be marked".to_owned(),
+        },
+        Err(Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen })
+            if receive <= lane.limits.attempts =>
+        {
+            Verdict::Hold {
+                delay_ms: lane.limits.backoff(receive).max(after_ms),
+                why: seen,
+            }
+        }
+        // The prompt itself is in its group and is worked on all the same.
+        Err(failure) => {
+            tracing::warn!(thread = %announce.thread, turn = announce.turn, ?failure, "a waiting prompt could not be shown");
+            Verdict::Done
+        }
+    }
+}
+
+/// False: the record moved each time.
+async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, Failure> {
+    for _ in 0..TRIES_MAX {
+        let found = lane
+            .store
+            .load(&announce.thread, &announce.turn)
+            .await
+            .map_err(|e| e.failure())?;
+        let version = found.session.as_ref().map_or(0, |session| session.version);
+        let judged = admit(
+            found.session.as_ref(),
+            &found.marks,
+            found.in_ledger,
+            announce,
+            lane.limits,
+        );
+        let (refused, ahead) = match judged {
+            Admission::Known(None) => return Ok(true),
+            // A redelivery: the mark stands, its card may not.
+            Admission::Known(Some(queued)) if queued.card.is_some() => return Ok(true),
+            Admission::Known(Some(queued)) => (queued.refused, found.marks.queued.len()),
+            Admission::Waits { ahead } => (false, ahead),
+            Admission::Full => (true, 0),
+        };
+        let queued = Queued {
+            by: announce.by.clone(),
+            accepted_at_ms: announce.accepted_at_ms,
+            card: None,
+            refused,
+        };
+        if !mark(lane, announce, &queued, version).await? {
+            continue;
+        }
+        // What waits behind nothing begins at once, and shows itself.
+        if ahead == 0 && !refused {
+            return Ok(true);
+        }
+        let state = if refused {
+            CardState::Ended {
+                outcome: Outcome::Failed {
+                    reason: words::QUEUE_FULL.to_owned(),
+                },
+                usage: Usage::default(),
+            }
+        } else {
+            CardState::Queued { ahead }
+        };
+        let card = Card {
+            turn: announce.turn.clone(),
+            state,
+            steps: Vec::new(),
+            since_ms: announce.accepted_at_ms,
+            now_ms,
+            model: lane.model.to_owned(),
+            trouble: None,
+        };
+        let at = lane
+            .chat
+            .post(
+                &announce.thread,
+                &announce.turn,
+                &PostKind::Card,
+                None,
+                &Post::Card(card),
+            )
+            .await?;
+        // If it has begun meanwhile, its worker posts under the same name and finds this card.
+        let queued = Queued {
+            card: Some(at),
+            ..queued
+        };
+        mark(lane, announce, &queued, version).await?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+async fn mark(
+    lane: &Lane<'_>,
+    announce: &Announce,
+    queued: &Queued,
+    version: u64,
+) -> Result<bool, Failure> {
+    lane.store
+        .mark_queued(&announce.thread, &announce.turn, queued, version)
+        .await
+        .map_err(|e| e.failure())
+}
