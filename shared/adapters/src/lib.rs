@@ -1,6 +1,7 @@
 //! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
 
 pub mod aws;
+pub mod breaker;
 pub mod chat;
 pub mod config;
 pub mod control;
@@ -16,4 +17,5 @@ pub mod secrets;
 pub mod slack;
 pub mod store;
 pub mod telemetry;
+pub mod wake;
 pub mod world;
