@@ -206,13 +206,7 @@ impl Breakers {
         None
     }
 
-    async fn write(
-        &self,
-        provider: &str,
-        breaker: &Breaker,
-        expected: u64,
-        now_ms: Ms,
-    ) -> Written {
+    async fn write(&self, provider: &str, breaker: &Breaker, expected: u64, now_ms: Ms) -> Written {
         let text = match serde_json::to_string(breaker) {
             Ok(text) => text,
             Err(error) => {

@@ -251,9 +251,7 @@ mod tests {
                 Admission::Yes | Admission::No { .. } => {}
                 Admission::Probe => {
                     let mut claimed = self.with(self.breaker.claimed(self.now_ms, &LIMITS));
-                    claimed
-                        .probes
-                        .insert(self.now_ms + LIMITS.breaker_probe_ms);
+                    claimed.probes.insert(self.now_ms + LIMITS.breaker_probe_ms);
                     next.push(claimed);
                 }
             }
@@ -295,8 +293,8 @@ mod tests {
             if after.breaker.is_closed() && !breaker.is_closed() {
                 assert!(breaker.open_until_ms.is_some_and(|until| until <= now_ms));
             }
-            let opened = after.breaker.open_until_ms != breaker.open_until_ms
-                && !after.breaker.is_closed();
+            let opened =
+                after.breaker.open_until_ms != breaker.open_until_ms && !after.breaker.is_closed();
             if opened {
                 let length = after.breaker.open_ms;
                 assert_eq!(after.breaker.open_until_ms, Some(now_ms + length));
@@ -319,10 +317,7 @@ mod tests {
             }
             // Left alone, it lets somebody in within its longest time, and one answer closes it.
             let later = after.now_ms + LIMITS.breaker_open_ms_max.max(LIMITS.breaker_probe_ms);
-            assert!(!matches!(
-                after.breaker.admits(later),
-                Admission::No { .. }
-            ));
+            assert!(!matches!(after.breaker.admits(later), Admission::No { .. }));
             assert!(after.breaker.succeeded(later).is_closed());
             let text = serde_json::to_string(&after.breaker).expect("always JSON");
             let read: Breaker = serde_json::from_str(&text).expect("its own text");

@@ -161,9 +161,18 @@ async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
     let sandbox = server.sandbox();
     drop(server);
     let error = client.get("n").await.expect_err("nobody listens");
-    assert!(matches!(error.failure(), Failure::Outage { .. }), "{error:?}");
-    let error = client.last_activity("id-1").await.expect_err("nobody listens");
-    assert!(matches!(error.failure(), Failure::Outage { .. }), "{error:?}");
+    assert!(
+        matches!(error.failure(), Failure::Outage { .. }),
+        "{error:?}"
+    );
+    let error = client
+        .last_activity("id-1")
+        .await
+        .expect_err("nobody listens");
+    assert!(
+        matches!(error.failure(), Failure::Outage { .. }),
+        "{error:?}"
+    );
     let run = client
         .execute(
             &sandbox,

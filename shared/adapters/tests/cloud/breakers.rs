@@ -45,7 +45,12 @@ async fn outages_of_many_workers_open_it_for_all_and_one_probe_closes_it() {
             .all(|one| *one == Admission::Yes)
     );
     // All at once: each write that is lost to another is made again.
-    join_all(workers.iter().map(|one| one.failed(PROVIDER, "503", NOW_MS))).await;
+    join_all(
+        workers
+            .iter()
+            .map(|one| one.failed(PROVIDER, "503", NOW_MS)),
+    )
+    .await;
     let cached_ms = NOW_MS + limits.breaker_cache_ms;
     for admission in admitted(&workers, cached_ms).await {
         let retry_in_ms = limits.breaker_open_ms - limits.breaker_cache_ms;

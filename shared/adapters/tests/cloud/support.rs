@@ -10,7 +10,9 @@ use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
 use axum::Router;
 use axum::http::StatusCode;
+use bobbin_adapters::http::{Hosts, Http};
 use bobbin_local_aws::{Clock, Engine, Settings};
+use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -94,11 +96,10 @@ impl Cloud {
 
     /// What waits in a queue, oldest first, without taking it.
     pub async fn waiting(&self, queue: &str) -> Vec<Value> {
-        let url = format!(
-            "{}/_bobbin/queues/{queue}/messages",
-            self.engine.endpoint()
-        );
-        reqwest::get(url).await.unwrap().json().await.unwrap()
+        let url = format!("{}/_bobbin/queues/{queue}/messages", self.engine.endpoint());
+        let http = Http::new(self.engine.endpoint(), Hosts::Public).unwrap();
+        let request = http.request(Method::GET, &url).unwrap();
+        http.send(request).await.unwrap().json().unwrap()
     }
 
     /// The ARN of a queue, as the service names it.

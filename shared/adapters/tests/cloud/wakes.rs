@@ -49,10 +49,7 @@ async fn a_thread_is_swept_at_its_time_in_its_own_group_and_the_schedule_is_gone
         .group_name(cloud.resource("Wakes"))
         .name(wake_name(&thread(2)));
     let schedule = kept.clone().send().await.unwrap();
-    assert_eq!(
-        schedule.action_after_completion.unwrap().as_str(),
-        "DELETE"
-    );
+    assert_eq!(schedule.action_after_completion.unwrap().as_str(), "DELETE");
     assert_eq!(schedule.flexible_time_window.unwrap().mode.as_str(), "OFF");
     assert!(cloud.waiting(MESSAGES).await.is_empty());
 
@@ -104,7 +101,10 @@ async fn two_wake_ups_within_five_minutes_are_two_messages() {
     let cloud = Cloud::start().await;
     let wakes = wakes(cloud.engine.endpoint(), Some(target(&cloud).await));
     for count in 1..=2 {
-        wakes.set(&thread(2), cloud.now_ms() + 20_000).await.unwrap();
+        wakes
+            .set(&thread(2), cloud.now_ms() + 20_000)
+            .await
+            .unwrap();
         cloud.advance(21);
         until("the thread is woken", async || {
             cloud.waiting(MESSAGES).await.len() == count
@@ -119,7 +119,10 @@ async fn a_wake_up_that_cannot_be_delivered_ends_among_its_dead_letters() {
     let mut target = target(&cloud).await;
     target.queue_arn = target.queue_arn.replace("Messages", "Gone");
     let wakes = wakes(cloud.engine.endpoint(), Some(target));
-    wakes.set(&thread(2), cloud.now_ms() + 10_000).await.unwrap();
+    wakes
+        .set(&thread(2), cloud.now_ms() + 10_000)
+        .await
+        .unwrap();
     until("it is given up", async || {
         cloud.advance(300);
         cloud.waiting("test-WakesDead").await.len() == 1
