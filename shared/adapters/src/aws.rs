@@ -45,6 +45,8 @@ pub struct Clients {
     pub sqs: aws_sdk_sqs::Client,
     /// The secret.
     pub secrets: aws_sdk_secretsmanager::Client,
+    /// The wake-ups.
+    pub scheduler: aws_sdk_scheduler::Client,
 }
 
 impl Clients {
@@ -87,6 +89,7 @@ impl Clients {
             dynamodb: client!(aws_sdk_dynamodb),
             sqs: client!(aws_sdk_sqs),
             secrets: client!(aws_sdk_secretsmanager),
+            scheduler: client!(aws_sdk_scheduler),
         })
     }
 }

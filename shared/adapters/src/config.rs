@@ -5,6 +5,42 @@ use std::env;
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
 
+/// Where wake-ups are set, and what they do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WakeTarget {
+    /// Group of schedules.
+    pub group: String,
+    /// Role in which Scheduler sends.
+    pub role_arn: String,
+    /// Queue that they are sent to.
+    pub queue_arn: String,
+    /// Standard queue for those that could not be sent.
+    pub dead_queue_arn: String,
+}
+
+impl WakeTarget {
+    /// From `SCHEDULE_GROUP`, `SCHEDULE_ROLE_ARN`, `MESSAGES_QUEUE_ARN` and `SCHEDULE_DEAD_QUEUE_ARN`: the worker alone
+    /// has them, and without a group there are no wake-ups.
+    fn read(value: impl Fn(&str) -> String) -> Result<Option<Self>, String> {
+        let group = value("SCHEDULE_GROUP");
+        if group.is_empty() {
+            return Ok(None);
+        }
+        let needed = |name: &str| match value(name) {
+            empty if empty.is_empty() => Err(format!(
+                "{name} is not set although SCHEDULE_GROUP is: deploy with template.yaml, which sets both"
+            )),
+            set => Ok(set),
+        };
+        Ok(Some(Self {
+            group,
+            role_arn: needed("SCHEDULE_ROLE_ARN")?,
+            queue_arn: needed("MESSAGES_QUEUE_ARN")?,
+            dead_queue_arn: needed("SCHEDULE_DEAD_QUEUE_ARN")?,
+        }))
+    }
+}
+
 /// What the template's parameters say.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -18,6 +54,8 @@ pub struct Config {
     pub control_queue_url: String,
     /// Dead letters of the two.
     pub dead_queue_urls: [String; 2],
+    /// Where wake-ups are set; none where the function sets none.
+    pub wakes: Option<WakeTarget>,
     /// Name or ARN of the secret.
     pub secret_id: String,
     /// Base of Discord's API.
@@ -72,6 +110,7 @@ impl Config {
                 required("MESSAGES_DEAD_QUEUE_URL")?,
                 required("CONTROL_DEAD_QUEUE_URL")?,
             ],
+            wakes: WakeTarget::read(optional)?,
             secret_id: required("SECRET_ID")?,
             discord_api: required("DISCORD_API")?,
             discord_application_id: optional("DISCORD_APPLICATION_ID"),
@@ -89,5 +128,32 @@ impl Config {
             ),
             limits,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_group_nothing_of_the_wake_ups_is_needed_and_with_one_everything_is() {
+        assert_eq!(WakeTarget::read(|_| String::new()), Ok(None));
+        let all = WakeTarget::read(str::to_lowercase).expect("all set");
+        assert_eq!(
+            all.map(|all| all.queue_arn).as_deref(),
+            Some("messages_queue_arn")
+        );
+        for missing in [
+            "SCHEDULE_ROLE_ARN",
+            "MESSAGES_QUEUE_ARN",
+            "SCHEDULE_DEAD_QUEUE_ARN",
+        ] {
+            let without = |name: &str| match name == missing {
+                true => String::new(),
+                false => name.to_owned(),
+            };
+            let refused = WakeTarget::read(without).expect_err(missing);
+            assert!(refused.starts_with(missing), "{refused}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod announce;
 pub mod aws;
+pub mod breaker;
 pub mod chat;
 pub mod config;
 pub mod control;
@@ -17,4 +18,5 @@ pub mod secrets;
 pub mod slack;
 pub mod store;
 pub mod telemetry;
+pub mod wake;
 pub mod world;

@@ -179,6 +179,13 @@ impl Definition {
         if input.chars().count() > limits::SCHEDULE_INPUT_CHARACTERS_MAX {
             return refuse("The input of the target is too long.");
         }
+        let role: Vec<&str> = target.role_arn.splitn(6, ':').collect();
+        if !matches!(role[..], ["arn", _, "iam", "", _, name] if name.starts_with("role/")) {
+            return refuse(&format!(
+                "RoleArn is not the ARN of a role: {}",
+                target.role_arn
+            ));
+        }
         let group = target
             .sqs_parameters
             .as_ref()

@@ -208,7 +208,7 @@ async fn the_api_refuses_and_repeats_as_aws_does() {
     assert_eq!(put("PUT", &good).await, 200);
 
     type Change = fn(&mut Value);
-    let wrong: [(&str, Change); 6] = [
+    let wrong: [(&str, Change); 7] = [
         ("no group id", |body| {
             body["Target"]["SqsParameters"] = Value::Null
         }),
@@ -220,6 +220,9 @@ async fn the_api_refuses_and_repeats_as_aws_does() {
         }),
         ("target", |body| {
             body["Target"]["Arn"] = json!("arn:aws:sns:us-east-1:0:topic")
+        }),
+        ("role", |body| {
+            body["Target"]["RoleArn"] = json!("arn:aws:iam::000000000000:user/x")
         }),
         ("window", |body| {
             body["FlexibleTimeWindow"] = json!({ "Mode": "FLEXIBLE" })

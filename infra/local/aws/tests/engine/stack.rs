@@ -7,7 +7,7 @@ use aws_credential_types::Credentials;
 use aws_sdk_secretsmanager::Client as Secrets;
 use aws_sdk_secretsmanager::config::{BehaviorVersion, Region};
 use bobbin_local_aws::Engine;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Folder, Stack, settings};
 
@@ -79,6 +79,7 @@ async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
         "AWS::Serverless::Function Policies (Ingress, Sweeper, Worker): roles are not enforced, every call is allowed",
         "AWS::Serverless::Function MemorySize (Ingress, Sweeper, Worker): told to the function, not enforced",
         "AWS::DynamoDB::Table SSESpecification (Table): the file is not encrypted",
+        "AWS::IAM::Role (SchedulerRole): roles are not enforced, every call is allowed",
     ] {
         assert!(
             unhonoured.iter().any(|line| line == expected),
@@ -90,6 +91,79 @@ async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
         .filter(|line| line.contains("not known"))
         .collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+/// The body of a wake-up with what the template tells the worker, due in a minute.
+fn wake(stack: &Stack, environment: &Value, queue: &Value, input: &str) -> Value {
+    let at = chrono::DateTime::from_timestamp_millis(stack.clock.now_ms() + 60_000).unwrap();
+    json!({
+        "GroupName": environment["SCHEDULE_GROUP"],
+        "ScheduleExpression": at.format("at(%Y-%m-%dT%H:%M:%S)").to_string(),
+        "FlexibleTimeWindow": { "Mode": "OFF" },
+        "ActionAfterCompletion": "DELETE",
+        "Target": {
+            "Arn": queue,
+            "RoleArn": environment["SCHEDULE_ROLE_ARN"],
+            "Input": input,
+            "SqsParameters": { "MessageGroupId": "discord:1:2" },
+            "DeadLetterConfig": { "Arn": environment["SCHEDULE_DEAD_QUEUE_ARN"] },
+            "RetryPolicy": { "MaximumRetryAttempts": 0 },
+        },
+    })
+}
+
+#[tokio::test]
+async fn the_worker_alone_can_set_wake_ups_and_they_reach_it_in_their_threads_group() {
+    let stack = project(&Arc::new(Folder::new()), &[]).await;
+    let environment = async |name: &str| {
+        let (failed, told) = stack.invoke(name, json!({ "do": "environment" })).await;
+        assert_eq!(failed, None, "{told}");
+        told
+    };
+    let worker = environment("Worker").await;
+    assert_eq!(worker["SCHEDULE_GROUP"], "test-Wakes");
+    assert_eq!(
+        worker["SCHEDULE_ROLE_ARN"],
+        "arn:aws:iam::000000000000:role/test-SchedulerRole"
+    );
+    for name in ["Ingress", "Sweeper"] {
+        let told = environment(name).await;
+        for variable in [
+            "SCHEDULE_GROUP",
+            "SCHEDULE_ROLE_ARN",
+            "SCHEDULE_DEAD_QUEUE_ARN",
+            "MESSAGES_QUEUE_ARN",
+        ] {
+            assert!(told[variable].is_null(), "{name} has {variable}");
+        }
+    }
+
+    let good = wake(
+        &stack,
+        &worker,
+        &worker["MESSAGES_QUEUE_ARN"],
+        r#"{"name":"woken"}"#,
+    );
+    let gone = json!("arn:aws:sqs:us-east-1:000000000000:test-Gone.fifo");
+    let lost = wake(&stack, &worker, &gone, r#"{"name":"lost"}"#);
+    for (name, body) in [("idle-1", good), ("idle-2", lost)] {
+        let path = format!("/schedules/{name}");
+        let (status, reply) = stack.call("POST", &path, Some(body)).await;
+        assert_eq!(status, 200, "{reply}");
+    }
+    stack.advance(61);
+    crate::support::until("the worker is woken", async || stack.has_line("end woken")).await;
+    let grouped = |line: &String| line.contains("woken") && line.contains("discord:1:2");
+    assert!(stack.texts().iter().any(grouped), "{:#?}", stack.texts());
+    crate::support::until("what cannot arrive is buried", async || {
+        let buried = stack.peek("test-WakesDead").await;
+        buried.len() == 1 && buried[0]["body"] == r#"{"name":"lost"}"#
+    })
+    .await;
+    for name in ["idle-1", "idle-2"] {
+        let path = format!("/schedules/{name}?groupName=test-Wakes");
+        assert_eq!(stack.call("GET", &path, None).await.0, 404);
+    }
 }
 
 #[tokio::test]

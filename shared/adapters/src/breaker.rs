@@ -1,0 +1,287 @@
+//! The breakers of providers, shared by all workers through the table.
+//!
+//! One item a provider (`thread = "provider:<name>"`, `item = "breaker"`): `breaker` (JSON) and `version`, written by
+//! condition only. Promised: a process looks at most once every [`Limits::breaker_cache_ms`] while the provider is well,
+//! and writes nothing then; a table that does not answer counts as a closed breaker, within [`TABLE_MS_MAX`] a call.
+//! Deliberately absent: what an outage is (the caller says) and when a breaker opens (`bobbin_core::breaker`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::error::ProvideErrorMetadata;
+use aws_sdk_dynamodb::types::AttributeValue;
+use bobbin_core::breaker::{Admission, Breaker};
+use bobbin_core::ids::Ms;
+use bobbin_core::limits::Limits;
+
+use crate::aws::words;
+
+/// A look at the table, or a write, takes no longer than this.
+pub const TABLE_MS_MAX: u64 = 2_000;
+/// Writes of one change that may be lost to others. Each lost one is somebody else's won, so a change that is given up
+/// is one of many of its kind.
+const RACES_MAX: usize = 5;
+const ITEM: &str = "breaker";
+
+/// The breakers, as this process knows them. Clones share what they know.
+#[derive(Debug, Clone)]
+pub struct Breakers {
+    client: aws_sdk_dynamodb::Client,
+    table: String,
+    limits: Limits,
+    known: Arc<Mutex<HashMap<String, Known>>>,
+}
+
+/// A breaker as it was when it was read or written.
+#[derive(Debug, Clone)]
+struct Known {
+    breaker: Breaker,
+    /// 0: there is no item.
+    version: u64,
+    at_ms: Ms,
+}
+
+impl Breakers {
+    /// Breakers in this table.
+    #[must_use]
+    pub fn new(client: aws_sdk_dynamodb::Client, table: &str, limits: &Limits) -> Self {
+        Self {
+            client,
+            table: table.to_owned(),
+            limits: limits.clone(),
+            known: Arc::default(),
+        }
+    }
+
+    /// Whether the provider may be called. Who is told [`Admission::Probe`] holds the claim already and owes a word on
+    /// how the call went.
+    pub async fn admit(&self, provider: &str, now_ms: Ms) -> Admission {
+        let mut known = match self.cached(provider) {
+            Some(known) if self.is_fresh(&known, now_ms) => known,
+            _ => match self.read(provider, now_ms).await {
+                Some(known) => known,
+                None => return Admission::Yes,
+            },
+        };
+        for _ in 0..RACES_MAX {
+            let admission = known.breaker.admits(now_ms);
+            if admission != Admission::Probe {
+                return admission;
+            }
+            let claimed = known.breaker.claimed(now_ms, &self.limits);
+            match self.write(provider, &claimed, known.version, now_ms).await {
+                Written::Yes => {
+                    tracing::info!(
+                        provider,
+                        "provider.breaker.probed: one call looks whether the provider is back"
+                    );
+                    return Admission::Probe;
+                }
+                // Nobody else can claim it either: whoever asks is let through.
+                Written::NoAnswer => return Admission::Yes,
+                Written::Lost => match self.read(provider, now_ms).await {
+                    Some(newer) => known = newer,
+                    None => return Admission::Yes,
+                },
+            }
+        }
+        Admission::No {
+            retry_in_ms: self.limits.backoff_ms.max(1),
+        }
+    }
+
+    /// A call found the provider out of order; `seen` goes into the log, and holds no secret.
+    pub async fn failed(&self, provider: &str, seen: &str, now_ms: Ms) {
+        let limits = &self.limits;
+        let changed = self
+            .change(provider, now_ms, |breaker| breaker.failed(now_ms, limits))
+            .await;
+        if let Some((before, after)) = changed
+            && let Some(until_ms) = after.open_until_ms
+            && before.open_until_ms != after.open_until_ms
+        {
+            tracing::warn!(
+                provider,
+                open_ms = after.open_ms,
+                until_ms,
+                seen,
+                "provider.breaker.opened: the provider is left alone for a while"
+            );
+        }
+    }
+
+    /// A call was answered. Writes only where the breaker is not known to be closed.
+    pub async fn succeeded(&self, provider: &str, now_ms: Ms) {
+        let is_closed = |known: Known| known.breaker.is_closed();
+        if self.cached(provider).is_none_or(is_closed) {
+            return;
+        }
+        let changed = self
+            .change(provider, now_ms, |breaker| breaker.succeeded(now_ms))
+            .await;
+        if let Some((before, after)) = changed
+            && !before.is_closed()
+            && after.is_closed()
+        {
+            tracing::info!(
+                provider,
+                "provider.breaker.closed: the provider answers again"
+            );
+        }
+    }
+
+    /// Makes a change, again on what is newer where somebody was first. None: nothing was to be changed, or it could not
+    /// be.
+    async fn change(
+        &self,
+        provider: &str,
+        now_ms: Ms,
+        change: impl Fn(&Breaker) -> Breaker,
+    ) -> Option<(Breaker, Breaker)> {
+        for _ in 0..RACES_MAX {
+            let known = self.read(provider, now_ms).await?;
+            let after = change(&known.breaker);
+            if after == known.breaker {
+                return None;
+            }
+            match self.write(provider, &after, known.version, now_ms).await {
+                Written::Yes => return Some((known.breaker, after)),
+                Written::NoAnswer => return None,
+                Written::Lost => {}
+            }
+        }
+        tracing::debug!(provider, "a breaker was changed by others each time");
+        None
+    }
+
+    fn cached(&self, provider: &str) -> Option<Known> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(provider).cloned()
+    }
+
+    fn is_fresh(&self, known: &Known, now_ms: Ms) -> bool {
+        // A clock that went back makes it stale.
+        now_ms
+            .checked_sub(known.at_ms)
+            .is_some_and(|age_ms| age_ms < self.limits.breaker_cache_ms)
+    }
+
+    fn keep(&self, provider: &str, breaker: Breaker, version: u64, at_ms: Ms) -> Known {
+        let kept = Known {
+            breaker,
+            version,
+            at_ms,
+        };
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(provider.to_owned(), kept.clone());
+        kept
+    }
+
+    /// Reads a breaker consistently. None: the table did not answer, which counts as closed until the next look is due.
+    async fn read(&self, provider: &str, now_ms: Ms) -> Option<Known> {
+        let read = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(key(provider)))
+            .consistent_read(true)
+            .send();
+        let seen = match tokio::time::timeout(Duration::from_millis(TABLE_MS_MAX), read).await {
+            Ok(Ok(answer)) => {
+                let (breaker, version) = answer.item.as_ref().map(decode).unwrap_or_default();
+                return Some(self.keep(provider, breaker, version, now_ms));
+            }
+            Ok(Err(error)) => words(&error),
+            Err(_) => format!("no answer within {TABLE_MS_MAX} ms"),
+        };
+        tracing::warn!(
+            provider,
+            seen,
+            "a breaker could not be read; it counts as closed"
+        );
+        self.keep(provider, Breaker::default(), 0, now_ms);
+        None
+    }
+
+    async fn write(&self, provider: &str, breaker: &Breaker, expected: u64, now_ms: Ms) -> Written {
+        let text = match serde_json::to_string(breaker) {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::error!(provider, %error, "a breaker could not be written down");
+                return Written::NoAnswer;
+            }
+        };
+        let write = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(key(provider)))
+            .item(ITEM, AttributeValue::S(text))
+            .item("version", number(expected + 1))
+            .expression_attribute_names("#version", "version");
+        let write = if expected == 0 {
+            write.condition_expression("attribute_not_exists(#version)")
+        } else {
+            write
+                .condition_expression("#version = :expected")
+                .expression_attribute_values(":expected", number(expected))
+        };
+        let bound = Duration::from_millis(TABLE_MS_MAX);
+        let seen = match tokio::time::timeout(bound, write.send()).await {
+            Ok(Ok(_)) => {
+                self.keep(provider, breaker.clone(), expected + 1, now_ms);
+                return Written::Yes;
+            }
+            Ok(Err(error)) if error.code() == Some("ConditionalCheckFailedException") => {
+                return Written::Lost;
+            }
+            Ok(Err(error)) => words(&error),
+            Err(_) => format!("no answer within {TABLE_MS_MAX} ms"),
+        };
+        tracing::warn!(provider, seen, "a breaker could not be written");
+        Written::NoAnswer
+    }
+}
+
+/// What a write came to.
+enum Written {
+    Yes,
+    /// Somebody else wrote first.
+    Lost,
+    /// Whether it was written is unknown.
+    NoAnswer,
+}
+
+type Item = HashMap<String, AttributeValue>;
+
+fn key(provider: &str) -> Item {
+    HashMap::from([
+        (
+            "thread".to_owned(),
+            AttributeValue::S(format!("provider:{provider}")),
+        ),
+        ("item".to_owned(), AttributeValue::S(ITEM.to_owned())),
+    ])
+}
+
+fn number(n: u64) -> AttributeValue {
+    AttributeValue::N(n.to_string())
+}
+
+/// What is stored. A breaker that cannot be read counts as closed and is written anew.
+fn decode(item: &Item) -> (Breaker, u64) {
+    let version = item
+        .get("version")
+        .and_then(|version| version.as_n().ok())
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0);
+    let breaker = item
+        .get(ITEM)
+        .and_then(|text| text.as_s().ok())
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    (breaker, version)
+}

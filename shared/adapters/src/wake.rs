@@ -1,0 +1,247 @@
+//! EventBridge Scheduler: wakes a thread at a time, with a sweep through the thread's own group.
+//!
+//! Promised: a thread has one wake-up, and setting it again moves it; every wake-up sends a message of an id of its own,
+//! because the queue drops a second body of the same content within five minutes and Scheduler gives no other id; a call
+//! is over within [`SET_MS_MAX`]. Deliberately absent: taking a wake-up back (one that comes early finds nothing due and
+//! sets the next), and any certainty that it comes: it is as precise as a minute, and the sweeper is the net.
+
+use std::time::Duration;
+
+use aws_sdk_scheduler::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_scheduler::primitives::{DateTime, DateTimeFormat};
+use aws_sdk_scheduler::types::{
+    ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode,
+    RetryPolicy, SqsParameters, Target,
+};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey, wake_message_id, wake_name};
+use bobbin_core::message::{Body, Message, Work};
+
+use crate::aws::words;
+use crate::config::{Config, WakeTarget};
+
+/// Setting a wake-up must be over within this time, repeats of the SDK included.
+pub const SET_MS_MAX: u64 = 5_000;
+/// Creates and updates that one setting may take: a wake-up that fires between the two is missed by both once.
+const ROUNDS_MAX: usize = 2;
+/// How long Scheduler tries to deliver: after that the sweeper has long found the thread.
+const DELIVERY_S_MAX: i32 = 3_600;
+
+/// A wake-up could not be set.
+#[derive(Debug, thiserror::Error)]
+pub enum WakeError {
+    /// The group, the role or the rights are not as the template makes them: repeating cannot help.
+    #[error("the wake-up was refused: {0}")]
+    Refused(String),
+    /// Throttled, or no answer; whether it was set is unknown, and setting it again is harmless.
+    #[error("the wake-up could not be set now: {0}")]
+    Later(String),
+}
+
+impl WakeError {
+    /// What to do about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Refused(_) => Failure::NonRecoverable {
+                advice: format!(
+                    "{self}. The operator has to deploy template.yaml again, with its group of schedules and its role."
+                ),
+            },
+            Self::Later(_) => Failure::Wait {
+                after_ms: 0,
+                seen: self.to_string(),
+            },
+        }
+    }
+}
+
+/// The stack's wake-ups.
+#[derive(Debug, Clone)]
+pub struct Wakes {
+    client: aws_sdk_scheduler::Client,
+    target: Option<WakeTarget>,
+}
+
+impl Wakes {
+    /// Wake-ups in the group that the configuration names. Without one, nothing is set and nothing fails.
+    #[must_use]
+    pub fn new(client: aws_sdk_scheduler::Client, config: &Config) -> Self {
+        Self::to(client, config.wakes.clone())
+    }
+
+    /// The same with a target of one's own.
+    #[must_use]
+    pub fn to(client: aws_sdk_scheduler::Client, target: Option<WakeTarget>) -> Self {
+        Self { client, target }
+    }
+
+    /// Has the thread swept at this time (rounded up to seconds); takes the place of an earlier wake-up.
+    ///
+    /// # Errors
+    /// [`WakeError`].
+    pub async fn set(&self, thread: &ThreadKey, at_ms: Ms) -> Result<(), WakeError> {
+        let Some(target) = &self.target else {
+            return Ok(());
+        };
+        let bound = Duration::from_millis(SET_MS_MAX);
+        match tokio::time::timeout(bound, self.put(target, thread, at_ms)).await {
+            Ok(done) => done,
+            Err(_) => Err(WakeError::Later(format!(
+                "no answer within {SET_MS_MAX} ms"
+            ))),
+        }
+    }
+
+    async fn put(
+        &self,
+        target: &WakeTarget,
+        thread: &ThreadKey,
+        at_ms: Ms,
+    ) -> Result<(), WakeError> {
+        let wake = Wake::new(target, thread, at_ms)?;
+        let mut seen = String::new();
+        for _ in 0..ROUNDS_MAX {
+            let created = self
+                .client
+                .create_schedule()
+                .group_name(&target.group)
+                .name(&wake.name)
+                .schedule_expression(&wake.expression)
+                .flexible_time_window(wake.window.clone())
+                .action_after_completion(ActionAfterCompletion::Delete)
+                .target(wake.target.clone())
+                .send()
+                .await;
+            match created {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code() == Some("ConflictException") => {}
+                Err(error) => return Err(classify(&error)),
+            }
+            let moved = self
+                .client
+                .update_schedule()
+                .group_name(&target.group)
+                .name(&wake.name)
+                .schedule_expression(&wake.expression)
+                .flexible_time_window(wake.window.clone())
+                .action_after_completion(ActionAfterCompletion::Delete)
+                .target(wake.target.clone())
+                .send()
+                .await;
+            match moved {
+                Ok(_) => return Ok(()),
+                // It fired in between and deleted itself.
+                Err(error) if error.code() == Some("ResourceNotFoundException") => {
+                    seen = words(&error);
+                }
+                // Somebody else moves it at this moment.
+                Err(error) if error.code() == Some("ConflictException") => seen = words(&error),
+                Err(error) => return Err(classify(&error)),
+            }
+        }
+        Err(WakeError::Later(seen))
+    }
+}
+
+/// One wake-up, as both calls take it: an update replaces everything, so it has to say everything again.
+struct Wake {
+    name: String,
+    expression: String,
+    window: FlexibleTimeWindow,
+    target: Target,
+}
+
+impl Wake {
+    fn new(target: &WakeTarget, thread: &ThreadKey, at_ms: Ms) -> Result<Self, WakeError> {
+        let unusable = |error: String| WakeError::Refused(error);
+        let body = Body::Message(Message {
+            id: wake_message_id(thread, at_ms),
+            thread: thread.clone(),
+            accepted_at_ms: at_ms,
+            work: Work::Sweep,
+        });
+        let input = serde_json::to_string(&body).map_err(|e| unusable(e.to_string()))?;
+        Ok(Self {
+            name: wake_name(thread),
+            expression: expression(at_ms)
+                .ok_or_else(|| unusable(format!("{at_ms} ms is no time that a date can name")))?,
+            window: FlexibleTimeWindow::builder()
+                .mode(FlexibleTimeWindowMode::Off)
+                .build()
+                .map_err(|e| unusable(e.to_string()))?,
+            target: Target::builder()
+                .arn(&target.queue_arn)
+                .role_arn(&target.role_arn)
+                .input(input)
+                .sqs_parameters(
+                    SqsParameters::builder()
+                        .message_group_id(body.group())
+                        .build(),
+                )
+                .dead_letter_config(
+                    DeadLetterConfig::builder()
+                        .arn(&target.dead_queue_arn)
+                        .build(),
+                )
+                .retry_policy(
+                    RetryPolicy::builder()
+                        .maximum_event_age_in_seconds(DELIVERY_S_MAX)
+                        .build(),
+                )
+                .build()
+                .map_err(|e| unusable(e.to_string()))?,
+        })
+    }
+}
+
+/// `at(yyyy-mm-ddThh:mm:ss)`, which without a time zone is UTC.
+fn expression(at_ms: Ms) -> Option<String> {
+    let seconds = i64::try_from(at_ms.div_ceil(1000)).ok()?;
+    let time = DateTime::from_secs(seconds)
+        .fmt(DateTimeFormat::DateTime)
+        .ok()?;
+    Some(format!("at({})", time.strip_suffix('Z')?))
+}
+
+fn classify<E, R>(error: &SdkError<E, R>) -> WakeError
+where
+    E: ProvideErrorMetadata,
+{
+    match error.code() {
+        Some(
+            "ResourceNotFoundException"
+            | "AccessDeniedException"
+            | "UnrecognizedClientException"
+            | "ServiceQuotaExceededException"
+            | "ValidationException",
+        ) => WakeError::Refused(words(error)),
+        _ => WakeError::Later(words(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_said_in_utc_and_never_before_it_is_due() {
+        assert_eq!(
+            expression(1_795_294_965_000).as_deref(),
+            Some("at(2026-11-21T21:02:45)")
+        );
+        assert_eq!(expression(1_795_294_965_001), expression(1_795_294_966_000));
+        assert_eq!(expression(0).as_deref(), Some("at(1970-01-01T00:00:00)"));
+        assert_eq!(expression(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_refusal_is_reported_and_a_throttle_waited_for() {
+        let refused = WakeError::Refused("no such group".to_owned()).failure();
+        assert!(
+            matches!(refused, Failure::NonRecoverable { advice } if advice.contains("template"))
+        );
+        let later = WakeError::Later("throttled".to_owned()).failure();
+        assert!(matches!(later, Failure::Wait { after_ms: 0, .. }));
+    }
+}

@@ -1,0 +1,7 @@
+//! The adapters of AWS against the embedded engine, set up from the project's own template.
+
+#![allow(clippy::unwrap_used)]
+
+mod breakers;
+mod support;
+mod wakes;
