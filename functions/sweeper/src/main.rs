@@ -3,6 +3,7 @@
 
 mod orphans;
 mod tick;
+mod vanished;
 
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::telemetry;
+use bobbin_adapters::world::now_ms;
+use bobbin_core::wire::daytona::stack_label;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
@@ -31,12 +34,18 @@ async fn main() -> Result<(), Error> {
         let sweeper = Arc::clone(&sweeper);
         async move {
             let (config, store, queues, daytona) = &*sweeper;
-            // Both are tried, whatever becomes of the other; an error of either is one of the tick's.
-            let (due, orphans) = (
-                tick::tick(store, queues).await,
-                orphans::reap(config, store, daytona).await,
-            );
-            Ok::<_, Error>(json!({"due": due?, "orphans": orphans?}))
+            // All are tried, whatever becomes of the others; an error of any is one of the tick's.
+            let due = tick::tick(store, queues).await;
+            let listed = daytona.list(&stack_label(&config.stack)).await;
+            let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
+            let (orphans, vanished) = match &listed {
+                Ok(listed) => (
+                    orphans::reap(config, store, daytona, listed).await,
+                    vanished::look(store, queues, &config.limits, listed, now_ms()).await,
+                ),
+                Err(error) => (Err(error.clone()), Err(error.clone())),
+            };
+            Ok::<_, Error>(json!({"due": due?, "orphans": orphans?, "vanished": vanished?}))
         }
     }))
     .await

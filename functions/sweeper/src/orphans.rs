@@ -5,7 +5,7 @@ use bobbin_adapters::daytona::{Daytona, DaytonaError};
 use bobbin_adapters::store::Store;
 use bobbin_adapters::world::{milliseconds, now_ms};
 use bobbin_core::decide::orphan::is_orphan;
-use bobbin_core::wire::daytona::{Sandbox, stack_label};
+use bobbin_core::wire::daytona::Sandbox;
 use serde_json::{Value, json};
 
 /// Sandboxes deleted in one tick; the next tick finds the rest.
@@ -14,14 +14,15 @@ const REAPED_MAX: usize = 20;
 /// Deletes what is orphaned. The numbers are for whoever invokes it by hand.
 ///
 /// # Errors
-/// What stood in the way of the listing, or the last thing that went wrong.
-pub async fn reap(config: &Config, store: &Store, daytona: &Daytona) -> Result<Value, String> {
-    let listed = daytona
-        .list(&stack_label(&config.stack))
-        .await
-        .map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
+/// The last thing that went wrong, after everything else was tried.
+pub async fn reap(
+    config: &Config,
+    store: &Store,
+    daytona: &Daytona,
+    listed: &[Sandbox],
+) -> Result<Value, String> {
     let (mut deleted, mut trouble) = (0_usize, None);
-    for sandbox in &listed {
+    for sandbox in listed {
         if deleted == REAPED_MAX {
             break;
         }

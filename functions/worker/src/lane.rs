@@ -7,16 +7,17 @@ use std::time::Duration;
 use aws_lambda_events::event::sqs::SqsMessage;
 use bobbin_adapters::announce::announce;
 use bobbin_adapters::aws::Clients;
+use bobbin_adapters::breaker::Breakers;
 use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
 use bobbin_adapters::opening;
 use bobbin_adapters::queue::Queues;
-use bobbin_adapters::sandbox::Sandboxes;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
-use bobbin_adapters::world::{self, Live, Visibility, now_ms};
+use bobbin_adapters::wake::Wakes;
+use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
@@ -33,9 +34,7 @@ const CLAIM_PAUSE_MS: u64 = 250;
 pub struct Worker {
     config: Config,
     queues: Queues,
-    store: Store,
-    chat: Arc<Chat>,
-    sandboxes: Arc<Sandboxes>,
+    parts: Parts,
 }
 
 /// One receipt of one record.
@@ -55,11 +54,17 @@ impl Worker {
         let config = Config::from_environment()?;
         let clients = Clients::from_environment()?;
         let secrets = Secrets::read(&clients.secrets, &config.secret_id).await?;
-        Ok(Self {
-            queues: Queues::new(clients.sqs, &config),
+        let parts = Parts {
+            wakes: Wakes::new(clients.scheduler, &config),
+            breakers: Breakers::new(clients.dynamodb.clone(), &config.table, &config.limits),
             store: Store::new(clients.dynamodb, &config.table),
             chat: Arc::new(Chat::new(&config, &secrets)?),
             sandboxes: Arc::new(world::sandboxes(&config, &secrets)?),
+            ledger_ms: config.limits.ledger_ms,
+        };
+        Ok(Self {
+            queues: Queues::new(clients.sqs, &config),
+            parts,
             config,
         })
     }
@@ -136,7 +141,7 @@ impl Worker {
         let limits = &self.config.limits;
         if self.queues.is_dead(&receipt.queue_url) {
             return dead::bury(
-                &self.chat,
+                &self.parts.chat,
                 &self.queues,
                 limits,
                 body,
@@ -149,7 +154,7 @@ impl Worker {
             Body::Message(message) => self.drive(message, receipt, visibility, deadline_ms).await,
             Body::Open(open) => {
                 opening::open(
-                    &self.chat,
+                    &self.parts.chat,
                     &self.queues,
                     limits,
                     open,
@@ -167,10 +172,10 @@ impl Worker {
 
     fn lane(&self) -> Lane<'_> {
         Lane {
-            store: &self.store,
+            store: &self.parts.store,
             queues: &self.queues,
-            chat: &self.chat,
-            sandboxes: &self.sandboxes,
+            chat: &self.parts.chat,
+            sandboxes: &self.parts.sandboxes,
             limits: &self.config.limits,
             model: &self.config.model,
         }
@@ -184,13 +189,7 @@ impl Worker {
         deadline_ms: Ms,
     ) -> Verdict {
         let limits = &self.config.limits;
-        let world = Live::new(
-            self.store.clone(),
-            Arc::clone(&self.chat),
-            Arc::clone(&self.sandboxes),
-            visibility.clone(),
-            limits.ledger_ms,
-        );
+        let world = Live::new(self.parts.clone(), visibility.clone());
         let delivery = Delivery {
             message,
             id: format!("{}#{}", message.id, receipt.receive),

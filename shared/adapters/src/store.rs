@@ -35,6 +35,9 @@ const LOST_CONDITION: &str = "ConditionalCheckFailed";
 const ENTRIES_MAX: usize = 100;
 /// Shards of the due index.
 pub const DUE_SHARDS: u8 = 16;
+/// Pages (of 1 MB) of one shard that are read to find threads whose sandbox has vanished; the rest is left to their due
+/// times.
+const ARMED_PAGES_MAX: usize = 20;
 /// Threads that one look at a shard returns; the next tick sees the rest.
 pub const DUE_PAGE: i32 = 500;
 
@@ -380,6 +383,35 @@ impl Store {
             ))
         };
         Ok(answer.items().iter().filter_map(read).collect())
+    }
+
+    /// Threads of one shard that have a sandbox by their records: everything in the due index, due or not. A hint too.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn armed(&self, shard: u8) -> Result<Vec<ThreadKey>, StoreError> {
+        let (mut threads, mut start) = (Vec::new(), None);
+        for _ in 0..ARMED_PAGES_MAX {
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .index_name("due")
+                .key_condition_expression("#shard = :shard")
+                .expression_attribute_names("#shard", "due_shard")
+                .expression_attribute_values(":shard", number(u64::from(shard)))
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(|e| classify(e.code(), words(&e)))?;
+            let read = |item: &Item| text(item, "thread")?.parse().ok();
+            threads.extend(answer.items().iter().filter_map(read));
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        Ok(threads)
     }
 }
 

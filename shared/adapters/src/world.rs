@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
+use bobbin_core::breaker::Admission;
 use bobbin_core::card::{Card, Post, PostRef};
 use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
@@ -16,11 +17,13 @@ use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session, Settlement};
 use bobbin_core::wire::daytona::Image;
 
+use crate::breaker::Breakers;
 use crate::chat::Chat;
 use crate::config::Config;
 use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use crate::secrets::Secrets;
 use crate::store::{Store, Written};
+use crate::wake::Wakes;
 
 /// The present time.
 #[must_use]
@@ -93,27 +96,50 @@ pub struct Live {
     chat: Arc<Chat>,
     sandboxes: Arc<Sandboxes>,
     visibility: Visibility,
+    wakes: Wakes,
+    breakers: Breakers,
     /// How long the ledger keeps a turn.
     ledger_ms: u64,
     /// Marks that stand beside the record: removed with the write that makes them superfluous.
     marks: Mutex<Marks>,
 }
 
+/// What a world is made of: the clients of one process, which every delivery shares.
+#[derive(Clone)]
+pub struct Parts {
+    /// The records.
+    pub store: Store,
+    /// The chats.
+    pub chat: Arc<Chat>,
+    /// The sandboxes.
+    pub sandboxes: Arc<Sandboxes>,
+    /// Wake-ups.
+    pub wakes: Wakes,
+    /// Breakers of the providers.
+    pub breakers: Breakers,
+    /// How long the ledger keeps a turn.
+    pub ledger_ms: u64,
+}
+
 impl Live {
     /// The world of one delivery.
     #[must_use]
-    pub fn new(
-        store: Store,
-        chat: Arc<Chat>,
-        sandboxes: Arc<Sandboxes>,
-        visibility: Visibility,
-        ledger_ms: u64,
-    ) -> Self {
+    pub fn new(parts: Parts, visibility: Visibility) -> Self {
+        let Parts {
+            store,
+            chat,
+            sandboxes,
+            wakes,
+            breakers,
+            ledger_ms,
+        } = parts;
         Self {
             store,
             chat,
             sandboxes,
             visibility,
+            wakes,
+            breakers,
             ledger_ms,
             marks: Mutex::default(),
         }
@@ -189,6 +215,13 @@ impl World for Live {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
             },
+            Effect::Wake { at_ms } => {
+                if let Err(error) = self.wakes.set(thread, *at_ms).await {
+                    tracing::warn!(%thread, %error, "no wake-up was set; the sweeper will find the thread");
+                }
+                Event::Woken
+            }
+            effect if asks_provider(effect) => self.guarded(thread, effect).await,
             effect => self.sandboxes.perform(self, thread, effect).await,
         };
         let took_ms = now_ms().saturating_sub(began_ms);
@@ -202,7 +235,42 @@ impl World for Live {
     }
 }
 
+/// The name of the sandbox provider's breaker.
+const PROVIDER: &str = "daytona";
+
+/// Whether an effect needs the provider itself, not only the server in a sandbox.
+const fn asks_provider(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Count
+            | Effect::Create { .. }
+            | Effect::Observe { .. }
+            | Effect::Start { .. }
+            | Effect::Stop { .. }
+            | Effect::Delete { .. }
+            | Effect::EnsureServer { .. }
+    )
+}
+
 impl Live {
+    /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
+    async fn guarded(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        if let Admission::No { retry_in_ms } = self.breakers.admit(PROVIDER, now_ms()).await {
+            return Event::Failed(Failure::Outage {
+                after_ms: retry_in_ms,
+                seen: "the sandbox provider does not answer".to_owned(),
+            });
+        }
+        let event = self.sandboxes.perform(self, thread, effect).await;
+        match &event {
+            Event::Failed(Failure::Outage { seen, .. }) => {
+                self.breakers.failed(PROVIDER, seen, now_ms()).await;
+            }
+            _ => self.breakers.succeeded(PROVIDER, now_ms()).await,
+        }
+        event
+    }
+
     /// The marks beside the record. A failed read counts as none: the next look comes soon.
     async fn marks(&self, thread: &ThreadKey) -> Marks {
         match self.store.marks(thread).await {

@@ -54,6 +54,8 @@ pub struct Limits {
     pub tenant_sandboxes: u32,
     /// Prompts that may wait in one thread.
     pub thread_queue: usize,
+    /// How often the sweeper looks for records whose sandbox the provider does not list.
+    pub look_ms: u64,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
     /// Ended turns remembered in the session for deduplication.
@@ -119,6 +121,7 @@ impl Limits {
         refusals: 30,
         tenant_sandboxes: 100,
         thread_queue: 20,
+        look_ms: 10 * MINUTE_MS,
         ledger_ms: 30 * 24 * 60 * MINUTE_MS,
         ended_turns: 40,
         timeline: 20,
