@@ -1,7 +1,6 @@
 //! The promise functions find what they are for: each is shown a history that keeps all promises, and one that breaks
 //! exactly its own.
 
-use bobbin_core::card::Usage;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::session::{EndedTurn, Outcome, Phase, Session, TimelineEntry};
 use bobbin_tests::chat::{Button, Seen};
@@ -128,9 +127,6 @@ fn good() -> History {
             id: turn.into(),
             outcome: Outcome::Answered,
             at_ms: began + 1_000,
-            took_ms: 1_000,
-            usage: Usage::default(),
-            card: None,
         };
         history.session.ended.push(ended);
         for (kind, text) in [(PostKind::Card, "Done"), (PostKind::Chunk(0), "hello")] {

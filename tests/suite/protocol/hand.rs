@@ -7,9 +7,11 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::Work;
-use bobbin_core::ports::{self, Saved};
-use bobbin_core::session::{Marks, Phase, Session};
+use bobbin_core::ledger::Entry as LedgerEntry;
+use bobbin_core::ports::{self, Loaded, Saved};
+use bobbin_core::session::{Phase, Session};
 
+use super::place::Place;
 use super::transitions::{Before, Transition};
 use super::world::{Late, Trouble, World};
 
@@ -169,6 +171,18 @@ impl Hand {
                 0..3,
             ) => down,
             (Effect::SendPrompt { .. }, _) => Failure::SessionMissing,
+            (
+                Effect::Count
+                | Effect::Create { .. }
+                | Effect::Observe { .. }
+                | Effect::Start { .. }
+                | Effect::Stop { .. }
+                | Effect::Delete { .. },
+                1 | 2,
+            ) => Failure::Outage {
+                after_ms: 0,
+                seen: "the provider does not answer".to_owned(),
+            },
             _ => wait(),
         })
     }
@@ -189,8 +203,17 @@ impl Hand {
         let mut guard = self.world.lock();
         let inner = &mut *guard;
         let (now_ms, troubled) = (inner.now_ms, inner.troubled());
+        let tenant = inner.places[self.place].thread.tenant();
+        let live = |place: &&Place| place.thread.tenant() == tenant && !place.sandboxes.is_empty();
+        let counted = inner.places.iter().filter(live).count();
         let (dice, here) = (&mut inner.dice, &mut inner.places[self.place]);
         match effect {
+            Effect::Count => Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX)),
+            Effect::Recall { turns } => Event::Recalled(here.recalled(turns)),
+            Effect::Wake { at_ms } => {
+                here.wake_ms = Some(*at_ms);
+                Event::Woken
+            }
             Effect::Create { generation } => {
                 let takes_ms = if troubled && dice.falls(30) {
                     400_000
@@ -234,7 +257,9 @@ impl Hand {
                 text,
                 ..
             } => {
-                let turn = text.split_whitespace().next().unwrap_or_default();
+                // What the thread was about comes before the person's words.
+                let words = text.rsplit("\n\n").next().unwrap_or_default();
+                let turn = words.split_whitespace().next().unwrap_or_default();
                 here.send_prompt(*generation, ids, turn, now_ms, dice, troubled)
             }
             Effect::Abort { generation, .. } => here.abort_all(*generation, now_ms),
@@ -283,7 +308,7 @@ impl ports::World for Hand {
             + self.skew_ms
     }
 
-    async fn load(&self, _: &ThreadKey) -> Result<Option<(Session, Marks)>, Failure> {
+    async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
         let luck = self.begin("load").await;
         if luck == Luck::Fails {
             return Err(wait());
@@ -291,12 +316,17 @@ impl ports::World for Hand {
         let found = {
             let inner = self.world.lock();
             let here = &inner.places[self.place];
-            here.session().map(|session| (session, here.marks.clone()))
+            Loaded {
+                session: here.session(),
+                marks: here.marks.clone(),
+                in_ledger: here.ledger.contains_key(turn),
+            }
         };
         self.end().await;
         let phase = found
+            .session
             .as_ref()
-            .map_or(Phase::Destroyed, |(session, _)| session.phase);
+            .map_or(Phase::Destroyed, |session| session.phase);
         let mut pending = self.pending.lock().expect("nobody panics here");
         // The first read is the delivery; a later one only looks at the marks.
         if pending.1.is_none() {
@@ -308,7 +338,12 @@ impl ports::World for Hand {
         Ok(found)
     }
 
-    async fn save(&self, session: &Session, expected: u64) -> Result<Saved, Failure> {
+    async fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+        entries: &[LedgerEntry],
+    ) -> Result<Saved, Failure> {
         let luck = self.begin("save").await;
         self.decided(Some(session.phase));
         if luck == Luck::Fails {
@@ -333,6 +368,7 @@ impl ports::World for Hand {
                         version: expected + 1,
                         ..session.clone()
                     },
+                    entries,
                     now_ms,
                     lag_ms,
                 );

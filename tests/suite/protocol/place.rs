@@ -7,6 +7,7 @@ use bobbin_core::effect::Follow;
 use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
+use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::session::{About, Marks, Phase, Session, Settlement, Stage};
 
 use super::dice::Dice;
@@ -48,6 +49,9 @@ pub struct Place {
     pub known_ids: BTreeMap<String, Ms>,
     pub record: Option<Session>,
     pub marks: Marks,
+    pub ledger: BTreeMap<String, LedgerEntry>,
+    /// The wake-up that was last asked for.
+    pub wake_ms: Option<Ms>,
     /// What the index says, and from when.
     index: Vec<(Ms, Option<Ms>)>,
     pub sandboxes: BTreeMap<u32, Sandbox>,
@@ -77,6 +81,8 @@ impl Place {
             known_ids: BTreeMap::new(),
             record: None,
             marks: Marks::default(),
+            ledger: BTreeMap::new(),
+            wake_ms: None,
             index: Vec::new(),
             sandboxes: BTreeMap::new(),
             posts: BTreeMap::new(),
@@ -157,7 +163,19 @@ impl Place {
     }
 
     /// Keeps a record that was written, and what it says anew.
-    pub fn keep(&mut self, session: &Session, now_ms: Ms, lag_ms: u64) {
+    pub fn keep(&mut self, session: &Session, entries: &[LedgerEntry], now_ms: Ms, lag_ms: u64) {
+        let spent = self.marks.spent(session);
+        self.marks = std::mem::take(&mut self.marks).without(&spent);
+        for entry in entries {
+            let before = self.ledger.insert(entry.turn.clone(), entry.clone());
+            // What the ledger says stands: a second end of a turn is one too many.
+            if before.is_some()
+                && let Some(turn) = self.turn(&entry.turn)
+            {
+                let ending = Ending::from(&entry.outcome);
+                self.history.facts.push(Fact::Ended { turn, ending });
+            }
+        }
         for ended in &session.ended {
             if !self.ended.contains(&ended.id) {
                 self.ended.push(ended.id.clone());
@@ -190,6 +208,12 @@ impl Place {
             .filter(|generation| **generation == session.generation)
             .count();
         self.history.facts.push(Fact::Live(live));
+    }
+
+    /// What the ledger holds of these turns.
+    pub fn recalled(&self, turns: &[String]) -> Vec<LedgerEntry> {
+        let found = turns.iter().filter_map(|turn| self.ledger.get(turn));
+        found.cloned().collect()
     }
 
     /// The index's word: the newest that has arrived.

@@ -23,6 +23,7 @@ impl Transition {
         let work = match work {
             Work::Prompt(_) => "prompt",
             Work::Sweep => "sweep",
+            Work::Look => "look",
             Work::Reset { .. } => "reset",
             Work::Bury { .. } => "burial",
         };
@@ -56,6 +57,9 @@ pub fn kind(event: &Event) -> &'static str {
             Coarse::Broken { .. } => "observed broken",
             Coarse::Gone => "observed gone",
         },
+        Event::Counted(_) => "counted",
+        Event::Recalled(_) => "recalled",
+        Event::Woken => "woken",
         Event::Healthy => "healthy",
         Event::AgentSession { .. } => "agent session",
         Event::Attached { .. } => "attached",

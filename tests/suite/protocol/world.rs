@@ -202,7 +202,7 @@ impl Inner {
         let accepted = match &message.work {
             Work::Prompt(_) => Some(Accepted::Prompt),
             Work::Reset { .. } => Some(Accepted::Reset),
-            Work::Sweep | Work::Bury { .. } => None,
+            Work::Sweep | Work::Look | Work::Bury { .. } => None,
         };
         if let Some(kind) = accepted {
             if here.turns.contains(&message.id) {
@@ -406,6 +406,22 @@ impl World {
                 Deed::Rest => {}
             }
         }
+        let sweeps = inner.sweeps;
+        for place in (0..inner.places.len()).filter(|_| sweeps) {
+            let here = &mut inner.places[place];
+            let Some(at_ms) = here.wake_ms.take_if(|at_ms| *at_ms <= now_ms) else {
+                continue;
+            };
+            let thread = here.thread.clone();
+            let message = Message {
+                id: format!("wake-{}-{at_ms}", thread.short_hash()),
+                thread,
+                accepted_at_ms: at_ms,
+                work: Work::Sweep,
+            };
+            inner.met.insert("wake-up");
+            inner.send(place, message);
+        }
         let late: Vec<_> = inner
             .later
             .extract_if(.., |late| late.0 <= now_ms)
@@ -474,6 +490,7 @@ impl World {
             let work = Box::pin(async move {
                 let delivery = Delivery {
                     id: format!("{}#{receives}", message.id),
+                    receive: u32::try_from(receives).unwrap_or(u32::MAX),
                     message: &message,
                     slice_until_ms: now_ms + limits.slice_ms,
                     model: "m",

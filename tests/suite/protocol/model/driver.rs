@@ -38,6 +38,8 @@ pub const LIMITS: Limits = Limits {
     stop_ms: 30,
     poll_ms: 1,
     attempts: 3,
+    // Counting a tenant's sandboxes changes nothing here and would double the states: the seeded histories do it.
+    tenant_sandboxes: 0,
     timeline: 0,
     ..Limits::DEFAULT
 };
@@ -235,6 +237,7 @@ impl Driver {
             back(&mut session.phase_since_ms);
             back(&mut session.last_activity_ms);
             session.due_at_ms.as_mut().map(back);
+            session.wake_at_ms.as_mut().map(back);
             if let Some(lease) = &mut session.lease {
                 back(&mut lease.until_ms);
             }
@@ -269,6 +272,7 @@ impl Driver {
         let delivery = Delivery {
             message,
             id: delivery_id(message, asked.delivery),
+            receive: 1,
             slice_until_ms: NOW,
             model: "",
             limits: &LIMITS,
@@ -318,8 +322,10 @@ impl Driver {
             minted = true;
         }
         for ended in &mut after.ended {
-            (ended.at_ms, ended.took_ms) = (0, 0);
+            ended.at_ms = 0;
         }
+        after.fresh_since_ms = 0;
+        after.seen.entries.clear();
         let save = !after.same_record(&before);
         let next = match (next, &after.turn) {
             (

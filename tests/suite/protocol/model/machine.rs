@@ -1029,6 +1029,9 @@ impl Machine {
                     id: format!("ses_{generation}"),
                 },
             },
+            Effect::Count => Event::Counted(0),
+            Effect::Recall { .. } => Event::Recalled(Vec::new()),
+            Effect::Wake { .. } => Event::Woken,
             Effect::Attach { .. } => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),
