@@ -165,13 +165,14 @@ async fn one_that_fires_while_it_is_moved_is_made_anew() {
     let (endpoint, calls) = refusing(vec![conflict, gone]).await;
     let cloud = Cloud::start().await;
     let target = target(&cloud).await;
-    let set = wakes(&endpoint, Some(target.clone())).set(&thread(2), 1);
-    set.await.unwrap();
+    let overtaken = wakes(&endpoint, Some(target.clone()));
+    overtaken.set(&thread(2), 1).await.unwrap();
     assert_eq!(calls(), ["POST", "PUT", "POST"]);
 
     // One that is always somebody else's is given up, to be set again later.
     let (endpoint, calls) = refusing(vec![conflict; 20]).await;
-    let set = wakes(&endpoint, Some(target)).set(&thread(2), 1).await;
+    let contested = wakes(&endpoint, Some(target));
+    let set = contested.set(&thread(2), 1).await;
     assert!(matches!(set, Err(WakeError::Later(_))), "{set:?}");
     assert_eq!(calls(), ["POST", "PUT", "POST", "PUT"]);
 }
