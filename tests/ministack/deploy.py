@@ -3,8 +3,9 @@
 Reads one JSON object from stdin: endpoint, template (file), functions (logical id -> bootstrap), parameters, stack,
 mappings (event source mappings wanted on the queue of messages). Prints one JSON object.
 
-The template is changed in two ways only, both about the code's origin: `CodeUri` names the zip in the emulator's
-bucket, and `Architectures` is left to the host's.
+The template is changed in three ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
+bucket, and `Architectures` is left to the host's. The third is about rights to schedules: the emulator takes every
+schedule for one of the group `default` when it checks them, so what is allowed in a group is allowed there too.
 """
 
 import io
@@ -43,6 +44,18 @@ def tagged(loader, suffix, node):
 Template.add_multi_constructor("!", tagged)
 
 
+def with_default_group(template):
+    """Adds the group `default` to what the functions' policies say about schedules of a group."""
+    for resource in template["Resources"].values():
+        for policy in resource.get("Properties", {}).get("Policies", []):
+            for statement in policy.get("Statement", []):
+                allowed = statement["Resource"]
+                text = allowed.get("Fn::Sub", "") if isinstance(allowed, dict) else ""
+                if ":schedule/" in text:
+                    group = text.split(":schedule/")[0] + ":schedule/default/*"
+                    statement["Resource"] = [allowed, {"Fn::Sub": group}]
+
+
 def zipped(bootstrap):
     """A zip with the stripped program at its root."""
     with tempfile.NamedTemporaryFile() as stripped:
@@ -73,6 +86,7 @@ def main():
         template = yaml.load(file, Loader=Template)
     template["Globals"]["Function"].pop("CodeUri", None)
     template["Globals"]["Function"].pop("Architectures", None)
+    with_default_group(template)
 
     s3 = client("s3")
     s3.create_bucket(Bucket=BUCKET)

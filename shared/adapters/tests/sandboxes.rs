@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::http::{Hosts, Http};
 use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use bobbin_core::card::{Card, CardState, PostRef};
@@ -281,6 +282,7 @@ async fn life() {
     step!(a_run_without_end_is_bounded);
     step!(a_server_that_died_is_seen_and_the_same_prompt_goes_on);
     step!(a_stop_needs_time_and_keeps_the_session);
+    step!(what_a_tenant_has_is_counted_stopped_or_not);
     step!(what_is_deleted_is_gone);
     scene.thread = ThreadKey::discord("1", "3").unwrap();
     step!(a_provider_that_limits_or_talks_html_is_waited_for);
@@ -801,6 +803,17 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
             .text
             .contains("hello")
     );
+}
+
+async fn what_a_tenant_has_is_counted_stopped_or_not(scene: &mut Scene) {
+    let count = async |stack: &str, tenant: &str| {
+        let daytona = Daytona::new(&scene.provider.api_url(), scene.provider.api_key()).unwrap();
+        daytona.count_tenant(stack, tenant).await.unwrap()
+    };
+    let tenant = scene.thread.tenant();
+    assert_eq!(count(STACK, &tenant).await, 1);
+    assert_eq!(count(STACK, "discord:2").await, 0);
+    assert_eq!(count("another", &tenant).await, 0);
 }
 
 async fn what_is_deleted_is_gone(scene: &mut Scene) {

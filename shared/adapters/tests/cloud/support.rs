@@ -2,8 +2,8 @@
 //! for; and services that misbehave.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aws_credential_types::Credentials;
@@ -149,4 +149,29 @@ pub async fn silent() -> (String, tokio::net::TcpListener) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     (endpoint, listener)
+}
+
+/// A Scheduler that refuses its first calls in these ways and then takes everything; and the methods it was called with.
+pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() -> Vec<String>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&calls);
+    let answer = move |method: axum::http::Method| {
+        let mut calls = calls.lock().unwrap();
+        let refusal = refusals.get(calls.len()).copied();
+        calls.push(method.to_string());
+        let (status, kind, body) = match refusal {
+            Some((status, kind)) => (status, kind, r#"{"Message":"no"}"#),
+            None => (200, "none", r#"{"ScheduleArn":"arn"}"#),
+        };
+        let headers = [
+            ("x-amzn-errortype", kind),
+            ("content-type", "application/json"),
+        ];
+        std::future::ready((StatusCode::from_u16(status).unwrap(), headers, body))
+    };
+    let app = Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (endpoint, move || seen.lock().unwrap().clone())
 }

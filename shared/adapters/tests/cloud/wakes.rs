@@ -8,7 +8,7 @@ use bobbin_core::ids::{ThreadKey, wake_name};
 use bobbin_core::message::{Body, Work};
 use serde_json::Value;
 
-use crate::support::{Cloud, scheduler, silent, until};
+use crate::support::{Cloud, refusing, scheduler, silent, until};
 
 const MESSAGES: &str = "test-Messages.fifo";
 
@@ -155,4 +155,24 @@ async fn a_missing_group_is_refused_and_silence_is_bounded() {
     let silence = wakes(&endpoint, Some(target)).set(&thread(2), 1).await;
     assert!(matches!(silence, Err(WakeError::Later(_))), "{silence:?}");
     assert!(began.elapsed() < Duration::from_millis(SET_MS_MAX + 1_000));
+}
+
+#[tokio::test]
+async fn one_that_fires_while_it_is_moved_is_made_anew() {
+    // It is there, then it has fired and deleted itself, then it is not there.
+    let conflict = (409, "ConflictException");
+    let gone = (404, "ResourceNotFoundException");
+    let (endpoint, calls) = refusing(vec![conflict, gone]).await;
+    let cloud = Cloud::start().await;
+    let target = target(&cloud).await;
+    let overtaken = wakes(&endpoint, Some(target.clone()));
+    overtaken.set(&thread(2), 1).await.unwrap();
+    assert_eq!(calls(), ["POST", "PUT", "POST"]);
+
+    // One that is always somebody else's is given up, to be set again later.
+    let (endpoint, calls) = refusing(vec![conflict; 20]).await;
+    let contested = wakes(&endpoint, Some(target));
+    let set = contested.set(&thread(2), 1).await;
+    assert!(matches!(set, Err(WakeError::Later(_))), "{set:?}");
+    assert_eq!(calls(), ["POST", "PUT", "POST", "PUT"]);
 }
