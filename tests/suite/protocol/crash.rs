@@ -93,11 +93,19 @@ fn vanished(world: &World) {
     second(world);
 }
 
+/// A sandbox that its record has given up: a delete that was thought done, or a create that arrived after it.
+fn orphaned(world: &World) {
+    let mut inner = world.lock();
+    let now_ms = inner.now_ms;
+    inner.hunts_crash = true;
+    inner.places[0].create(9, now_ms, 0, false);
+}
+
 fn reset_now(world: &World) {
     send(world, "r1", reset());
 }
 
-const SCENARIOS: [Scenario; 9] = [
+const SCENARIOS: [Scenario; 10] = [
     Scenario {
         name: "first message",
         before: nothing,
@@ -162,6 +170,12 @@ const SCENARIOS: [Scenario; 9] = [
         proves: |place| {
             ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
         },
+    },
+    Scenario {
+        name: "orphan",
+        before: answered,
+        then: orphaned,
+        proves: |place| place.deleted.contains(&9) && place.phase() == Some((Phase::Active, 1)),
     },
 ];
 

@@ -6,8 +6,8 @@ use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::Work;
 use bobbin_core::ledger::Entry as LedgerEntry;
+use bobbin_core::message::Work;
 use bobbin_core::ports::{self, Loaded, Saved};
 use bobbin_core::session::{Phase, Session};
 

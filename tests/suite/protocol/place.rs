@@ -1,6 +1,6 @@
 //! One thread of the made-up world, and all that belongs to it: queue, record, sandboxes with their agents, posts.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
 use bobbin_core::effect::Follow;
@@ -50,6 +50,8 @@ pub struct Place {
     pub record: Option<Session>,
     pub marks: Marks,
     pub ledger: BTreeMap<String, LedgerEntry>,
+    /// Generations that were deleted.
+    pub deleted: BTreeSet<u32>,
     /// The wake-up that was last asked for.
     pub wake_ms: Option<Ms>,
     /// What the index says, and from when.
@@ -82,6 +84,7 @@ impl Place {
             record: None,
             marks: Marks::default(),
             ledger: BTreeMap::new(),
+            deleted: BTreeSet::new(),
             wake_ms: None,
             index: Vec::new(),
             sandboxes: BTreeMap::new(),
@@ -286,6 +289,7 @@ impl Place {
             }
             Late::Stop(generation) => self.park(generation),
             Late::Delete(generation) => {
+                self.deleted.insert(generation);
                 self.sandboxes.remove(&generation);
             }
         }

@@ -89,6 +89,8 @@ pub struct Inner {
     pub calls: u32,
     /// The sweeper looks at the index.
     pub sweeps: bool,
+    /// Calls of the orphan hunt count, and may be crashed at.
+    pub hunts_crash: bool,
     pub log: Vec<String>,
     pub logs: bool,
     pub transitions: BTreeSet<Transition>,
@@ -264,6 +266,7 @@ impl World {
             places: places.collect(),
             calls: 0,
             sweeps: true,
+            hunts_crash: false,
             log: Vec::new(),
             logs: false,
             transitions: BTreeSet::new(),
@@ -555,6 +558,29 @@ impl World {
         }
     }
 
+    /// A call of the orphan hunt, before or after what it does: it may die there.
+    async fn hunts(&self, token: u64, after: bool) {
+        let dies = {
+            let mut inner = self.lock();
+            if !inner.hunts_crash {
+                return;
+            }
+            inner.calls += u32::from(!after);
+            let call = inner.calls;
+            match &mut inner.trouble {
+                Trouble::Crashes { at, hit } if at.contains(&(call, after)) => {
+                    *hit += 1;
+                    inner.kill(token);
+                    true
+                }
+                _ => false,
+            }
+        };
+        if dies {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// The sweeper: what the index, which lags, calls due becomes a message; then the orphan hunt.
     fn tick(&self, tasks: &mut Vec<Task>) {
         let mut inner = self.lock();
@@ -580,32 +606,41 @@ impl World {
             );
         }
         for place in 0..inner.places.len() {
-            // List first; what is read afterwards is at least as new.
-            let listed: Vec<(u32, Ms)> = inner.places[place]
-                .sandboxes
-                .iter()
-                .map(|(generation, sandbox)| (*generation, sandbox.created_ms))
-                .collect();
-            if listed.is_empty() {
+            if inner.places[place].sandboxes.is_empty() {
                 continue;
             }
             inner.tokens += 1;
             let (token, wait_ms) = (inner.tokens, inner.dice.below(20_000));
             let (world, grace_ms) = (self.clone(), self.limits.stale_grace_ms);
             let work = Box::pin(async move {
+                // List first; what is read afterwards is at least as new.
+                world.hunts(token, false).await;
+                let listed: Vec<(u32, Ms)> = world.lock().places[place]
+                    .sandboxes
+                    .iter()
+                    .map(|(generation, sandbox)| (*generation, sandbox.created_ms))
+                    .collect();
+                world.hunts(token, true).await;
                 world.pause(wait_ms).await;
+                world.hunts(token, false).await;
                 let record = world.lock().places[place].session();
+                world.hunts(token, true).await;
                 for (generation, created_ms) in listed {
                     world.pause(wait_ms).await;
-                    let mut inner = world.lock();
-                    let now_ms = inner.now_ms;
-                    if is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                    let now_ms = world.lock().now_ms;
+                    if !is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                        continue;
+                    }
+                    world.hunts(token, false).await;
+                    {
+                        let mut inner = world.lock();
                         inner.met.insert("orphan");
                         inner.note(place, || {
                             format!("the hunt deletes generation {generation}")
                         });
                         inner.places[place].land(Late::Delete(generation), now_ms);
                     }
+                    world.hunts(token, true).await;
                 }
                 Verdict::Done
             });
@@ -630,7 +665,7 @@ fn give_back(queue: &mut VecDeque<Entry>, visible_ms: Ms) {
     }
 }
 
-/// Nothing goes wrong any more, and no record waits for a sweep to get out of a passing phase.
+/// Nothing goes wrong any more, no sandbox belongs to nobody, and no record waits for a sweep to get out of a passing phase.
 pub fn settled(inner: &Inner) -> bool {
     let passing = |session: &Session| {
         matches!(
@@ -638,7 +673,12 @@ pub fn settled(inner: &Inner) -> bool {
             Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
         )
     };
+    let orphaned = |place: &Place| {
+        let orphan = |generation: &u32| is_orphan(place.record.as_ref(), *generation, 0, 1, 0);
+        place.sandboxes.keys().any(orphan)
+    };
     !inner.troubled()
+        && !inner.places.iter().any(orphaned)
         && !inner
             .places
             .iter()
