@@ -24,7 +24,7 @@ const TROUBLE_MS: u64 = 90 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 17] = [
+const MET: [&str; 21] = [
     "Answered",
     "Failed",
     "Cancelled",
@@ -42,6 +42,10 @@ const MET: [&str; 17] = [
     "index lag",
     "clock skew",
     "conflict",
+    "wake-up",
+    "outage",
+    "digest",
+    "look",
 ];
 
 /// What is done in a history, by its seed.

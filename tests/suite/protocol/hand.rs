@@ -259,6 +259,9 @@ impl Hand {
             } => {
                 // What the thread was about comes before the person's words.
                 let words = text.rsplit("\n\n").next().unwrap_or_default();
+                if words.len() < text.len() {
+                    inner.met.insert("digest");
+                }
                 let turn = words.split_whitespace().next().unwrap_or_default();
                 here.send_prompt(*generation, ids, turn, now_ms, dice, troubled)
             }
@@ -419,6 +422,9 @@ impl ports::World for Hand {
         if let Event::Failed(failure) = &event {
             let mut inner = self.world.lock();
             inner.note(self.place, || format!("  failed: {failure:?}"));
+            if matches!(failure, Failure::Outage { .. }) {
+                inner.met.insert("outage");
+            }
             let here = &mut inner.places[self.place];
             match effect {
                 Effect::Post { turn, .. } => here.refused(turn),

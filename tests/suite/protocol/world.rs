@@ -558,6 +558,24 @@ impl World {
         }
     }
 
+    /// A record of a thread for which the provider lists nothing: it is asked to look, when it is time for that.
+    fn look(&self, inner: &mut Inner, place: usize) {
+        let now_ms = inner.now_ms;
+        let armed = inner.places[place].index_says(now_ms).is_some();
+        if !inner.sweeps || !armed || now_ms % self.limits.look_ms >= TICK_MS {
+            return;
+        }
+        inner.met.insert("look");
+        let thread = inner.places[place].thread.clone();
+        let message = Message {
+            id: format!("look-{}-{now_ms}", thread.short_hash()),
+            thread,
+            accepted_at_ms: now_ms,
+            work: Work::Look,
+        };
+        inner.send(place, message);
+    }
+
     /// A call of the orphan hunt, before or after what it does: it may die there.
     async fn hunts(&self, token: u64, after: bool) {
         let dies = {
@@ -607,6 +625,7 @@ impl World {
         }
         for place in 0..inner.places.len() {
             if inner.places[place].sandboxes.is_empty() {
+                self.look(&mut inner, place);
                 continue;
             }
             inner.tokens += 1;
