@@ -59,7 +59,9 @@ fn replayed(target: &'static Target) -> Result<(), Failed> {
         bytes += input.len();
     }
     if inputs < INPUTS_MIN {
-        return Err(format!("only {inputs} mutations; the corpus has files that are too long").into());
+        return Err(
+            format!("only {inputs} mutations; the corpus has files that are too long").into(),
+        );
     }
     Ok(())
 }
@@ -111,7 +113,9 @@ fn complete() -> Result<(), Failed> {
         return Err(format!("programs {programs:?} for {names:?}").into());
     }
     if corpus_bytes > CORPUS_BYTES_MAX {
-        return Err(format!("the corpus has {corpus_bytes} bytes; {CORPUS_BYTES_MAX} may be").into());
+        return Err(
+            format!("the corpus has {corpus_bytes} bytes; {CORPUS_BYTES_MAX} may be").into(),
+        );
     }
     Ok(())
 }

@@ -12,10 +12,6 @@ impl Dice {
     }
 
     /// Any number.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "chance never ends, so it is no iterator"
-    )]
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -29,7 +29,11 @@ pub(super) fn session(input: &[u8]) {
     let Ok(session) = Session::decode(text) else {
         return;
     };
-    assert_eq!(session.seen, Seen::default(), "seen before it was looked at");
+    assert_eq!(
+        session.seen,
+        Seen::default(),
+        "seen before it was looked at"
+    );
     let written = session.encode();
     let read = Session::decode(&written).expect("our own form can be read");
     assert_eq!(read, session, "{written}");
@@ -49,7 +53,11 @@ pub(super) fn session(input: &[u8]) {
         .rev()
         .find(|at| written.is_char_boundary(*at))
         .unwrap_or_default();
-    for torn in [&written[..half], &written[..written.len() - 1], &written[1..]] {
+    for torn in [
+        &written[..half],
+        &written[..written.len() - 1],
+        &written[1..],
+    ] {
         assert!(Session::decode(torn).is_err(), "a torn record was read");
     }
 }

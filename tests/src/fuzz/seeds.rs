@@ -30,7 +30,10 @@ pub(super) fn of_corpus_only(_workspace: &Path) -> Vec<Seed> {
 /// The files of a target's corpus.
 pub(super) fn corpus(workspace: &Path, target: &str) -> Vec<Seed> {
     let folder = workspace.join("tests/fuzz/corpus").join(target);
-    files(&folder, "", u64::MAX).iter().map(|path| read(path)).collect()
+    files(&folder, "", u64::MAX)
+        .iter()
+        .map(|path| read(path))
+        .collect()
 }
 
 pub(super) fn discord_payloads(workspace: &Path) -> Vec<Seed> {
@@ -151,9 +154,9 @@ fn slack(workspace: &Path, endpoint: &str) -> Vec<Seed> {
                 .into_iter()
                 .find(|value| !value.is_null())
                 .map(Value::to_string);
-            let bytes = form.or(text).unwrap_or_else(|| {
-                panic!("{} has neither json, payload nor form", path.display())
-            });
+            let bytes = form
+                .or(text)
+                .unwrap_or_else(|| panic!("{} has neither json, payload nor form", path.display()));
             named(path, bytes)
         })
     };
@@ -170,11 +173,14 @@ fn headed(seed: &Seed, signature: &str, timestamp: &str) -> Seed {
 
 /// The files of a folder whose names end so, in the order of their names.
 fn files(folder: &Path, end: &str, bytes_max: u64) -> Vec<PathBuf> {
-    let entries =
-        std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap_or_else(|e| panic!("{}: {e}", folder.display())))
-        .filter(|entry| entry.metadata().is_ok_and(|of| of.is_file() && of.len() <= bytes_max))
+        .filter(|entry| {
+            entry
+                .metadata()
+                .is_ok_and(|of| of.is_file() && of.len() <= bytes_max)
+        })
         .map(|entry| entry.path())
         .filter(|path| path.to_string_lossy().ends_with(end))
         .collect();

@@ -31,8 +31,8 @@ pub(super) fn by_discord(timestamp: &[u8], body: &[u8]) -> String {
 
 /// As Slack signs.
 pub(super) fn by_slack(timestamp: &[u8], body: &[u8]) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes())
-        .expect("HMAC takes a key of any length");
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("HMAC takes a key of any length");
     for part in [b"v0:", timestamp, b":", body] {
         mac.update(part);
     }
@@ -55,9 +55,8 @@ pub(super) fn slack(input: &[u8]) {
     let accepts = |signature: &str, timestamp: &str, body: &[u8]| {
         slack::verify(SECRET, signature, timestamp, body, NOW_S * 1_000).is_ok()
     };
-    let same = |given: &str, right: &str| {
-        given.starts_with("v0=") && given.eq_ignore_ascii_case(right)
-    };
+    let same =
+        |given: &str, right: &str| given.starts_with("v0=") && given.eq_ignore_ascii_case(right);
     verifier(input, &accepts, &by_slack, &same);
     let (signature, timestamp, body) = parts(input);
     assert!(
@@ -129,5 +128,9 @@ fn parts(input: &[u8]) -> (String, String, Vec<u8>) {
     let mut lines = input.splitn(3, |byte| *byte == b'\n');
     let mut header = || String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
     let (signature, timestamp) = (header(), header());
-    (signature, timestamp, lines.next().unwrap_or_default().to_vec())
+    (
+        signature,
+        timestamp,
+        lines.next().unwrap_or_default().to_vec(),
+    )
 }

@@ -106,7 +106,9 @@ pub fn intake(
 /// twenty digits.
 fn is_usable(id: &str) -> bool {
     (1..=ID_CHARS_MAX).contains(&id.len())
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 #[derive(Deserialize)]
