@@ -48,7 +48,7 @@ fn cut(markdown: &str, bound: usize) {
     }
     let (before, after) = (ink(markdown), ink(&parts.concat()));
     assert!(is_subsequence(&before, &after), "something is lost");
-    if !markdown.contains("```") && !markdown.contains("~~~") {
+    if !has_fence(markdown) {
         assert_eq!(before, after, "something was added");
     }
     if max >= FENCED_UNITS_MIN && fences_can_be_repeated(markdown) {
@@ -58,16 +58,24 @@ fn cut(markdown: &str, bound: usize) {
     }
 }
 
-/// Fences in an indent of a few blanks or quote marks. Those inside of HTML, of which a reader without HTML cannot
-/// tell where it ends, are nobody's promise.
+/// Fences as an agent writes them: at the start of a line, behind a few blanks or quote marks. Where the marks stand
+/// within a line, or inside of HTML, a cut may make a fence of them: nobody's promise.
 fn fences_can_be_repeated(markdown: &str) -> bool {
-    let long = |mark: char| markdown.contains(&String::from(mark).repeat(20));
-    !markdown.contains('<')
-        && !long('`')
-        && !long('~')
-        && !long('>')
-        && !long(' ')
-        && !markdown.contains('\t')
+    let at_the_start = |line: &str| {
+        let code = line.trim_start_matches([' ', '>']);
+        let marks = code.trim_start_matches(['`', '~']);
+        line.len() - code.len() < 8 && code.len() - marks.len() < 20 && !has_fence(marks)
+    };
+    !markdown.contains(['<', '\t'])
+        && !markdown.replace("\r\n", "\n").contains('\r')
+        && markdown
+            .lines()
+            .filter(|line| has_fence(line))
+            .all(at_the_start)
+}
+
+fn has_fence(text: &str) -> bool {
+    text.contains("```") || text.contains("~~~")
 }
 
 /// Whether there is code at the end that what follows would be added to. A fence with nothing behind it is no code yet.
