@@ -51,7 +51,7 @@ fn cut(markdown: &str, bound: usize) {
     if !has_fence(markdown) {
         assert_eq!(before, after, "something was added");
     }
-    if max >= FENCED_UNITS_MIN && fences_can_be_repeated(markdown) {
+    if max >= FENCED_UNITS_MIN && fences_can_be_repeated(markdown) && blocks_have_ends(markdown) {
         for part in &parts {
             assert!(!is_open(part), "a code block stays open: {part:?}");
         }
@@ -72,6 +72,27 @@ fn fences_can_be_repeated(markdown: &str) -> bool {
             .lines()
             .filter(|line| has_fence(line))
             .all(at_the_start)
+}
+
+/// Whether every code block has a closing line or goes on to the end. One that ends with its list depends on a list
+/// that no later part opens again.
+fn blocks_have_ends(markdown: &str) -> bool {
+    let end = markdown.trim_end().len();
+    let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter();
+    events
+        .filter(|(event, _)| {
+            matches!(
+                event,
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_)))
+            )
+        })
+        .all(|(_, range)| {
+            let block = markdown[range.clone()].trim_end();
+            let last = block.lines().skip(1).last().unwrap_or_default();
+            let marks = last.trim_start_matches([' ', '>']).trim_end();
+            let closed = !marks.is_empty() && marks.chars().all(|c| matches!(c, '`' | '~'));
+            closed || range.end >= end
+        })
 }
 
 fn has_fence(text: &str) -> bool {
