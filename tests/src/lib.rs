@@ -11,6 +11,7 @@ pub mod aws;
 pub mod binaries;
 pub mod browser;
 pub mod chat;
+pub mod fuzz;
 pub mod http;
 pub mod limits;
 pub mod ministack;

@@ -4,6 +4,7 @@
 mod browser;
 mod discord;
 mod emulated;
+mod fuzz;
 mod manners;
 mod promises;
 mod protocol;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let trials: Vec<Trial> = [
         promises::trials(),
         protocol::trials(),
+        fuzz::trials(),
         discord::trials(),
         slack::trials(),
         scenarios::trials(),

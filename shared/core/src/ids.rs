@@ -36,6 +36,9 @@ pub enum ThreadKey {
     },
 }
 
+/// Longest written key: it is the message group, and SQS takes a group of at most 128 characters.
+const THREAD_KEY_CHARS_MAX: usize = 128;
+
 /// A thread key that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -108,7 +111,7 @@ impl FromStr for ThreadKey {
                     .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
         };
         let parts: Vec<&str> = s.split(':').collect();
-        if !parts.iter().all(|p| plain(p)) {
+        if s.len() > THREAD_KEY_CHARS_MAX || !parts.iter().all(|p| plain(p)) {
             return Err(BadThreadKey(s.to_owned()));
         }
         match parts[..] {
@@ -260,6 +263,13 @@ mod tests {
         assert!(ThreadKey::discord("1:2", "3").is_err());
         assert!(ThreadKey::slack("T1", "", "1.2").is_err());
         assert!(ThreadKey::slack("T1", "C1 ", "1.2").is_err());
+    }
+
+    #[test]
+    fn a_key_that_no_queue_takes_as_a_group_is_refused() {
+        let channel = |length| ThreadKey::slack("T1", &"C".repeat(length), &"1".repeat(60));
+        assert!(channel(128 - 70).is_ok_and(|key| key.to_string().len() == 128));
+        assert!(channel(128 - 69).is_err());
     }
 
     #[test]

@@ -57,9 +57,8 @@ pub fn split(markdown: &str, units_max: usize) -> Vec<String> {
     let mut from = 0;
     while from < markdown.len() {
         let to = map.next_cut(from, max);
-        let part = map.part(from..to);
-        if !part.trim().is_empty() {
-            parts.push(part);
+        if !markdown[from..to].trim().is_empty() {
+            parts.push(map.part(from..to));
         }
         from = to;
     }
@@ -112,6 +111,8 @@ struct Fence {
     marks: String,
     /// The info string, if it is short enough to be repeated.
     info: String,
+    /// It has a closing line. One without ends with its list or quote, which is not opened again with it.
+    closed: bool,
 }
 
 impl Fence {
@@ -187,11 +188,17 @@ impl<'a> Map<'a> {
             .filter(|fence| fence.inside.contains(&at))
     }
 
+    /// The fence that a part ending here has to close; `open` is the one that it opened again.
+    fn closes<'f>(&'f self, open: Option<&'f Fence>, at: usize) -> Option<&'f Fence> {
+        let ended = || open.filter(|fence| !fence.closed && at >= fence.inside.end);
+        self.fence_at(at).or_else(ended)
+    }
+
     /// The part between two places, with the fences that it needs.
     fn part(&self, range: Range<usize>) -> String {
         let body = &self.text[range.clone()];
         let open = self.fence_at(range.start);
-        let close = self.fence_at(range.end);
+        let close = self.closes(open, range.end);
         let mut part = String::with_capacity(body.len() + 16);
         match open {
             None => part.push_str(body.trim_start_matches(['\n', '\r'])),
@@ -216,17 +223,22 @@ impl<'a> Map<'a> {
 
     /// Where the part that begins at `from` ends. Always behind `from`.
     fn next_cut(&self, from: usize, max: usize) -> usize {
-        let opening = self
-            .fence_at(from)
-            .map_or(0, |fence| units(&fence.opening()));
+        let open = self.fence_at(from);
+        let opening = open.map_or(0, |fence| units(&fence.opening()));
         let closing = |at: usize| {
-            self.fence_at(at)
+            self.closes(open, at)
                 .map_or(0, |fence| units(&fence.closing()) + 1)
         };
-        let rest = &self.text[from..];
+        // What comes after a block that has no closing line must not be drawn into it.
+        let end = open
+            .filter(|fence| !fence.closed)
+            .map_or(self.text.len(), |fence| {
+                fence.inside.end.min(self.text.len())
+            });
+        let rest = &self.text[from..end];
         let within = prefix_within(rest, max);
-        if within == rest.len() && opening + units(rest) + closing(self.text.len()) <= max {
-            return self.text.len();
+        if within == rest.len() && opening + units(rest) + closing(end) <= max {
+            return end;
         }
         let first = self.cuts.partition_point(|cut| cut.at <= from);
         let reach = first + self.cuts[first..].partition_point(|cut| cut.at <= from + within);
@@ -253,12 +265,13 @@ impl<'a> Map<'a> {
                 return best.at;
             }
         }
-        self.hard_cut(from, max.saturating_sub(opening), closing)
+        self.hard_cut(from..end, max.saturating_sub(opening), closing)
     }
 
     /// A word longer than a part: cut between characters, not before a mark that belongs to the one before it.
-    fn hard_cut(&self, from: usize, max: usize, closing: impl Fn(usize) -> usize) -> usize {
-        let rest = &self.text[from..];
+    fn hard_cut(&self, range: Range<usize>, max: usize, closing: impl Fn(usize) -> usize) -> usize {
+        let from = range.start;
+        let rest = &self.text[range];
         let mut used = 0;
         let (mut any, mut clean) = (None, None);
         let mut previous = None;
@@ -357,6 +370,7 @@ fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Fence> {
         indent,
         marks,
         info: info.to_owned(),
+        closed: closed.is_some(),
     })
 }
 
@@ -652,6 +666,18 @@ mod tests {
                 "{part}"
             );
         }
+    }
+
+    #[test]
+    fn a_code_block_that_ends_with_its_list_swallows_nothing_after_it() {
+        let code = "  step();\n".repeat(60);
+        let answer = format!("- x\n\n  ```py\n{code}Words after the list.");
+        let parts = split(&answer, 300);
+        let last = parts.last().expect("parts");
+        assert_eq!(last, "Words after the list.");
+        assert!(parts[1..parts.len() - 1].iter().all(|part| {
+            part.starts_with("```py\n") && part.ends_with("\n```") && units(part) <= 300
+        }));
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Discord: acts through the chat's controls, interactions signed by the test itself, reads by the documented calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_core::ids::ThreadKey;
 use ed25519_dalek::{Signer, SigningKey};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use super::{Button, Seen, Thread, collect, texts};
-use crate::http::{Answer, call, send};
+use super::{Button, Seen, Side, Thread, collect, now_ms, texts};
+use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
 use crate::stack::Ready;
 
@@ -19,9 +18,7 @@ const EPOCH_MS: u64 = 1_420_070_400_000;
 /// A client of one stack's Discord.
 #[derive(Debug, Clone)]
 pub struct Discord {
-    client: Client,
-    ready: Ready,
-    ingress: String,
+    side: Side,
 }
 
 /// What came of an act: Discord's answer as the person sees it.
@@ -40,9 +37,7 @@ impl Discord {
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
         Self {
-            client: client.clone(),
-            ready: ready.clone(),
-            ingress: ingress.trim_end_matches('/').to_owned(),
+            side: Side::new(client, ready, ingress),
         }
     }
 
@@ -51,10 +46,7 @@ impl Discord {
     /// # Errors
     /// Why the client or Discord refused it.
     pub async fn act(&self, act: &Value) -> Result<Acted, String> {
-        let url = format!("{}/_control/discord/interact", self.ready.console);
-        let done = call(&self.client, Method::POST, &url, "", act)
-            .await?
-            .ok()?;
+        let done = self.control(Method::POST, "interact", act).await?;
         let text = |name: &str| done[name].as_str().unwrap_or_default().to_owned();
         Ok(Acted {
             interaction: text("interaction_id"),
@@ -68,15 +60,9 @@ impl Discord {
     /// # Errors
     /// When it is refused.
     pub async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
-        call(
-            &self.client,
-            method,
-            &format!("{}/_control/discord/{path}", self.ready.console),
-            "",
-            body,
-        )
-        .await?
-        .ok()
+        self.side
+            .control(method, &format!("discord/{path}"), body)
+            .await
     }
 
     /// `/sandbox` in the channel: the deferred answer becomes the anchor, whose id is the thread's.
@@ -98,7 +84,7 @@ impl Discord {
     /// # Errors
     /// When the id is none.
     pub fn thread(&self, id: &str) -> Result<Thread, String> {
-        let key = ThreadKey::discord(&self.ready.discord_guild_id, id)
+        let key = ThreadKey::discord(&self.side.ready.discord_guild_id, id)
             .map_err(|error| error.to_string())?;
         Ok(Thread {
             key,
@@ -130,9 +116,7 @@ impl Discord {
         message: &Seen,
         label: &str,
     ) -> Result<Acted, String> {
-        let button = message
-            .button(label)
-            .ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+        let button = message.must_have(label)?;
         self.act(&json!({"type": "component", "channel_id": thread.channel, "message_id": message.id, "custom_id": button.id})).await
     }
 
@@ -162,7 +146,7 @@ impl Discord {
         let list = self
             .api(&format!(
                 "/guilds/{}/threads/active",
-                self.ready.discord_guild_id
+                self.side.ready.discord_guild_id
             ))
             .await?;
         let ids = list["threads"].as_array().cloned().unwrap_or_default();
@@ -188,23 +172,16 @@ impl Discord {
     }
 
     async fn api(&self, path: &str) -> Result<Value, String> {
-        let url = format!("{}{path}", self.ready.discord_api);
-        call(
-            &self.client,
-            Method::GET,
-            &url,
-            &format!("Bot {}", self.ready.discord_bot_token),
-            &Value::Null,
-        )
-        .await?
-        .ok()
+        let url = format!("{}{path}", self.side.ready.discord_api);
+        let token = format!("Bot {}", self.side.ready.discord_bot_token);
+        self.side.read(&url, &token).await
     }
 
     /// The body of a slash command as Discord would send it, with an id and a token of the test's own.
     #[must_use]
     pub fn interaction(&self, name: &str, channel: &Value, options: &Value) -> Value {
         let id = snowflake();
-        let user = json!({"id": self.ready.discord_user_id, "username": "ada", "global_name": "Ada", "discriminator": "0", "avatar": null});
+        let user = json!({"id": self.side.ready.discord_user_id, "username": "ada", "global_name": "Ada", "discriminator": "0", "avatar": null});
         let options: Vec<Value> = options
             .as_object()
             .map(|fields| {
@@ -215,10 +192,10 @@ impl Discord {
             })
             .unwrap_or_default();
         json!({
-            "id": id, "application_id": self.ready.discord_application_id, "type": 2, "token": format!("test-token-{id}"), "version": 1,
-            "guild_id": self.ready.discord_guild_id, "channel_id": channel["id"], "channel": channel, "context": 0, "locale": "en-GB",
+            "id": id, "application_id": self.side.ready.discord_application_id, "type": 2, "token": format!("test-token-{id}"), "version": 1,
+            "guild_id": self.side.ready.discord_guild_id, "channel_id": channel["id"], "channel": channel, "context": 0, "locale": "en-GB",
             "member": {"user": user, "roles": [], "permissions": "2147483647", "joined_at": "2026-01-01T00:00:00Z", "deaf": false, "mute": false},
-            "app_permissions": "309237763136", "authorizing_integration_owners": {"0": self.ready.discord_guild_id},
+            "app_permissions": "309237763136", "authorizing_integration_owners": {"0": self.side.ready.discord_guild_id},
             "entitlements": [], "attachment_size_limit": 10_485_760,
             "data": {"id": "1", "name": name, "type": 1, "options": options},
         })
@@ -227,7 +204,7 @@ impl Discord {
     /// The channel in which tests start things, as an interaction shows it.
     #[must_use]
     pub fn channel(&self) -> Value {
-        json!({"id": self.ready.discord_channel_id, "type": 0, "name": "general", "guild_id": self.ready.discord_guild_id})
+        json!({"id": self.side.ready.discord_channel_id, "type": 0, "name": "general", "guild_id": self.side.ready.discord_guild_id})
     }
 
     /// Posts a body to the ingress, signed with the development key.
@@ -246,7 +223,7 @@ impl Discord {
     /// When the stack's key is no key.
     #[must_use]
     pub fn sign(&self, timestamp: &str, body: &str) -> String {
-        let seed = hex::decode(&self.ready.discord_private_key)
+        let seed = hex::decode(&self.side.ready.discord_private_key)
             .ok()
             .and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = SigningKey::from_bytes(&seed.expect("the ready file holds a seed of 32 bytes"));
@@ -263,17 +240,11 @@ impl Discord {
         timestamp: &str,
         signature: &str,
     ) -> Result<Answer, String> {
-        let request = self
-            .client
-            .post(format!("{}/discord/interactions", self.ingress))
-            .body(body.to_owned());
-        let request = request.header("content-type", "application/json");
-        send(
-            request
-                .header("x-signature-ed25519", signature)
-                .header("x-signature-timestamp", timestamp),
-        )
-        .await
+        let headers = [
+            ("x-signature-ed25519", signature),
+            ("x-signature-timestamp", timestamp),
+        ];
+        self.side.post("discord/interactions", body, headers).await
     }
 }
 
@@ -281,14 +252,6 @@ impl Discord {
 fn snowflake() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     (((now_ms() - EPOCH_MS) << 22) | (NEXT.fetch_add(1, Ordering::Relaxed) & 0x3f_ffff)).to_string()
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        })
 }
 
 fn seen(message: &Value) -> Seen {

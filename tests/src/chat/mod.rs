@@ -6,8 +6,14 @@ mod slack;
 pub use discord::Discord;
 pub use slack::Slack;
 
-use bobbin_core::ids::ThreadKey;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bobbin_core::ids::{Ms, ThreadKey};
+use reqwest::{Client, Method};
 use serde_json::Value;
+
+use crate::http::{Answer, call, send};
+use crate::stack::Ready;
 
 /// Which platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +73,70 @@ pub struct Seen {
     pub by_bot: bool,
 }
 
+/// One stack, as a platform's client reaches it.
+#[derive(Debug, Clone)]
+struct Side {
+    client: Client,
+    ready: Ready,
+    ingress: String,
+}
+
+impl Side {
+    /// For this stack; what a test signs itself goes to `ingress`.
+    fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
+        Self {
+            client: client.clone(),
+            ready: ready.clone(),
+            ingress: ingress.trim_end_matches('/').to_owned(),
+        }
+    }
+
+    /// A control call of the chat.
+    async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
+        let url = format!("{}/_control/{path}", self.ready.console);
+        call(&self.client, method, &url, "", body).await?.ok()
+    }
+
+    /// A read call of a platform's API.
+    async fn read(&self, url: &str, authorization: &str) -> Result<Value, String> {
+        call(&self.client, Method::GET, url, authorization, &Value::Null)
+            .await?
+            .ok()
+    }
+
+    /// Posts a body to the ingress under these headers, right or wrong.
+    async fn post(
+        &self,
+        path: &str,
+        body: &str,
+        headers: [(&str, &str); 2],
+    ) -> Result<Answer, String> {
+        let request = self.client.post(format!("{}/{path}", self.ingress));
+        let request = request
+            .body(body.to_owned())
+            .header("content-type", "application/json");
+        let signed = headers.into_iter().fold(request, |request, (name, value)| {
+            request.header(name, value)
+        });
+        send(signed).await
+    }
+}
+
+fn now_ms() -> Ms {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            Ms::try_from(since.as_millis()).unwrap_or(Ms::MAX)
+        })
+}
+
 impl Seen {
+    /// The button with this label, which must be there.
+    fn must_have(&self, label: &str) -> Result<&Button, String> {
+        self.button(label)
+            .ok_or_else(|| format!("no button {label:?} on {self:?}"))
+    }
+
     /// The button with this label, whatever the case of its letters.
     #[must_use]
     pub fn button(&self, label: &str) -> Option<&Button> {

@@ -1,7 +1,5 @@
 //! Slack: acts through the chat's controls, events signed by the test itself, reads by the documented calls.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::wire::slack::message_id;
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,17 +7,15 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{Button, Seen, Thread, collect, texts};
-use crate::http::{Answer, call, send};
+use super::{Button, Seen, Side, Thread, collect, now_ms, texts};
+use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
 use crate::stack::Ready;
 
 /// A client of one stack's Slack.
 #[derive(Debug, Clone)]
 pub struct Slack {
-    client: Client,
-    ready: Ready,
-    ingress: String,
+    side: Side,
 }
 
 impl Slack {
@@ -27,9 +23,7 @@ impl Slack {
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
         Self {
-            client: client.clone(),
-            ready: ready.clone(),
-            ingress: ingress.trim_end_matches('/').to_owned(),
+            side: Side::new(client, ready, ingress),
         }
     }
 
@@ -38,8 +32,7 @@ impl Slack {
     /// # Errors
     /// Why the client or Slack refused it.
     pub async fn act(&self, act: &Value) -> Result<Value, String> {
-        let url = format!("{}/_control/slack/act", self.ready.console);
-        call(&self.client, Method::POST, &url, "", act).await?.ok()
+        self.side.control(Method::POST, "slack/act", act).await
     }
 
     /// Types a message that mentions the bot: at the top of the channel, or in a thread. Answers its `ts`.
@@ -47,7 +40,7 @@ impl Slack {
     /// # Errors
     /// When one of the event's deliveries was not accepted.
     pub async fn mention(&self, thread: Option<&Thread>, text: &str) -> Result<Value, String> {
-        let mut act = json!({"type": "message", "text": format!("<@{}> {text}", self.ready.slack_bot_user_id)});
+        let mut act = json!({"type": "message", "text": format!("<@{}> {text}", self.side.ready.slack_bot_user_id)});
         if let Some(thread) = thread {
             act["channel_id"] = thread.channel.as_str().into();
             act["thread_ts"] = thread.root.as_str().into();
@@ -78,7 +71,7 @@ impl Slack {
     /// # Errors
     /// When the ids are none.
     pub fn thread(&self, channel: &str, root: &str) -> Result<Thread, String> {
-        let key = ThreadKey::slack(&self.ready.slack_team_id, channel, root)
+        let key = ThreadKey::slack(&self.side.ready.slack_team_id, channel, root)
             .map_err(|error| error.to_string())?;
         Ok(Thread {
             key,
@@ -90,7 +83,7 @@ impl Slack {
     /// The turn that a message stands for.
     #[must_use]
     pub fn turn(&self, channel: &str, ts: &str) -> String {
-        message_id(&self.ready.slack_team_id, channel, ts, &[])
+        message_id(&self.side.ready.slack_team_id, channel, ts, &[])
     }
 
     /// Presses a button.
@@ -103,9 +96,7 @@ impl Slack {
         message: &Seen,
         label: &str,
     ) -> Result<Value, String> {
-        let button = message
-            .button(label)
-            .ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+        let button = message.must_have(label)?;
         let act = json!({"type": "block_action", "channel_id": thread.channel, "message_ts": message.id, "action_id": button.id});
         self.act(&act).await
     }
@@ -131,10 +122,10 @@ impl Slack {
     /// # Errors
     /// When it cannot be read.
     pub async fn whispers(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
-        let url = format!("{}/_control/slack/ephemeral", self.ready.console);
-        let list = call(&self.client, Method::GET, &url, "", &Value::Null)
-            .await?
-            .ok()?;
+        let list = self
+            .side
+            .control(Method::GET, "slack/ephemeral", &Value::Null)
+            .await?;
         let kept = list["messages"].as_array().cloned().unwrap_or_default();
         let here = |one: &&Value| {
             one["channel"] == thread.channel.as_str()
@@ -148,16 +139,9 @@ impl Slack {
     }
 
     async fn api(&self, call_and_query: &str) -> Result<Value, String> {
-        let url = format!("{}/{call_and_query}", self.ready.slack_api);
-        let answer = call(
-            &self.client,
-            Method::GET,
-            &url,
-            &format!("Bearer {}", self.ready.slack_bot_token),
-            &Value::Null,
-        )
-        .await?
-        .ok()?;
+        let url = format!("{}/{call_and_query}", self.side.ready.slack_api);
+        let token = format!("Bearer {}", self.side.ready.slack_bot_token);
+        let answer = self.side.read(&url, &token).await?;
         if answer["ok"] == true {
             Ok(answer)
         } else {
@@ -168,7 +152,7 @@ impl Slack {
     /// An event envelope as Slack sends it, about a message that a person typed.
     #[must_use]
     pub fn envelope(&self, kind: &str, event_id: &str, ts: &str, text: &str) -> Value {
-        let r = &self.ready;
+        let r = &self.side.ready;
         json!({
             "token": "unused", "team_id": r.slack_team_id, "api_app_id": "A000", "type": "event_callback", "event_id": event_id,
             "event_time": now_s(), "is_ext_shared_channel": false,
@@ -194,7 +178,7 @@ impl Slack {
     /// Never: HMAC takes a key of any length.
     #[must_use]
     pub fn sign(&self, timestamp: &str, body: &str) -> String {
-        let key = self.ready.slack_signing_secret.as_bytes();
+        let key = self.side.ready.slack_signing_secret.as_bytes();
         let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
         mac.update(format!("v0:{timestamp}:{body}").as_bytes());
         format!("v0={}", hex::encode(mac.finalize().into_bytes()))
@@ -210,24 +194,16 @@ impl Slack {
         timestamp: &str,
         signature: &str,
     ) -> Result<Answer, String> {
-        let request = self
-            .client
-            .post(format!("{}/slack/events", self.ingress))
-            .body(body.to_owned());
-        let request = request.header("content-type", "application/json");
-        send(
-            request
-                .header("x-slack-signature", signature)
-                .header("x-slack-request-timestamp", timestamp),
-        )
-        .await
+        let headers = [
+            ("x-slack-signature", signature),
+            ("x-slack-request-timestamp", timestamp),
+        ];
+        self.side.post("slack/events", body, headers).await
     }
 }
 
 fn now_s() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    now_ms() / 1_000
 }
 
 fn seen(message: &Value) -> Seen {

@@ -2,7 +2,6 @@
 
 mod chaos;
 mod crash;
-mod dice;
 mod document;
 mod hand;
 mod model;
@@ -11,6 +10,7 @@ mod promises;
 mod transitions;
 mod world;
 
+use bobbin_tests::fuzz::dice;
 use libtest_mimic::Trial;
 
 /// All of them.

@@ -56,6 +56,9 @@ impl FileSources {
 
     /// The bytes, or why they cannot be had, in words that finish the sentence "it …".
     async fn fetch(&self, file: &Attachment) -> Result<Vec<u8>, String> {
+        if file.url.is_empty() {
+            return Err("has no address".to_owned());
+        }
         let mut request = self
             .http
             .request(Method::GET, &file.url)
@@ -80,6 +83,11 @@ impl FileSources {
             200 if page && !page_is_due => {
                 Err("could not be read: the platform showed a login page".to_owned())
             }
+            200 if file.size > 0 && file.size != answer.body.len() as u64 => Err(format!(
+                "did not arrive whole: {} bytes came instead of {}",
+                answer.body.len(),
+                file.size
+            )),
             200 => Ok(answer.body),
             404 | 410 => Err("is gone from the platform, or its link has expired".to_owned()),
             300..=399 | 401 | 403 => {
@@ -220,16 +228,119 @@ fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
     } else {
         safe.to_owned()
     };
-    if taken.contains(&free) {
+    // Another file may be called what this one becomes, so once may not be enough; each time it is longer.
+    while !taken.insert(free.clone()) {
         free = format!("{at}-{free}");
     }
-    taken.insert(free.clone());
     free
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use axum::extract::Path;
+    use axum::http::HeaderMap;
+    use axum::response::IntoResponse;
+    use bobbin_core::limits::Limits;
+    use bobbin_core::wire::daytona::Image;
+
     use super::*;
+    use crate::sandbox::ModelKeys;
+
+    const TOKEN: &str = "xoxb-a-token-for-tests";
+
+    /// Slack's files, as far as they matter: eight bytes, or its login page.
+    async fn hand_out(Path(name): Path<String>, headers: HeaderMap) -> impl IntoResponse {
+        let kind = if name == "login" {
+            "text/html"
+        } else {
+            "image/png"
+        };
+        assert_eq!(headers["authorization"], format!("Bearer {TOKEN}"));
+        ([("content-type", kind)], "12345678")
+    }
+
+    fn sources(slack_api: &str, attachment_bytes: u64) -> FileSources {
+        FileSources::new(&SandboxSettings {
+            stack: "test".to_owned(),
+            stack_key: String::new(),
+            daytona_api: String::new(),
+            daytona_api_key: String::new(),
+            image: Image::Snapshot("s".to_owned()),
+            model: "scripted/model".to_owned(),
+            model_base_url: None,
+            keys: ModelKeys::default(),
+            discord_api: "https://discord.com/api/v10".to_owned(),
+            slack_api: slack_api.to_owned(),
+            slack_bot_token: Some(TOKEN.to_owned()),
+            limits: Limits {
+                attachment_bytes,
+                ..Limits::DEFAULT
+            },
+        })
+    }
+
+    #[tokio::test]
+    async fn a_file_is_fetched_with_the_token_and_a_login_page_is_no_file() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let routes = axum::Router::new().route("/file/{name}", axum::routing::get(hand_out));
+        let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+        let api = format!("{base}/api");
+        let file = |url: &str, size: u64| Attachment {
+            name: "a.png".to_owned(),
+            url: url.to_owned(),
+            size,
+            media_type: Some("image/png".to_owned()),
+        };
+        let image = format!("{base}/file/a.png");
+        let whole = sources(&api, 100).fetch(&file(&image, 8)).await;
+        assert_eq!(whole.unwrap(), b"12345678");
+        let unstated = sources(&api, 100).fetch(&file(&image, 0)).await;
+        assert_eq!(unstated.unwrap(), b"12345678");
+        let login = format!("{base}/file/login");
+        for (url, size, max, why) in [
+            (login.as_str(), 8, 100, "login page"),
+            (&image, 9, 100, "8 bytes came instead of 9"),
+            (&image, 8, 4, "larger than 4 bytes"),
+            ("", 8, 100, "no address"),
+            ("https://evil.example/a.png", 8, 100, "not allowed"),
+            (
+                "https://slack.com.evil.example/a.png",
+                8,
+                100,
+                "not allowed",
+            ),
+        ] {
+            let error = sources(&api, max)
+                .fetch(&file(url, size))
+                .await
+                .unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        let elsewhere = sources("https://slack.com/api", 100);
+        let error = elsewhere.fetch(&file(&image, 8)).await.unwrap_err();
+        assert!(error.contains("not allowed"), "loopback from afar: {error}");
+        server.abort();
+    }
+
+    #[test]
+    fn the_token_goes_to_slack_s_own_hosts_only() {
+        let real = sources("https://slack.com/api", 100);
+        let table = [
+            ("https://files.slack.com/files-pri/T1-F1/a.png", true),
+            ("https://slack.com.evil.example/a.png", false),
+            ("https://evilslack.com/a.png", false),
+            ("https://cdn.discordapp.com/a.png", false),
+            ("http://127.0.0.1:9/file/a.png", false),
+        ];
+        for (url, wanted) in table {
+            assert_eq!(real.wants_slack_token(url), wanted, "{url}");
+        }
+        let local = sources("http://127.0.0.1:9/api", 100);
+        assert!(local.wants_slack_token("http://127.0.0.1:9/file/a.png"));
+        assert!(!local.wants_slack_token("http://127.0.0.1:10/file/a.png"));
+    }
 
     #[test]
     fn a_name_cannot_leave_its_folder_or_replace_another() {
@@ -242,6 +353,9 @@ mod tests {
             ("-rf", "rf"),
             ("notes.txt", "notes.txt"),
             ("notes.txt", "6-notes.txt"),
+            ("9-notes.txt", "9-notes.txt"),
+            ("x", "x"),
+            ("notes.txt", "9-9-notes.txt"),
         ];
         for (at, (name, safe)) in table.iter().enumerate() {
             assert_eq!(free_name(name, at, &mut taken), *safe, "{name}");

@@ -86,12 +86,6 @@ pub enum SlackError {
         /// Slack's word.
         error: String,
     },
-    /// A file of a message could not be had.
-    #[error("the file could not be fetched from Slack: {seen}")]
-    File {
-        /// What was seen.
-        seen: String,
-    },
     /// A thread or reply of another platform.
     #[error("this thread is not in Slack")]
     NotSlack,
@@ -176,7 +170,7 @@ impl SlackError {
             Self::Invalid { .. } => {
                 format!("{seen}. This is a fault of Bobbin; the operator finds more in the log.")
             }
-            Self::Refused { .. } | Self::File { .. } | Self::NotSlack => format!("{seen}."),
+            Self::Refused { .. } | Self::NotSlack => format!("{seen}."),
         };
         Failure::NonRecoverable { advice }
     }

@@ -1,8 +1,7 @@
-//! Files: out by Slack's three steps, in with the bot's token.
+//! Files out, by Slack's three steps. Those that come in are fetched where they are needed: `sandbox/attach.rs`.
 
 use std::time::Duration;
 
-use bobbin_core::message::Attachment;
 use reqwest::Method;
 use serde_json::json;
 
@@ -63,47 +62,5 @@ impl Slack {
         self.call("files.completeUploadExternal", &arguments)
             .await?;
         Ok(())
-    }
-
-    /// Fetches a file that came along with a message. Slack answers a token that may not read it with 200 and a login
-    /// page, so kind and size are compared with what the message said.
-    ///
-    /// # Errors
-    /// [`SlackError::File`] with a reason for people, or what the transport saw.
-    pub async fn fetch(
-        &self,
-        attachment: &Attachment,
-        bytes_max: usize,
-    ) -> Result<Vec<u8>, SlackError> {
-        let refuse = |seen: String| Err(SlackError::File { seen });
-        if attachment.url.is_empty() {
-            return refuse("Slack names no address for it".to_owned());
-        }
-        let http = self.http.with_body_bytes_max(bytes_max);
-        let request = http
-            .request(Method::GET, &attachment.url)
-            .map_err(|e| SlackError::File {
-                seen: e.to_string(),
-            })?
-            .bearer_auth(&self.token)
-            .timeout(Duration::from_millis(TRANSFER_MS_MAX));
-        let answer = http.send(request).await.map_err(|e| SlackError::File {
-            seen: e.to_string(),
-        })?;
-        if !answer.ok() {
-            return refuse(format!("status {}", answer.status));
-        }
-        let is_page = answer.media_type() == "text/html"
-            && attachment.media_type.as_deref() != Some("text/html");
-        if is_page {
-            return refuse(
-                "a login page came instead; the app may lack the scope files:read".to_owned(),
-            );
-        }
-        let bytes = answer.body.len();
-        if attachment.size > 0 && attachment.size != bytes as u64 {
-            return refuse(format!("{bytes} bytes came instead of {}", attachment.size));
-        }
-        Ok(answer.body)
     }
 }

@@ -9,11 +9,11 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::post;
 use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
-use bobbin_core::message::{Attachment, Reply};
+use bobbin_core::message::Reply;
 use bobbin_core::session::Outcome;
 use serde_json::{Value, json};
 
@@ -54,7 +54,6 @@ impl Fake {
         let routes = Router::new()
             .route("/api/{method}", post(serve))
             .route("/upload", post(receive))
-            .route("/file/{name}", get(hand_out))
             .with_state((script.clone(), base.clone()));
         let server = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self {
@@ -173,16 +172,6 @@ async fn receive(
         .uploads
         .push((token, String::from_utf8_lossy(&body).into_owned()));
     "OK"
-}
-
-async fn hand_out(Path(name): Path<String>, headers: HeaderMap) -> Response {
-    let kind = if name == "login" {
-        "text/html"
-    } else {
-        "image/png"
-    };
-    assert_eq!(headers["authorization"], format!("Bearer {TOKEN}"));
-    ([("content-type", kind)], "12345678").into_response()
 }
 
 fn thread() -> ThreadKey {
@@ -646,54 +635,6 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
             .failure(),
         Failure::Wait { .. }
     ));
-}
-
-#[tokio::test]
-async fn a_file_is_fetched_with_the_token_and_a_login_page_is_no_file() {
-    let fake = Fake::start().await;
-    let slack = fake.client();
-    let file = |name: &str, size: u64| Attachment {
-        name: name.into(),
-        url: format!("{}/file/{name}", fake.base),
-        size,
-        media_type: Some("image/png".into()),
-    };
-    assert_eq!(
-        slack.fetch(&file("a.png", 8), 100).await.unwrap(),
-        b"12345678"
-    );
-    for (attachment, max, why) in [
-        (file("login", 8), 100, "login page"),
-        (file("a.png", 9), 100, "8 bytes came instead of 9"),
-        (file("a.png", 8), 4, "more than 4 bytes"),
-        (
-            Attachment {
-                url: String::new(),
-                ..file("a.png", 8)
-            },
-            100,
-            "no address",
-        ),
-        (
-            Attachment {
-                url: "https://evil.example/a.png".into(),
-                ..file("a.png", 8)
-            },
-            100,
-            "not allowed",
-        ),
-        (
-            Attachment {
-                url: "https://slack.com.evil.example/a.png".into(),
-                ..file("a.png", 8)
-            },
-            100,
-            "not allowed",
-        ),
-    ] {
-        let error = slack.fetch(&attachment, max).await.unwrap_err().to_string();
-        assert!(error.contains(why), "{error}");
-    }
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 /// Largest interaction that is parsed (ours; real ones have some tens of kilobytes).
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Id of an interaction (ours; a snowflake has at most 20 digits, and with `open:` before it SQS takes 128).
+pub const ID_CHARS_MAX: usize = 64;
 /// How far a signature's timestamp may be from our clock, both ways (ours; Discord names no rule).
 pub const WINDOW_S: u64 = 300;
 /// `content` of a message.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::answer::{self, FORM_FILES, FORM_PROMPT};
-use super::bounds::BODY_BYTES_MAX;
+use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
 use super::custom_id::{CustomId, parse_choice};
 use super::interaction::{
     Attachment as Wired, Command, Component, Interaction, Message as WiredMessage, Modal, Resolved,
@@ -86,11 +86,11 @@ pub fn intake(
         1 => only(answer::pong(), "discord: ping"),
         4 => only(answer::no_choices(), "discord: completion"),
         2 | 3 | 5 => match serde_json::from_slice::<Interaction>(raw) {
-            Ok(interaction) if !interaction.id.is_empty() => answered(&interaction, app, now_ms),
+            Ok(interaction) if is_usable(&interaction.id) => answered(&interaction, app, now_ms),
             _ => only(
                 HttpAnswer::text(
                     400,
-                    "the interaction cannot be read: a field has an unexpected form, or the id is missing",
+                    "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
                 ),
                 "discord: malformed",
             ),
@@ -100,6 +100,15 @@ pub fn intake(
             "discord: unknown type",
         ),
     }
+}
+
+/// Whether it can name a turn and a message on the queue, whose ids are bounded. Discord's snowflakes are at most
+/// twenty digits.
+fn is_usable(id: &str) -> bool {
+    (1..=ID_CHARS_MAX).contains(&id.len())
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 #[derive(Deserialize)]

@@ -18,6 +18,9 @@ use super::types::{
     Info, Message, Part, PartKind, Permission, Question, Role, Session, Status, Statuses,
 };
 
+/// A count beyond this is not shown as it is: a float can have 309 digits.
+const ATTEMPTS_SHOWN_MAX: f64 = 999.0;
+
 /// What an event means for whoever follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heard {
@@ -223,6 +226,7 @@ impl Run {
     pub fn steps(&self) -> Vec<CardStep> {
         let mut steps = steps_of(self.turn());
         if let Some(Status::Retry { attempt, .. }) = self.status {
+            let attempt = attempt.clamp(1.0, ATTEMPTS_SHOWN_MAX);
             let text = format!("The model did not answer, trying again (attempt {attempt:.0})");
             steps.push(CardStep {
                 text,

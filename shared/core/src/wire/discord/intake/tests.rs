@@ -213,6 +213,8 @@ fn what_is_no_interaction_gets_400_with_a_clear_word() {
         (r#"{"type":2}"#, "cannot be read"),
         (r#"{"type":2,"id":7}"#, "cannot be read"),
         (r#"{"type":0,"id":"1"}"#, "unknown interaction type"),
+        (r#"{"type":2}"#, "the id is missing"),
+        (r#"{"type":2,"id":"1 2"}"#, "the id is missing"),
         (
             &event("unknown-type").to_string(),
             "unknown interaction type",

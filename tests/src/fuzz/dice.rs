@@ -1,14 +1,18 @@
 //! Chance from a seed: SplitMix64.
 
+/// The dice.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
+    /// Dice that always fall alike for this seed.
+    #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// Any number.
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,6 +23,11 @@ impl Dice {
     /// From 0 to below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
+    }
+
+    /// A place in something of this length.
+    pub fn place(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap_or_default()
     }
 
     /// So many times in a thousand.

@@ -1,0 +1,69 @@
+//! Daytona's answers: sandboxes, pages of them, preview links, exec results and errors, each input read as all of them.
+
+use bobbin_core::event::Coarse;
+use bobbin_core::wire::daytona::{
+    ErrorBody, Executed, LABEL_STACK, PreviewLink, Sandbox, SandboxPage,
+};
+
+/// States in which a sandbox counts as deleted.
+const GONE: [&str; 2] = ["destroying", "destroyed"];
+
+/// An input is the body of an answer.
+pub(super) fn json(input: &[u8]) {
+    if let Ok(one) = serde_json::from_slice::<Sandbox>(input) {
+        sandbox(&one);
+    }
+    if let Ok(page) = serde_json::from_slice::<SandboxPage>(input) {
+        page.items.iter().for_each(sandbox);
+    }
+    if let Ok(link) = serde_json::from_slice::<PreviewLink>(input) {
+        preview(link);
+    }
+    if let Ok(executed) = serde_json::from_slice::<Executed>(input) {
+        assert!(executed.result.len() <= input.len());
+    }
+    let error = ErrorBody::parse(input);
+    assert!(error.message().len() <= input.len() * 2, "{error:?}");
+    assert!(!error.says_unreachable() || !error.message().is_empty());
+    if serde_json::from_slice::<serde::de::IgnoredAny>(input).is_err() {
+        assert_eq!(error, ErrorBody::default(), "what is no JSON says nothing");
+    }
+}
+
+fn sandbox(sandbox: &Sandbox) {
+    let state = sandbox.state.as_deref().unwrap_or_default();
+    let coarse = sandbox.coarse();
+    assert_eq!(coarse == Coarse::Gone, GONE.contains(&state), "{state:?}");
+    assert_eq!(coarse == Coarse::Running, state == "started", "{state:?}");
+    if let Coarse::Broken { recoverable, .. } = coarse {
+        assert!(["error", "build_failed"].contains(&state), "{state:?}");
+        assert!(!recoverable || sandbox.recoverable == Some(true));
+    }
+    let Some((thread, generation)) = sandbox.owner() else {
+        return;
+    };
+    let stack = sandbox.labels.get(LABEL_STACK);
+    let ours = stack.is_some_and(|stack| sandbox.belongs_to(stack, &thread, generation));
+    // A number can be written in other ways than ours (`+1`, `01`): then it is nobody's.
+    let as_written = sandbox
+        .labels
+        .values()
+        .any(|v| *v == generation.to_string());
+    assert_eq!(ours, stack.is_some() && as_written, "{sandbox:?}");
+    assert!(!sandbox.belongs_to(&format!("{stack:?}-other"), &thread, generation));
+}
+
+fn preview(link: PreviewLink) {
+    let shown = format!("{link:?}");
+    let normal = link.clone().normalised();
+    assert!(!normal.url.contains('?') && !normal.url.ends_with('/'));
+    assert_eq!(
+        normal.clone().normalised(),
+        normal,
+        "a link that is normal stays as it is"
+    );
+    assert!(link.token.is_empty() || normal.token == link.token);
+    for secret in [&link.url, &link.token] {
+        assert!(secret.len() < 32 || !shown.contains(secret.as_str()));
+    }
+}

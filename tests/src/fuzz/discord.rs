@@ -1,0 +1,118 @@
+//! Discord's interactions endpoint.
+
+use bobbin_core::access::Policy;
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Body, Prompt, Work};
+use bobbin_core::text::units;
+use bobbin_core::wire::Intake;
+use bobbin_core::wire::discord::{self, App, bounds};
+use serde_json::{Value, json};
+
+use super::door::{self, nowhere};
+use super::verify::{NOW_S, by_discord, discord_key};
+
+/// The guild of `events/discord`.
+const GUILD: &str = "1240000000000000100";
+
+/// An input is the raw body.
+pub(super) fn intake(input: &[u8]) {
+    let app = app("", "");
+    let timestamp = NOW_S.to_string();
+    let at = |signature: Option<&str>, app: &App| {
+        discord::intake(input, signature, Some(&timestamp), app, NOW_S * 1_000)
+    };
+    door::refused(&at(None, &app));
+    door::refused(&at(Some(&"0".repeat(128)), &app));
+
+    let signature = by_discord(timestamp.as_bytes(), input);
+    let signed = at(Some(&signature), &app);
+    assert_eq!(at(Some(&signature), &app), signed, "twice the same");
+    door::taken(&signed, &format!("discord:{GUILD}"));
+    fits(&signed);
+    if let Some(prompt) = signed.enqueue.as_ref().and_then(prompt_of) {
+        let limits = Limits::DEFAULT;
+        assert!(!prompt.text.trim().is_empty(), "an empty prompt");
+        assert!(prompt.text.chars().count() <= limits.prompt_chars);
+        assert!(prompt.attachments.len() <= limits.attachments);
+        assert!(
+            prompt
+                .attachments
+                .iter()
+                .all(|file| file.size <= limits.attachment_bytes)
+        );
+    }
+    let closed = App {
+        policy: Policy::default(),
+        ..app.clone()
+    };
+    let elsewhere = self::app(&nowhere(input), "");
+    let others = self::app("", &nowhere(input));
+    for app in [closed, elsewhere, others] {
+        let refused = at(Some(&signature), &app);
+        assert_eq!(refused.enqueue, None, "work for somebody who may not");
+        fits(&refused);
+    }
+}
+
+fn app(channels: &str, people: &str) -> App {
+    App {
+        key: discord_key().verifying_key(),
+        application: "1240000000000000001".to_owned(),
+        policy: Policy::from_lists(GUILD, "", channels, people),
+        limits: Limits::DEFAULT,
+    }
+}
+
+fn prompt_of(body: &Body) -> Option<&Prompt> {
+    match body {
+        Body::Open(open) => Some(&open.prompt),
+        Body::Message(message) => match &message.work {
+            Work::Prompt(prompt) => Some(prompt),
+            _ => None,
+        },
+        Body::Control(_) => None,
+    }
+}
+
+/// What Discord takes as the answer to an interaction, with nobody to be pinged.
+fn fits(intake: &Intake) {
+    for answer in [&intake.answer, &intake.on_queue_failure] {
+        let Some(answer) = door::json(answer) else {
+            assert_ne!(answer.status, 200, "{intake:?}");
+            continue;
+        };
+        let kind = answer["type"].as_u64().expect("a callback has a type");
+        let data = &answer["data"];
+        match kind {
+            1 | 6 => assert!(data.is_null(), "{answer}"),
+            5 | 8 | 9 => assert!(data["content"].is_null(), "{answer}"),
+            4 | 7 => assert_eq!(
+                data["allowed_mentions"],
+                json!({"parse": []}),
+                "it may ping: {answer}"
+            ),
+            _ => panic!("no callback type of Discord's: {answer}"),
+        }
+        if kind == 4 {
+            let content = data["content"].as_str().expect("words");
+            assert!(!content.trim().is_empty(), "Discord refuses it as empty");
+            assert!(units(content) <= bounds::CONTENT_UNITS_MAX, "{content}");
+        }
+        if kind == 7 {
+            // A card that is sent back is one that Discord had accepted, less what we took from it.
+            assert!(stopping(&data["components"]), "{answer}");
+        }
+    }
+}
+
+/// Whether it shows that it is being stopped.
+fn stopping(node: &Value) -> bool {
+    match node {
+        Value::Array(list) => list.iter().any(stopping),
+        Value::Object(fields) => {
+            (fields.get("disabled") == Some(&json!(true)) && node["label"] == "Stopping…")
+                || fields.values().any(stopping)
+        }
+        _ => false,
+    }
+}

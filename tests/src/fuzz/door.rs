@@ -1,0 +1,82 @@
+//! What holds for whatever comes through a door, whichever platform's it is.
+
+use bobbin_core::message::{Body, Want, Work};
+use bobbin_core::wire::{HttpAnswer, Intake};
+use serde_json::Value;
+
+/// SQS: deduplication id and message group id have at most so many characters.
+const QUEUE_ID_CHARS_MAX: usize = 128;
+
+/// Refused as unsigned: nothing is done, and nothing of the request is said back.
+pub(super) fn refused(intake: &Intake) {
+    assert_eq!(intake.answer.status, 401, "{intake:?}");
+    assert_eq!(intake.on_queue_failure, intake.answer, "{intake:?}");
+    assert_eq!(intake.enqueue, None, "{intake:?}");
+    assert!(intake.answer.body.len() < 100, "{intake:?}");
+}
+
+/// Signed: a known status, readable JSON, and work that the queue takes and the worker reads.
+pub(super) fn taken(intake: &Intake, tenant: &str) {
+    for answer in [&intake.answer, &intake.on_queue_failure] {
+        assert!(
+            [200, 400, 413, 503].contains(&answer.status),
+            "status of {intake:?}"
+        );
+        json(answer);
+    }
+    let Some(body) = &intake.enqueue else {
+        assert_eq!(intake.on_queue_failure, intake.answer, "{intake:?}");
+        return;
+    };
+    assert_eq!(intake.answer.status, 200, "{intake:?}");
+    let written = serde_json::to_string(body).expect("a body has a JSON form");
+    assert_eq!(
+        &serde_json::from_str::<Body>(&written).expect("the worker reads it"),
+        body,
+        "{written}"
+    );
+    for name in [body.id(), &body.group()] {
+        assert!(
+            (1..=QUEUE_ID_CHARS_MAX).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_graphic()),
+            "the queue refuses the id or group {name:?}"
+        );
+    }
+    let (of, by) = match body {
+        Body::Message(message) => {
+            let by = match &message.work {
+                Work::Prompt(prompt) => &prompt.by,
+                Work::Reset { by } => by,
+                Work::Sweep | Work::Bury { .. } => {
+                    panic!("nobody outside may ask for {:?}", message.work)
+                }
+            };
+            (message.thread.tenant(), by)
+        }
+        Body::Open(open) => (format!("discord:{}", open.guild), &open.prompt.by),
+        Body::Control(control) => (control.thread.tenant(), &control.by),
+    };
+    assert_eq!(of, tenant, "work for a tenant that is not allowed");
+    assert!(!by.id.is_empty(), "work of nobody: {body:?}");
+}
+
+/// Whether all that is wanted is a word to the person themselves.
+pub(super) fn only_a_word(intake: &Intake) -> bool {
+    match &intake.enqueue {
+        None => true,
+        Some(Body::Control(control)) => matches!(control.want, Want::Say { .. }),
+        Some(_) => false,
+    }
+}
+
+/// The body of an answer that says that it is JSON.
+pub(super) fn json(answer: &HttpAnswer) -> Option<Value> {
+    (answer.content_type == "application/json")
+        .then(|| serde_json::from_str(&answer.body).expect("an answer that says JSON is JSON"))
+}
+
+/// A channel that no input can name: it depends on all of it.
+pub(super) fn nowhere(input: &[u8]) -> String {
+    use sha2::Digest;
+    hex::encode(sha2::Sha256::digest(input))
+}

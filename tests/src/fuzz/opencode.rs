@@ -1,0 +1,146 @@
+//! The event stream of an OpenCode server, and its list of messages.
+
+use bobbin_core::card::CardStep;
+use bobbin_core::session::About;
+use bobbin_core::wire::opencode::asks::OPTIONS_MAX;
+use bobbin_core::wire::opencode::steps::STEPS_MAX;
+use bobbin_core::wire::opencode::types::{Message, Role, Status};
+use bobbin_core::wire::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
+
+/// Characters of a step: 80 of its subject, and the words around it.
+const STEP_CHARS_MAX: usize = 160;
+/// Characters of what a permission is for or a question asks, with its ellipsis.
+const SUBJECT_CHARS_MAX: usize = 1_001;
+/// Characters of a reason: 300 of the provider's, and the words around them.
+const REASON_CHARS_MAX: usize = 500;
+
+/// What a card would show.
+type Picture = (
+    Vec<CardStep>,
+    Vec<(String, About)>,
+    Verdict,
+    Option<String>,
+    Vec<String>,
+);
+
+/// An input is the stream's bytes.
+pub(super) fn events(input: &[u8]) {
+    let data = Sse::default()
+        .push(input)
+        .expect("an input is shorter than an event may be");
+    let size = 1 + input.len() % 61;
+    let mut sse = Sse::default();
+    let cut: Vec<String> = input
+        .chunks(size)
+        .flat_map(|piece| sse.push(piece).expect("as long as before"))
+        .collect();
+    assert_eq!(cut, data, "cut into pieces of {size} bytes");
+
+    let events: Vec<Event> = data.iter().map(|data| Event::parse(data)).collect();
+    let (session, prompt) = whose(&events);
+    let (mut run, mut again) = (Run::new(&session, &prompt), Run::new(&session, &prompt));
+    for event in events {
+        // Only a delta has no other protection than the stream's own order: it is corrected by the part's next update.
+        if !matches!(event, Event::Delta(_)) {
+            again.apply(event.clone());
+        }
+        again.apply(event.clone());
+        run.apply(event);
+    }
+    within_bounds(&run);
+    assert_eq!(
+        picture(&again),
+        picture(&run),
+        "an event that came twice changed the picture"
+    );
+    for stranger in run.strangers() {
+        run.dismiss(&stranger);
+    }
+    assert!(run.strangers().is_empty(), "asked about again and again");
+}
+
+/// An input is the answer of `GET /session/{id}/message`.
+pub(super) fn messages(input: &[u8]) {
+    let Ok(messages) = serde_json::from_slice::<Vec<Message>>(input) else {
+        return;
+    };
+    let Some(prompt) = messages.iter().find(|one| one.info.role == Role::User) else {
+        return;
+    };
+    let (session, prompt) = (prompt.info.session_id.clone(), prompt.info.id.clone());
+    let turn = turn_of(&messages, &prompt).expect("the prompt is in the list");
+    assert!(turn.len() < messages.len(), "a turn without its prompt");
+    for status in [None, Some(Status::Idle), Some(Status::Busy)] {
+        let verdict = conclude(&messages, &prompt, status.as_ref());
+        assert!(
+            status != Some(Status::Busy) || verdict == Verdict::Busy,
+            "it ended while it was busy"
+        );
+        let mut run = Run::new(&session, &prompt);
+        run.catch_up(Snapshot {
+            statuses: status
+                .into_iter()
+                .map(|status| (session.clone(), status))
+                .collect(),
+            messages: messages.clone(),
+            ..Snapshot::default()
+        });
+        within_bounds(&run);
+        assert_eq!(run.verdict(), verdict, "the list and its run differ");
+        assert!(run.asks().is_empty());
+    }
+}
+
+/// The first prompt of the stream.
+fn whose(events: &[Event]) -> (String, String) {
+    events
+        .iter()
+        .find_map(|event| match event {
+            Event::Message(info) if info.role == Role::User => {
+                Some((info.session_id.clone(), info.id.clone()))
+            }
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+fn picture(run: &Run) -> Picture {
+    (
+        run.steps(),
+        run.asks(),
+        run.verdict(),
+        run.trouble().map(str::to_owned),
+        run.strangers(),
+    )
+}
+
+fn within_bounds(run: &Run) {
+    steps_fit(&run.steps());
+    if let Verdict::Done(answer) = run.verdict() {
+        steps_fit(&answer.steps);
+    }
+    if let Some(reason) = run.trouble() {
+        assert!(reason.chars().count() <= REASON_CHARS_MAX, "{reason}");
+    }
+    for (id, about) in run.asks() {
+        let subject = match &about {
+            About::Permission { subject, .. } => subject,
+            About::Question { text, options } => {
+                assert!(options.len() <= OPTIONS_MAX, "options of {id}");
+                text
+            }
+        };
+        assert!(subject.chars().count() <= SUBJECT_CHARS_MAX, "{subject}");
+    }
+}
+
+fn steps_fit(steps: &[CardStep]) {
+    assert!(steps.len() <= STEPS_MAX, "{} steps", steps.len());
+    for step in steps {
+        assert!(
+            step.text.chars().count() <= STEP_CHARS_MAX && !step.text.contains('\n'),
+            "a step that is too long or has lines: {:?}",
+            step.text
+        );
+    }
+}

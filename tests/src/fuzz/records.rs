@@ -1,0 +1,63 @@
+//! What we ourselves write and read again: queue bodies and session records.
+
+use bobbin_core::message::Body;
+use bobbin_core::session::{Seen, Session};
+use serde_json::Value;
+
+/// An input is the text of a queue record.
+pub(super) fn body(input: &[u8]) {
+    let Ok(body) = serde_json::from_slice::<Body>(input) else {
+        return;
+    };
+    let written = serde_json::to_string(&body).expect("a body has a JSON form");
+    let read: Body = serde_json::from_str(&written).expect("our own form can be read");
+    assert_eq!(read, body, "{written}");
+    assert_eq!((read.id(), read.group()), (body.id(), body.group()));
+    match &body {
+        // Two groups never meet: a thread's key has no `open:` in front.
+        Body::Open(open) => assert_eq!(body.group(), format!("open:{}", open.id)),
+        Body::Message(message) => assert_eq!(body.group(), message.thread.to_string()),
+        Body::Control(control) => assert_eq!(body.group(), control.thread.to_string()),
+    }
+}
+
+/// An input is the text of a record.
+pub(super) fn session(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    let Ok(session) = Session::decode(text) else {
+        return;
+    };
+    assert_eq!(
+        session.seen,
+        Seen::default(),
+        "seen before it was looked at"
+    );
+    let written = session.encode();
+    let read = Session::decode(&written).expect("our own form can be read");
+    assert_eq!(read, session, "{written}");
+    assert_eq!(read.encode(), written, "written twice alike");
+
+    let mut looked = session.clone();
+    looked.seen.healthy = true;
+    looked.seen.attached = Some("what a delivery saw".to_owned());
+    assert_eq!(looked.encode(), written, "what was only seen is stored");
+
+    let mut newer: Value = serde_json::from_str(&written).expect("JSON");
+    newer["from_the_future"] = Value::from(1);
+    let newer = Session::decode(&newer.to_string()).expect("a newer record can be read");
+    assert_eq!(newer, session);
+
+    let half = (0..=written.len() / 2)
+        .rev()
+        .find(|at| written.is_char_boundary(*at))
+        .unwrap_or_default();
+    for torn in [
+        &written[..half],
+        &written[..written.len() - 1],
+        &written[1..],
+    ] {
+        assert!(Session::decode(torn).is_err(), "a torn record was read");
+    }
+}

@@ -1,0 +1,213 @@
+//! Where the mutations begin: real-shaped requests and recorded streams, read from where the project keeps them.
+
+use std::path::{Path, PathBuf};
+
+use bobbin_core::access::Policy;
+use bobbin_core::limits::Limits;
+use bobbin_core::message::Body;
+use bobbin_core::wire::{discord, slack};
+use serde_json::Value;
+
+use super::verify::{NOW_S, by_discord, by_slack, discord_key, slack_secret};
+
+/// Longest recorded stream that is mutated: a longer one makes each of thousands of inputs dear.
+const STREAM_BYTES_MAX: u64 = 64 * 1024;
+
+/// An input that a target begins with.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// Where it is from.
+    pub name: String,
+    /// The input.
+    pub bytes: Vec<u8>,
+}
+
+/// Targets whose seeds all stand in their corpus.
+pub(super) fn of_corpus_only(_workspace: &Path) -> Vec<Seed> {
+    Vec::new()
+}
+
+/// The files of a target's corpus.
+pub(super) fn corpus(workspace: &Path, target: &str) -> Vec<Seed> {
+    let folder = workspace.join("tests/fuzz/corpus").join(target);
+    files(&folder, "", u64::MAX)
+        .iter()
+        .map(|path| read(path))
+        .collect()
+}
+
+pub(super) fn discord_payloads(workspace: &Path) -> Vec<Seed> {
+    let folder = workspace.join("events/discord");
+    // Without the blanks of a file that people read: more of the mutations meet something.
+    files(&folder, ".json", u64::MAX)
+        .iter()
+        .map(|path| named(path, json(path).to_string()))
+        .collect()
+}
+
+pub(super) fn slack_events(workspace: &Path) -> Vec<Seed> {
+    slack(workspace, "events")
+}
+
+pub(super) fn slack_interactions(workspace: &Path) -> Vec<Seed> {
+    slack(workspace, "interactivity")
+}
+
+pub(super) fn slack_commands(workspace: &Path) -> Vec<Seed> {
+    slack(workspace, "commands")
+}
+
+pub(super) fn signed_by_discord(workspace: &Path) -> Vec<Seed> {
+    let timestamp = NOW_S.to_string();
+    let signed = |seed: &Seed| by_discord(timestamp.as_bytes(), &seed.bytes);
+    discord_payloads(workspace)
+        .iter()
+        .map(|seed| headed(seed, &signed(seed), &timestamp))
+        .collect()
+}
+
+pub(super) fn signed_by_slack(workspace: &Path) -> Vec<Seed> {
+    let timestamp = NOW_S.to_string();
+    let signed = |seed: &Seed| by_slack(timestamp.as_bytes(), &seed.bytes);
+    [slack_events(workspace), slack_commands(workspace)]
+        .concat()
+        .iter()
+        .map(|seed| headed(seed, &signed(seed), &timestamp))
+        .collect()
+}
+
+pub(super) fn opencode_events(workspace: &Path) -> Vec<Seed> {
+    recorded(workspace, ".event.sse")
+}
+
+pub(super) fn opencode_messages(workspace: &Path) -> Vec<Seed> {
+    recorded(workspace, ".messages.json")
+}
+
+/// What the door makes of the stored requests.
+pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
+    let timestamp = NOW_S.to_string();
+    let discord_app = discord::App {
+        key: discord_key().verifying_key(),
+        application: "1240000000000000001".to_owned(),
+        policy: Policy::from_lists("1240000000000000100", "", "", ""),
+        limits: Limits::DEFAULT,
+    };
+    let slack_app = slack::App {
+        signing_secret: slack_secret().to_owned(),
+        policy: Policy::from_lists("", "T0BOBBIN01", "", ""),
+    };
+    let of_discord = |raw: &[u8]| {
+        let signature = by_discord(timestamp.as_bytes(), raw);
+        let (signature, timestamp) = (Some(signature.as_str()), Some(timestamp.as_str()));
+        discord::intake(raw, signature, timestamp, &discord_app, NOW_S * 1_000).enqueue
+    };
+    let of_slack = |raw: &[u8]| {
+        let signature = by_slack(timestamp.as_bytes(), raw);
+        slack::events(raw, &signature, &timestamp, &slack_app, NOW_S * 1_000).enqueue
+    };
+    let written = |seed: &Seed, body: Body| Seed {
+        name: seed.name.clone(),
+        bytes: serde_json::to_vec(&body).expect("a body has a JSON form"),
+    };
+    let discord = discord_payloads(workspace);
+    let slack = slack_events(workspace);
+    let discord = discord
+        .iter()
+        .filter_map(|seed| Some(written(seed, of_discord(&seed.bytes)?)));
+    let slack = slack
+        .iter()
+        .filter_map(|seed| Some(written(seed, of_slack(&seed.bytes)?)));
+    discord.chain(slack).collect()
+}
+
+/// The project's own pages: every kind of Markdown that an agent writes.
+pub(super) fn texts(workspace: &Path) -> Vec<Seed> {
+    let mut pages = files(&workspace.join("docs"), ".md", u64::MAX);
+    pages.push(workspace.join("README.md"));
+    pages.iter().map(|path| read(path)).collect()
+}
+
+fn recorded(workspace: &Path, end: &str) -> Vec<Seed> {
+    let folder = workspace.join("tests/fixtures/opencode");
+    files(&folder, end, STREAM_BYTES_MAX)
+        .iter()
+        .map(|path| read(path))
+        .collect()
+}
+
+/// Stored requests for one entrance, as it reads them (see `events/slack/README.md`).
+fn slack(workspace: &Path, endpoint: &str) -> Vec<Seed> {
+    let stored = files(&workspace.join("events/slack"), ".json", u64::MAX);
+    let of_endpoint = |path: &PathBuf| {
+        let stored = json(path);
+        (stored["endpoint"] == endpoint).then(|| {
+            let form = stored["form"].as_object().map(|fields| {
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| (name, value.as_str().unwrap_or_default()));
+                form_urlencoded::Serializer::new(String::new())
+                    .extend_pairs(fields)
+                    .finish()
+            });
+            let text = [&stored["json"], &stored["payload"]]
+                .into_iter()
+                .find(|value| !value.is_null())
+                .map(Value::to_string);
+            let bytes = form
+                .or(text)
+                .unwrap_or_else(|| panic!("{} has neither json, payload nor form", path.display()));
+            named(path, bytes)
+        })
+    };
+    stored.iter().filter_map(of_endpoint).collect()
+}
+
+fn headed(seed: &Seed, signature: &str, timestamp: &str) -> Seed {
+    let head = format!("{signature}\n{timestamp}\n");
+    Seed {
+        name: seed.name.clone(),
+        bytes: [head.as_bytes(), &seed.bytes].concat(),
+    }
+}
+
+/// The files of a folder whose names end so, in the order of their names.
+fn files(folder: &Path, end: &str, bytes_max: u64) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap_or_else(|e| panic!("{}: {e}", folder.display())))
+        .filter(|entry| {
+            entry
+                .metadata()
+                .is_ok_and(|of| of.is_file() && of.len() <= bytes_max)
+        })
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().ends_with(end))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn named(path: &Path, text: String) -> Seed {
+    Seed {
+        name: path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned(),
+        bytes: text.into_bytes(),
+    }
+}
+
+fn read(path: &Path) -> Seed {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    Seed {
+        bytes,
+        ..named(path, String::new())
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&read(path).bytes)
+        .unwrap_or_else(|e| panic!("{} is no JSON: {e}", path.display()))
+}

@@ -1,0 +1,89 @@
+//! Slack's three entrances.
+
+use bobbin_core::access::Policy;
+use bobbin_core::ids::Ms;
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Body, Work};
+use bobbin_core::wire::Intake;
+use bobbin_core::wire::slack::{self, App};
+
+use super::door::{self, nowhere};
+use super::verify::{NOW_S, by_slack, slack_secret};
+
+/// The team of `events/slack`.
+const TEAM: &str = "T0BOBBIN01";
+
+type Entrance = fn(&[u8], &str, &str, &App, Ms) -> Intake;
+
+/// An input is the raw body.
+pub(super) fn events(input: &[u8]) {
+    entered(slack::events, input);
+}
+
+/// An input is the payload, and once more the whole form.
+pub(super) fn interactivity(input: &[u8]) {
+    entered(slack::interactivity, input);
+    let form = form_urlencoded::Serializer::new(String::new())
+        .append_pair("payload", &String::from_utf8_lossy(input))
+        .finish();
+    entered(slack::interactivity, form.as_bytes());
+}
+
+/// An input is the raw form.
+pub(super) fn commands(input: &[u8]) {
+    let answered = entered(slack::commands, input);
+    assert_eq!(answered.enqueue, None, "a slash command only explains");
+}
+
+fn app(teams: &str, channels: &str, people: &str) -> App {
+    App {
+        signing_secret: slack_secret().to_owned(),
+        policy: Policy::from_lists("", teams, channels, people),
+    }
+}
+
+fn entered(entrance: Entrance, raw: &[u8]) -> Intake {
+    let app = self::app(TEAM, "", "");
+    let timestamp = NOW_S.to_string();
+    let at = |signature: &str, app: &App| entrance(raw, signature, &timestamp, app, NOW_S * 1_000);
+    door::refused(&at("", &app));
+    door::refused(&at(&format!("v0={}", "0".repeat(64)), &app));
+
+    let signature = by_slack(timestamp.as_bytes(), raw);
+    let signed = at(&signature, &app);
+    assert_eq!(at(&signature, &app), signed, "twice the same");
+    door::taken(&signed, &format!("slack:{TEAM}"));
+    for answer in [&signed.answer, &signed.on_queue_failure] {
+        let words = door::json(answer).and_then(|json| json["text"].as_str().map(str::to_owned));
+        assert!(
+            words.is_none_or(|words| !words.contains(['<', '>'])),
+            "words with a token of Slack's: {answer:?}"
+        );
+    }
+    if let Some(Body::Message(message)) = &signed.enqueue
+        && let Work::Prompt(prompt) = &message.work
+    {
+        assert!(
+            !prompt.text.trim().is_empty() || !prompt.attachments.is_empty(),
+            "an empty prompt"
+        );
+        assert!(prompt.text.chars().count() <= Limits::DEFAULT.prompt_chars);
+    }
+    assert_eq!(
+        at(&signature, &self::app("", "", "")).enqueue,
+        None,
+        "work of a stranger"
+    );
+    let elsewhere = nowhere(raw);
+    for app in [
+        self::app(TEAM, &elsewhere, ""),
+        self::app(TEAM, "", &elsewhere),
+    ] {
+        let refused = at(&signature, &app);
+        assert!(
+            door::only_a_word(&refused),
+            "work for somebody who may not: {refused:?}"
+        );
+    }
+    signed
+}
