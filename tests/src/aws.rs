@@ -3,14 +3,15 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{ThreadKey, wake_name};
+use bobbin_core::ledger::Entry;
 use bobbin_core::session::Session;
 use hmac::{Hmac, KeyInit, Mac};
-use reqwest::Client;
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::http::{Answer, send};
+use crate::http::{Answer, call, send};
 use crate::limits::SCAN_PAGES_MAX;
 
 const REGION: &str = "us-east-1";
@@ -86,6 +87,15 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().to_vec()
+}
+
+/// A one-time schedule's words for a time, rounded up to seconds.
+#[must_use]
+pub fn schedule_at(ms: u64) -> String {
+    let (day, time) = calendar(ms.div_ceil(1_000));
+    let (year, month, day) = (&day[..4], &day[4..6], &day[6..]);
+    let (hour, minute, second) = (&time[..2], &time[2..4], &time[4..]);
+    format!("at({year}-{month}-{day}T{hour}:{minute}:{second})")
 }
 
 /// `YYYYMMDD` and `HHMMSS` of a time in seconds since 1970 (civil calendar from days, Howard Hinnant's algorithm).
@@ -231,6 +241,41 @@ impl Aws {
             .as_str()
             .ok_or_else(|| format!("no record of {thread}"))?;
         Session::decode(text)
+    }
+
+    /// What the ledger holds of a turn.
+    ///
+    /// # Errors
+    /// When there is nothing, or it cannot be read.
+    pub async fn entry(
+        &self,
+        table: &str,
+        thread: &ThreadKey,
+        turn: &str,
+    ) -> Result<Entry, String> {
+        let item = format!("turn#{turn}");
+        let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
+        let body = json!({"TableName": table, "ConsistentRead": true, "Key": key});
+        let answer = self
+            .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
+            .await?;
+        let text = answer["Item"]["entry"]["S"]
+            .as_str()
+            .ok_or_else(|| format!("no entry of {turn}"))?;
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// A thread's wake-up, as EventBridge Scheduler has it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn schedule(&self, group: &str, thread: &ThreadKey) -> Result<Value, String> {
+        // The embedded engine routes by path and checks no signature, so one that signs nothing will do.
+        const UNSIGNED: &str = "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/scheduler/aws4_request, SignedHeaders=host, Signature=0";
+        let name = wake_name(thread);
+        let url = format!("{}/schedules/{name}?groupName={group}", self.endpoint);
+        let answer = call(&self.client, Method::GET, &url, UNSIGNED, &Value::Null).await?;
+        answer.ok()
     }
 
     /// Messages of a queue that wait and that are being worked on.

@@ -140,6 +140,25 @@ impl Provider {
         .map(|_| ())
     }
 
+    /// Loses a sandbox, as a provider may: it is gone, and nobody was asked.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn lose(&self, sandbox: &Sandbox) -> Result<(), String> {
+        let base = self
+            .api
+            .strip_suffix("/api")
+            .ok_or("the API's address does not end in /api")?;
+        self.call(
+            Method::POST,
+            &format!("{base}/_control/lose"),
+            &json!({"sandbox": sandbox.name}),
+        )
+        .await?
+        .ok()
+        .map(|_| ())
+    }
+
     /// Clears all armed faults.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ mod run;
 mod scenarios;
 mod slack;
 mod trouble;
+mod waiting;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         slack::trials(),
         scenarios::trials(),
         trouble::trials(),
+        waiting::trials(),
         manners::trials(),
         browser::trials(),
         emulated::trials(),

@@ -20,6 +20,11 @@ pub fn trials() -> Vec<Trial> {
 async fn provider() {
     let mut limits = quick();
     limits["attempts"] = json!(2);
+    limits["outage_ms"] = json!(4_000);
+    // The second fault is armed as soon as the first is over: the breaker has to be closed by then.
+    for bound in ["breaker_open_ms", "breaker_open_ms_max", "breaker_probe_ms"] {
+        limits[bound] = json!(500);
+    }
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
     let faults = [

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bobbin_core::ids::sandbox_name;
+use bobbin_core::ledger::Entry;
 use bobbin_core::session::{Phase, Session};
 use bobbin_local_chat::Backstage;
 use bobbin_local_daytona::Provider;
@@ -11,8 +12,9 @@ use serde_json::{Value, json};
 
 use crate::STACK;
 
-/// Records that the page is given.
-const SESSIONS_MAX: usize = 500;
+/// Items of the table that are read at once, and how many such pages.
+const PAGE_ITEMS: usize = 500;
+const PAGES_MAX: usize = 10;
 
 /// Reads the table and the provider.
 pub struct Behind {
@@ -26,7 +28,26 @@ pub struct Behind {
 
 impl Behind {
     async fn scan(&self) -> Option<Vec<Value>> {
+        let mut items = Vec::new();
+        let mut start = Value::Null;
+        for _ in 0..PAGES_MAX {
+            let mut page = self.page(&start).await?;
+            items.extend(page["Items"].as_array_mut()?.drain(..));
+            start = page["LastEvaluatedKey"].take();
+            if start.is_null() {
+                break;
+            }
+        }
+        let records = items.iter().filter_map(|item| record(item, &items));
+        Some(records.collect())
+    }
+
+    async fn page(&self, start: &Value) -> Option<Value> {
         let (endpoint, table) = self.table.get()?;
+        let mut body = json!({"TableName": table, "Limit": PAGE_ITEMS});
+        if !start.is_null() {
+            body["ExclusiveStartKey"] = start.clone();
+        }
         let answer = self
             .client
             .post(endpoint)
@@ -34,28 +55,32 @@ impl Behind {
             .header("content-type", "application/x-amz-json-1.0")
             .header("x-amz-date", "20200101T000000Z")
             .header("authorization", "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
-            .body(json!({"TableName": table, "Limit": SESSIONS_MAX}).to_string())
+            .body(body.to_string())
             .send()
             .await
             .ok()?;
-        let answer: Value = answer.json().await.ok()?;
-        Some(
-            answer["Items"]
-                .as_array()?
-                .iter()
-                .filter_map(record)
-                .collect(),
-        )
+        answer.json().await.ok()
     }
 }
 
-/// The record as it is stored, with the name of its sandbox beside it.
-fn record(item: &Value) -> Option<Value> {
+/// The record as it is stored, with the name of its sandbox beside it, and what the ledger knows of its ended turns.
+fn record(item: &Value, items: &[Value]) -> Option<Value> {
     let text = item["record"]["S"].as_str()?;
     let mut shown: Value = serde_json::from_str(text).ok()?;
     let session = Session::decode(text).ok()?;
     if !matches!(session.phase, Phase::Destroyed | Phase::Error) {
         shown["sandbox"] = sandbox_name(STACK, &session.thread, session.generation).into();
+    }
+    for ended in shown["ended"].as_array_mut()? {
+        let name = format!("turn#{}", ended["id"].as_str()?);
+        let known = items
+            .iter()
+            .find(|one| one["thread"] == item["thread"] && one["item"]["S"] == name.as_str());
+        let entry = known.and_then(|one| one["entry"]["S"].as_str());
+        if let Some(entry) = entry.and_then(|text| serde_json::from_str::<Entry>(text).ok()) {
+            ended["took_ms"] = entry.took_ms().into();
+            ended["tokens"] = entry.usage.tokens.into();
+        }
     }
     Some(shown)
 }

@@ -1157,7 +1157,7 @@ fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
         panic!("{:?}", outcomes(&world));
     };
     assert!(
-        reason.starts_with("There are 100 sandboxes here already"),
+        reason.starts_with("No more than 100 sandboxes are allowed here"),
         "{reason}"
     );
     world.with(|s| assert!(s.sandboxes.is_empty()));

@@ -47,7 +47,7 @@ pub fn outage(seen: &str, outage_ms: u64) -> String {
 #[must_use]
 pub fn too_many_sandboxes(bound: u32) -> String {
     format!(
-        "There are {bound} sandboxes here already, and no more are allowed at a time. Reset a thread that is done, or wait: idle ones are deleted by themselves."
+        "No more than {bound} sandboxes are allowed here at a time, and there are that many. Reset a thread that is done, or wait: idle ones are deleted by themselves."
     )
 }
 

@@ -1,0 +1,248 @@
+//! What waits, what was lost, and what there is too much of: people see it, and can do something about it.
+
+use bobbin_core::session::{Outcome, Phase};
+use bobbin_tests::aws::schedule_at;
+use bobbin_tests::chat::{Platform, Seen};
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::{Talk, World};
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::run::{COMMON, on, trial};
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![trial(
+        "embedded::waiting::what_is_lost_can_be_run_again_and_too_much_is_refused_with_a_word",
+        narrow,
+    )];
+    for platform in Platform::ALL {
+        let name = format!(
+            "embedded::{}::a_waiting_prompt_is_shown_counted_and_can_be_withdrawn",
+            platform.word()
+        );
+        trials.push(on(&COMMON, &name, async move |world| {
+            withdrawn(world, platform).await;
+        }));
+        let name = format!(
+            "embedded::{}::the_ledger_and_a_wake_up_follow_an_answer",
+            platform.word()
+        );
+        trials.push(on(&COMMON, &name, async move |world| {
+            recorded(world, platform).await;
+        }));
+    }
+    trials
+}
+
+async fn card_says(talk: &Talk<'_>, turn: &str, words: &str) -> Seen {
+    eventually(
+        SEEN_MS_MAX,
+        &format!("the card says {words:?}"),
+        async || {
+            let card = talk.card(turn).await;
+            if card.text.contains(words) {
+                Ok(card)
+            } else {
+                Err(card.text)
+            }
+        },
+    )
+    .await
+}
+
+async fn withdrawn(world: World, platform: Platform) {
+    let (mut talk, slow) = world
+        .begin(platform, "slow: 25 one two three four five six")
+        .await;
+    talk.running(&slow).await;
+    let second = talk.say("echo: the second").await;
+    let third = talk.say("echo: the third").await;
+    card_says(&talk, &second, "Queued").await;
+    let waiting = card_says(&talk, &third, "2 tasks").await;
+    let status = talk.status().await;
+    assert!(status.contains("2 tasks wait behind it"), "{status}");
+
+    talk.press(&waiting, "Stop").await;
+    card_says(&talk, &third, "Stopped").await;
+    let session = talk.session().await;
+    let first = session.turn.map(|turn| turn.id);
+    assert_eq!(
+        first,
+        Some(slow.clone()),
+        "it was withdrawn while the first ran"
+    );
+
+    assert_eq!(talk.ended(&slow).await.outcome, Outcome::Answered);
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let ended = talk.ended(&third).await;
+    assert!(
+        matches!(ended.outcome, Outcome::Cancelled { .. }),
+        "{:?}",
+        ended.outcome
+    );
+    let mark = talk.accepted[2].mark.clone().unwrap();
+    let heard = world.model_calls().await.unwrap();
+    assert!(
+        !heard.iter().any(|call| call.user.contains(&mark)),
+        "the agent heard of a prompt that was withdrawn"
+    );
+    let status = talk.status().await;
+    assert!(!status.contains("behind it"), "{status}");
+    talk.finish().await;
+}
+
+async fn recorded(world: World, platform: Platform) {
+    let (talk, turn) = world.begin(platform, "echo: for the ledger").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let table = &world.deployment.table;
+    let entry = world
+        .aws
+        .entry(table, &talk.thread.key, &turn)
+        .await
+        .unwrap();
+    assert!(entry.asked.starts_with("echo: for the ledger"), "{entry:?}");
+    assert!(entry.answered.contains("for the ledger"), "{entry:?}");
+    assert_eq!((entry.posted.len(), entry.again), (1, None));
+    assert!(entry.usage.tokens > 0 && entry.card.is_some());
+    let status = talk.status().await;
+    assert!(
+        status.contains("answered (")
+            && status.contains(" tokens")
+            && status.contains("echo: for the ledger"),
+        "{status}"
+    );
+
+    // The embedded engine names its resources `<stack>-<logical id>`.
+    let group = table.replace("Table", "Wakes");
+    let wake = eventually(SEEN_MS_MAX, "a wake-up is set", async || {
+        world.aws.schedule(&group, &talk.thread.key).await
+    })
+    .await;
+    let due_ms = talk.session().await.due_at_ms.unwrap();
+    assert_eq!(wake["ScheduleExpression"], schedule_at(due_ms), "{wake}");
+    assert_eq!(wake["ActionAfterCompletion"], "DELETE", "{wake}");
+    assert_eq!(
+        wake["Target"]["SqsParameters"]["MessageGroupId"],
+        talk.thread.key.to_string().as_str()
+    );
+    talk.finish().await;
+}
+
+/// A stack of its own: it has little room, and sandboxes are lost in it.
+async fn narrow() {
+    let mut limits = quick();
+    limits["thread_queue"] = json!(1);
+    limits["tenant_sandboxes"] = json!(1);
+    limits["look_ms"] = json!(60_000);
+    let stack = Stack::start(&Options::limits(limits));
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        lost(&world, platform).await;
+        full(&world, platform).await;
+        vanished(&world, platform).await;
+    }
+    world.check_orphans().await.unwrap();
+    stack.end().unwrap();
+}
+
+/// A sandbox vanishes under a run: the turn is lost, and a button runs it again; who comes to the new sandbox is told
+/// what was before.
+async fn lost(world: &World, platform: Platform) {
+    let (mut talk, first) = world.begin(platform, "echo: what was before").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let turn = talk.say("slow: 6 one two three four").await;
+    talk.running(&turn).await;
+    world.provider.lose(&talk.sandbox().await).await.unwrap();
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Lost);
+    let card = talk.card(&turn).await;
+    talk.press(&card, "Run again").await;
+    talk.press(&card, "Run again").await;
+    let again = eventually(ANSWER_MS_MAX, "it has run again", async || {
+        let session = world.session(&talk.thread.key).await?;
+        let found = session
+            .ended
+            .iter()
+            .find(|one| one.id.starts_with("again-"));
+        found.cloned().ok_or_else(|| format!("{:?}", session.turn))
+    })
+    .await;
+    assert_eq!(again.outcome, Outcome::Answered);
+    let answer = talk.answer(&again.id).await;
+    assert!(answer.contains("one two three four"), "{answer}");
+    let session = talk.session().await;
+    assert_eq!(session.generation, 2);
+    let times = session
+        .ended
+        .iter()
+        .filter(|one| one.id.starts_with("again-"));
+    assert_eq!(times.count(), 1, "two clicks ran it twice");
+    let mark = talk.accepted[1].mark.clone().unwrap();
+    let heard = world.model_calls().await.unwrap();
+    let told = heard
+        .iter()
+        .rfind(|call| call.user.contains(&mark) && !call.internal())
+        .map(|call| call.user.clone())
+        .unwrap_or_default();
+    assert!(
+        told.contains("echo: what was before")
+            && told.contains("cut off when its sandbox vanished"),
+        "the new agent session was not told what was before: {told}"
+    );
+    talk.reset().await;
+}
+
+/// No more than one may wait here, and no more than one sandbox may be.
+async fn full(world: &World, platform: Platform) {
+    let (mut talk, slow) = world
+        .begin(platform, "slow: 25 one two three four five six")
+        .await;
+    talk.running(&slow).await;
+    let second = talk.say("echo: this one waits").await;
+    card_says(&talk, &second, "Queued").await;
+    let third = talk.say("echo: this one is too much").await;
+    card_says(&talk, &third, "Too many tasks are waiting in this thread").await;
+
+    let (other, refused) = world.begin(platform, "echo: no room").await;
+    let ended = other.ended(&refused).await;
+    let Outcome::Failed { reason } = &ended.outcome else {
+        panic!("{:?}", ended.outcome)
+    };
+    assert!(
+        reason.starts_with("No more than 1 sandboxes are allowed here"),
+        "{reason}"
+    );
+
+    talk.stop().await;
+    assert!(matches!(
+        talk.ended_within(CANCEL_MS_MAX, &slow).await.outcome,
+        Outcome::Cancelled { .. }
+    ));
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let ended = talk.ended(&third).await;
+    assert!(
+        matches!(ended.outcome, Outcome::Failed { .. }),
+        "{:?}",
+        ended.outcome
+    );
+    talk.finish().await;
+}
+
+/// An idle sandbox vanishes: the sweeper finds the record that still has one.
+async fn vanished(world: &World, platform: Platform) {
+    let (talk, turn) = world.begin(platform, "echo: soon gone").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    world.provider.lose(&talk.sandbox().await).await.unwrap();
+    eventually(ANSWER_MS_MAX, "the record knows it", async || {
+        world.sweep().await?;
+        let session = world.session(&talk.thread.key).await?;
+        if session.phase == Phase::Destroyed {
+            Ok(())
+        } else {
+            Err(session.phase.word().to_owned())
+        }
+    })
+    .await;
+    talk.finish().await;
+}
