@@ -47,7 +47,7 @@ pub(super) fn taken(intake: &Intake, tenant: &str) {
             let by = match &message.work {
                 Work::Prompt(prompt) => &prompt.by,
                 Work::Reset { by } => by,
-                Work::Sweep | Work::Bury { .. } => {
+                Work::Sweep | Work::Look | Work::Bury { .. } => {
                     panic!("nobody outside may ask for {:?}", message.work)
                 }
             };
@@ -55,6 +55,9 @@ pub(super) fn taken(intake: &Intake, tenant: &str) {
         }
         Body::Open(open) => (format!("discord:{}", open.guild), &open.prompt.by),
         Body::Control(control) => (control.thread.tenant(), &control.by),
+        Body::Announce(_) => {
+            panic!("what waits is announced after it was accepted, not by the platform")
+        }
     };
     assert_eq!(of, tenant, "work for a tenant that is not allowed");
     assert!(!by.id.is_empty(), "work of nobody: {body:?}");

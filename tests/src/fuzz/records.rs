@@ -18,6 +18,7 @@ pub(super) fn body(input: &[u8]) {
         Body::Open(open) => assert_eq!(body.group(), format!("open:{}", open.id)),
         Body::Message(message) => assert_eq!(body.group(), message.thread.to_string()),
         Body::Control(control) => assert_eq!(body.group(), control.thread.to_string()),
+        Body::Announce(announce) => assert_eq!(body.group(), announce.thread.to_string()),
     }
 }
 
