@@ -315,6 +315,7 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
         since_ms: 0,
         now_ms: 0,
         model: "m".to_owned(),
+        trouble: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
     assert!(server.asked(1).body.len() < server.asked(0).body.len());
@@ -334,6 +335,7 @@ async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
         since_ms: 0,
         now_ms: 0,
         model: "m".to_owned(),
+        trouble: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
     assert!(

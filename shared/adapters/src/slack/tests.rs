@@ -194,6 +194,7 @@ fn card(state: CardState) -> Post {
         since_ms: 0,
         now_ms: 1_000,
         model: "m".to_owned(),
+        trouble: None,
     })
 }
 
