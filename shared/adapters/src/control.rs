@@ -2,18 +2,26 @@
 
 use std::sync::Arc;
 
+use bobbin_core::asks;
 use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Choice, Control, Want};
-use bobbin_core::session::{EndedTurn, Session, Settlement};
+use bobbin_core::session::{Ask, EndedTurn, Session, Settlement, Stage};
 use bobbin_core::status;
 
 use crate::chat::Chat;
 use crate::sandbox::Sandboxes;
 use crate::store::Store;
+
+/// Said to who decides about something that is over.
+const ASK_OVER: &str =
+    "This is no longer open: the run that asked it has gone on or is over, so nothing was changed.";
+/// Said to who decides too late.
+const ASK_EXPIRED: &str =
+    "The time to answer this is over: it counted as no. Ask the agent again if you still want it.";
 
 /// What the control lane works with.
 pub struct Lane<'a> {
@@ -37,7 +45,9 @@ impl Lane<'_> {
             Want::Help { text } => self.answer(control, text).await,
             Want::Status => self.status(control, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_deref()).await,
-            Want::Settle { ask, choice } => self.settle(control, ask, choice).await,
+            Want::Settle { ask, choice } => {
+                self.settle(control, ask, choice, receive, now_ms).await
+            }
         };
         match done {
             Ok(()) => Verdict::Done,
@@ -157,53 +167,96 @@ impl Lane<'_> {
             .map_err(|e| e.failure())
     }
 
-    /// The first decision settles the ask; later ones change nothing.
-    async fn settle(&self, control: &Control, ask: &str, choice: &Choice) -> Result<(), Failure> {
-        let session = self.session(&control.thread).await?;
-        let known = session.as_ref().and_then(|session| {
-            let turn = session.turn.as_ref()?;
-            Some((
-                turn.prompted_generation?,
-                turn.asks
-                    .iter()
-                    .find(|known| known.id == ask && !known.settled)?,
-            ))
-        });
-        let Some((generation, ask)) = known else {
-            tracing::info!(thread = %control.thread, "a decision came for an ask that is no longer open");
-            return Ok(());
-        };
-        let settlement = Settlement {
-            by: control.by.clone(),
-            choice: choice.clone(),
-        };
-        // A redelivery of the same decision finds its own mark and tells OpenCode again, which is harmless.
-        let first = self
-            .store
-            .mark_settled(&control.thread, &ask.id, &settlement)
-            .await
-            .map_err(|e| e.failure())?;
-        let ours = first || self.settled_by(control, &ask.id, &settlement).await?;
-        if ours {
-            self.sandboxes
-                .settle(&control.thread, generation, ask, choice)
-                .await
-        } else {
-            Ok(())
-        }
-    }
-
-    async fn settled_by(
+    /// The first decision settles the ask; who comes later, or with something that does not fit, is told so.
+    async fn settle(
         &self,
         control: &Control,
         ask: &str,
-        settlement: &Settlement,
-    ) -> Result<bool, Failure> {
+        choice: &Choice,
+        receive: u32,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
         let found = self
             .store
             .load(&control.thread)
             .await
             .map_err(|e| e.failure())?;
-        Ok(found.is_some_and(|(_, marks)| marks.settled.get(ask) == Some(settlement)))
+        let known = found.as_ref().and_then(|(session, marks)| {
+            let turn = session.turn.as_ref()?;
+            let ask = turn.asks.iter().find(|known| known.id == ask)?;
+            Some((
+                turn,
+                turn.prompted_generation?,
+                ask,
+                marks.settled.get(&ask.id),
+            ))
+        });
+        let Some((turn, generation, ask, mark)) = known else {
+            return self.chat.tell(&control.reply, ASK_OVER).await;
+        };
+        let decision = asks::decision(&ask.about, choice);
+        if let Some(first) = mark {
+            // A redelivery finds its own mark and tells OpenCode again, which is harmless.
+            let ours =
+                receive > 1 && first.by == control.by && decision.as_ref() == Ok(&first.choice);
+            return match ours {
+                true => {
+                    self.carry_out(control, generation, ask, &first.choice)
+                        .await
+                }
+                false => {
+                    self.chat
+                        .tell(&control.reply, &asks::too_late(ask, first))
+                        .await
+                }
+            };
+        }
+        let over = matches!(turn.stage, Stage::Ending { .. }) || turn.cancelled_by.is_some();
+        if over || ask.settled || now_ms >= ask.expires_at_ms {
+            let words = if !over && now_ms >= ask.expires_at_ms {
+                ASK_EXPIRED
+            } else {
+                ASK_OVER
+            };
+            return self.chat.tell(&control.reply, words).await;
+        }
+        let decision = match decision {
+            Ok(decision) => decision,
+            Err(unfit) => return self.chat.tell(&control.reply, &unfit.to_string()).await,
+        };
+        let settlement = Settlement {
+            by: control.by.clone(),
+            choice: decision,
+        };
+        let first = self
+            .store
+            .mark_settled(&control.thread, &ask.id, &settlement)
+            .await
+            .map_err(|e| e.failure())?;
+        if first {
+            return self
+                .carry_out(control, generation, ask, &settlement.choice)
+                .await;
+        }
+        let found = self
+            .store
+            .load(&control.thread)
+            .await
+            .map_err(|e| e.failure())?;
+        let first = found.and_then(|(_, marks)| marks.settled.get(&ask.id).cloned());
+        let words = first.map_or_else(|| ASK_OVER.to_owned(), |first| asks::too_late(ask, &first));
+        self.chat.tell(&control.reply, &words).await
+    }
+
+    async fn carry_out(
+        &self,
+        control: &Control,
+        generation: u32,
+        ask: &Ask,
+        decision: &Choice,
+    ) -> Result<(), Failure> {
+        self.sandboxes
+            .settle(&control.thread, generation, &ask.id, &ask.about, decision)
+            .await
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bobbin_adapters::http::{Hosts, Http};
 use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use bobbin_core::asks::{Opt, Question};
 use bobbin_core::card::{Card, CardState, PostRef};
 use bobbin_core::effect::{Effect, Follow};
 use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
@@ -537,7 +538,13 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         .send("t4", "ask: echo permitted > permitted.txt", false)
         .await;
     let mut open = asked(scene, &ids).await;
-    let About::Permission { action, subject } = &open.about else {
+    let About::Permission {
+        action,
+        subject,
+        always,
+        ..
+    } = &open.about
+    else {
         panic!("{open:?}")
     };
     assert_eq!(action, "external_directory");
@@ -545,6 +552,7 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         subject.contains("echo permitted > permitted.txt"),
         "{subject}"
     );
+    assert_eq!(always, &["/dev/*"]);
     let waiting = Follow {
         asks: vec![open.clone()],
         until_ms: now_ms() + 1_500,
@@ -565,21 +573,39 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     assert!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Option(0))
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &open.id,
+                &open.about,
+                &Choice::Answers(vec![])
+            )
             .await
             .is_err()
     );
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Once)
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &open.id,
+                &open.about,
+                &Choice::Once
+            )
             .await,
         Ok(())
     );
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Once)
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &open.id,
+                &open.about,
+                &Choice::Once
+            )
             .await,
         Ok(())
     );
@@ -613,18 +639,24 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
         .send("t5", "question: Which colour? | red | dark blue", false)
         .await;
     let mut open = asked(scene, &ids).await;
-    let options = vec!["red".to_owned(), "dark blue".to_owned()];
-    assert_eq!(
-        open.about,
-        About::Question {
-            text: "Which colour?".to_owned(),
-            options
-        }
-    );
+    let option = |label: &str| Opt {
+        label: label.to_owned(),
+        description: String::new(),
+    };
+    let question = Question {
+        header: "Question".to_owned(),
+        text: "Which colour?".to_owned(),
+        options: vec![option("red"), option("dark blue")],
+        multiple: false,
+        free: true,
+    };
+    let questions = vec![question];
+    assert_eq!(open.about, About::Question { questions });
+    let answers = Choice::Answers(vec![vec!["dark blue".to_owned()]]);
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Option(1))
+            .settle(&scene.thread, GENERATION, &open.id, &open.about, &answers)
             .await,
         Ok(())
     );

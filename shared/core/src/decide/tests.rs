@@ -176,6 +176,9 @@ impl Fake {
                             about: About::Permission {
                                 action: "bash".into(),
                                 subject: "rm x".into(),
+                                left_out: 0,
+                                places: vec![],
+                                always: vec![],
                             },
                         };
                     }

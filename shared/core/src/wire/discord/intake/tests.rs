@@ -331,7 +331,7 @@ fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
         (
             Want::Settle {
                 ask: "que_01jd2m4q8y".to_owned(),
-                choice: Choice::Option(7)
+                choice: crate::wire::press::picked(vec![7])
             },
             (6, 0)
         )
