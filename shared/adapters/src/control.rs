@@ -2,26 +2,19 @@
 
 use std::sync::Arc;
 
-use bobbin_core::asks;
+use bobbin_core::asks::{self, Ruling};
 use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Choice, Control, Want};
-use bobbin_core::session::{Ask, EndedTurn, Session, Settlement, Stage};
+use bobbin_core::session::{Ask, EndedTurn, Session};
 use bobbin_core::status;
 
 use crate::chat::Chat;
 use crate::sandbox::Sandboxes;
 use crate::store::Store;
-
-/// Said to who decides about something that is over.
-const ASK_OVER: &str =
-    "This is no longer open: the run that asked it has gone on or is over, so nothing was changed.";
-/// Said to who decides too late.
-const ASK_EXPIRED: &str =
-    "The time to answer this is over: it counted as no. Ask the agent again if you still want it.";
 
 /// What the control lane works with.
 pub struct Lane<'a> {
@@ -181,52 +174,19 @@ impl Lane<'_> {
             .load(&control.thread)
             .await
             .map_err(|e| e.failure())?;
-        let known = found.as_ref().and_then(|(session, marks)| {
-            let turn = session.turn.as_ref()?;
-            let ask = turn.asks.iter().find(|known| known.id == ask)?;
-            Some((
-                turn,
-                turn.prompted_generation?,
+        let ruling = asks::rule(found.as_ref(), (ask, choice), &control.by, receive, now_ms);
+        let (generation, ask, settlement) = match ruling {
+            Ruling::Mark {
+                generation,
                 ask,
-                marks.settled.get(&ask.id),
-            ))
-        });
-        let Some((turn, generation, ask, mark)) = known else {
-            return self.chat.tell(&control.reply, ASK_OVER).await;
-        };
-        let decision = asks::decision(&ask.about, choice);
-        if let Some(first) = mark {
-            // A redelivery finds its own mark and tells OpenCode again, which is harmless.
-            let ours =
-                receive > 1 && first.by == control.by && decision.as_ref() == Ok(&first.choice);
-            return match ours {
-                true => {
-                    self.carry_out(control, generation, ask, &first.choice)
-                        .await
-                }
-                false => {
-                    self.chat
-                        .tell(&control.reply, &asks::too_late(ask, first))
-                        .await
-                }
-            };
-        }
-        let over = matches!(turn.stage, Stage::Ending { .. }) || turn.cancelled_by.is_some();
-        if over || ask.settled || now_ms >= ask.expires_at_ms {
-            let words = if !over && now_ms >= ask.expires_at_ms {
-                ASK_EXPIRED
-            } else {
-                ASK_OVER
-            };
-            return self.chat.tell(&control.reply, words).await;
-        }
-        let decision = match decision {
-            Ok(decision) => decision,
-            Err(unfit) => return self.chat.tell(&control.reply, &unfit.to_string()).await,
-        };
-        let settlement = Settlement {
-            by: control.by.clone(),
-            choice: decision,
+                settlement,
+            } => (generation, ask, settlement),
+            Ruling::TellAgent {
+                generation,
+                ask,
+                choice,
+            } => return self.carry_out(control, generation, ask, &choice).await,
+            Ruling::TellPerson(words) => return self.chat.tell(&control.reply, &words).await,
         };
         let first = self
             .store
@@ -244,7 +204,10 @@ impl Lane<'_> {
             .await
             .map_err(|e| e.failure())?;
         let first = found.and_then(|(_, marks)| marks.settled.get(&ask.id).cloned());
-        let words = first.map_or_else(|| ASK_OVER.to_owned(), |first| asks::too_late(ask, &first));
+        let words = first.map_or_else(
+            || asks::OVER.to_owned(),
+            |first| asks::too_late(ask, &first),
+        );
         self.chat.tell(&control.reply, &words).await
     }
 

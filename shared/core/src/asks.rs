@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::Ms;
 use crate::message::{Choice, Person};
-use crate::session::{About, Ask, Settlement};
+use crate::session::{About, Ask, Marks, Session, Settlement, Stage};
 use crate::text::{one_line, shorten};
 
 /// Questions of one ask that are kept; OpenCode counts an answer that is missing as not given.
@@ -310,6 +311,88 @@ fn name(person: &Person) -> &str {
     if known.is_empty() { &person.id } else { known }
 }
 
+/// What comes of a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ruling<'a> {
+    /// It is the first, as far as is known: it is marked, and if the mark is ours, the agent is told.
+    Mark {
+        /// The generation whose agent asks.
+        generation: u32,
+        /// What it asks.
+        ask: &'a Ask,
+        /// What was decided.
+        settlement: Settlement,
+    },
+    /// It is marked already, by an earlier delivery of the same word: the agent is told again, which is harmless.
+    TellAgent {
+        /// The generation whose agent asks.
+        generation: u32,
+        /// What it asks.
+        ask: &'a Ask,
+        /// What was decided.
+        choice: Choice,
+    },
+    /// It changes nothing; these words are for who made it.
+    TellPerson(String),
+}
+
+/// Said to who decides about something that is over.
+pub const OVER: &str =
+    "This is no longer open: the run that asked it has gone on or is over, so nothing was changed.";
+/// Said to who decides too late.
+pub const EXPIRED: &str =
+    "The time to answer this is over: it counted as no. Ask the agent again if you still want it.";
+
+/// Rules on somebody's decision about an ask. `receive` counts the deliveries of their word, from 1.
+#[must_use]
+pub fn rule<'a>(
+    found: Option<&'a (Session, Marks)>,
+    (ask, choice): (&str, &Choice),
+    by: &Person,
+    receive: u32,
+    now_ms: Ms,
+) -> Ruling<'a> {
+    let known = found.and_then(|(session, marks)| {
+        let turn = session.turn.as_ref()?;
+        let ask = turn.asks.iter().find(|known| known.id == ask)?;
+        let mark = marks.settled.get(&ask.id);
+        Some((turn, turn.prompted_generation?, ask, mark))
+    });
+    let Some((turn, generation, ask, mark)) = known else {
+        return Ruling::TellPerson(OVER.to_owned());
+    };
+    let decision = decision(&ask.about, choice);
+    if let Some(first) = mark {
+        let ours = receive > 1 && first.by == *by && decision.as_ref() == Ok(&first.choice);
+        return match ours && !ask.settled {
+            true => Ruling::TellAgent {
+                generation,
+                ask,
+                choice: first.choice.clone(),
+            },
+            false => Ruling::TellPerson(too_late(ask, first)),
+        };
+    }
+    let over = matches!(turn.stage, Stage::Ending { .. }) || turn.cancelled_by.is_some();
+    if !over && now_ms >= ask.expires_at_ms {
+        return Ruling::TellPerson(EXPIRED.to_owned());
+    }
+    if over || ask.settled {
+        return Ruling::TellPerson(OVER.to_owned());
+    }
+    match decision {
+        Ok(choice) => Ruling::Mark {
+            generation,
+            ask,
+            settlement: Settlement {
+                by: by.clone(),
+                choice,
+            },
+        },
+        Err(unfit) => Ruling::TellPerson(unfit.to_string()),
+    }
+}
+
 /// What somebody is told whose decision comes after another one.
 #[must_use]
 pub fn too_late(ask: &Ask, settlement: &Settlement) -> String {
@@ -505,5 +588,93 @@ mod tests {
             too_late(&ask, &settlement),
             "This was already decided: Robin answered."
         );
+    }
+
+    fn person(name: &str) -> Person {
+        Person {
+            id: name.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// A running turn with one open question, and no marks.
+    fn asking() -> (Session, Marks) {
+        let thread = crate::ids::ThreadKey::discord("1", "2").expect("valid");
+        let mut session = Session::new(thread, 0);
+        let ask = Ask {
+            id: "que_1".to_owned(),
+            about: About::Question {
+                questions: vec![question(&["a", "b"], false, false)],
+            },
+            expires_at_ms: 100,
+            post: None,
+            settled: false,
+        };
+        let turn = serde_json::json!({
+            "id": "t", "by": person("Ada"), "accepted_at_ms": 0, "stage": {"stage": "running"},
+            "prompted_generation": 3, "asks": [ask],
+        });
+        session.turn = serde_json::from_value(turn).expect("a turn");
+        (session, Marks::default())
+    }
+
+    fn words_of(ruling: Ruling<'_>) -> String {
+        match ruling {
+            Ruling::TellPerson(words) => words,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_first_who_decides_in_time_is_marked_and_everybody_else_is_told() {
+        let press = Choice::Form(vec![picked(0, &[1])]);
+        let ruled = |found: &(Session, Marks), by: &str, receive, now_ms| {
+            let ruling = rule(Some(found), ("que_1", &press), &person(by), receive, now_ms);
+            format!("{ruling:?}")
+        };
+        let mut found = asking();
+        assert!(ruled(&found, "Ada", 1, 99).starts_with("Mark { generation: 3"));
+        assert!(ruled(&found, "Ada", 1, 100).contains("time to answer this is over"));
+        let settlement = Settlement {
+            by: person("Ada"),
+            choice: Choice::Answers(vec![vec!["b".to_owned()]]),
+        };
+        found.1.settled.insert("que_1".to_owned(), settlement);
+        assert!(ruled(&found, "Ada", 2, 500).starts_with("TellAgent { generation: 3"));
+        for (by, receive) in [("Ada", 1), ("Sam", 1), ("Sam", 2)] {
+            assert!(
+                ruled(&found, by, receive, 50).contains("already decided: Ada answered: b."),
+                "{by}"
+            );
+        }
+        if let Some(turn) = &mut found.0.turn {
+            turn.asks[0].settled = true;
+            turn.asks[0].about.shrink();
+        }
+        assert!(ruled(&found, "Ada", 2, 50).contains("already decided: Ada answered: b."));
+    }
+
+    #[test]
+    fn what_is_over_or_does_not_fit_changes_nothing() {
+        let press = Choice::Form(vec![picked(0, &[1])]);
+        let told = |found: Option<&(Session, Marks)>, ask: &str, choice: &Choice| {
+            words_of(rule(found, (ask, choice), &person("Ada"), 1, 50))
+        };
+        let open = asking();
+        assert_eq!(told(None, "que_1", &press), OVER);
+        assert_eq!(told(Some(&open), "que_2", &press), OVER);
+        assert!(told(Some(&open), "que_1", &Choice::Once).contains("does not fit"));
+        assert!(told(Some(&open), "que_1", &Choice::Form(vec![])).contains("no answer yet"));
+        for change in [
+            |turn: &mut crate::session::Turn| turn.asks[0].settled = true,
+            |turn: &mut crate::session::Turn| turn.cancelled_by = Some(person("Sam")),
+        ] {
+            let mut found = asking();
+            change(found.0.turn.as_mut().expect("a turn"));
+            assert_eq!(told(Some(&found), "que_1", &press), OVER);
+        }
+        let mut idle = asking();
+        idle.0.turn = None;
+        assert_eq!(told(Some(&idle), "que_1", &press), OVER);
     }
 }
