@@ -321,9 +321,9 @@ async fn expired() {
 async fn killed() {
     let mut limits = quick();
     for (name, ms) in [
-        ("visibility_ms", 6_000),
-        ("heartbeat_ms", 2_000),
-        ("lifecycle_call_ms", 5_000),
+        ("visibility_ms", 15_000),
+        ("heartbeat_ms", 3_000),
+        ("lifecycle_call_ms", 10_000),
     ] {
         limits[name] = json!(ms);
     }

@@ -275,6 +275,7 @@ async fn life() {
     step!(attachments_are_brought_and_the_missing_ones_named);
     step!(a_slow_run_gives_back_control_is_cancelled_and_aborted);
     step!(a_permission_is_asked_and_given);
+    step!(a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over);
     step!(a_question_is_asked_and_answered);
     step!(a_refusal_ends_the_run);
     step!(a_models_error_is_told);
@@ -632,6 +633,38 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     };
     assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
     assert!(scene.home().join("project/permitted.txt").exists());
+}
+
+async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(scene: &mut Scene) {
+    let ids = scene
+        .send("t4b", "ask: echo decided > decided.txt", false)
+        .await;
+    let mut open = asked(scene, &ids).await;
+    let settlement = Settlement {
+        by: Person::default(),
+        choice: Choice::Once,
+    };
+    *scene.desk.settled.lock().unwrap() = Some(settlement.clone());
+    let decline = Effect::Decline {
+        generation: GENERATION,
+        ask: open.id.clone(),
+        about: open.about.clone(),
+    };
+    assert_eq!(
+        scene.perform(decline).await,
+        Event::AskClosed {
+            id: open.id.clone(),
+            settlement: Some(settlement)
+        }
+    );
+    *scene.desk.settled.lock().unwrap() = None;
+    open.settled = true;
+    let rest = Follow {
+        asks: vec![open],
+        ..scene.follow(&ids)
+    };
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
+    assert!(scene.home().join("project/decided.txt").exists());
 }
 
 async fn a_question_is_asked_and_answered(scene: &mut Scene) {

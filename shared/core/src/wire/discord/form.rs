@@ -23,6 +23,9 @@ use crate::wire::press::Input;
 
 /// The component id of the first question's text; the others follow. Discord numbers what has none from 1.
 const FIRST_TEXT_ID: u64 = 100;
+/// Styles of a text input.
+const ONE_LINE: u8 = 1;
+const LINES: u8 = 2;
 /// Between an option's label and what it means.
 const DASH: &str = " — ";
 
@@ -235,7 +238,8 @@ fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
         Input::Words(at) => {
             let said = said(components, at);
             let beside = parts.iter().any(|other| other.input == Input::Select(at));
-            let text = text(&id, WORDS_CHARS_MAX, !beside, "");
+            let mut text = text(&id, WORDS_CHARS_MAX, !beside, "");
+            text["style"] = json!(if beside { ONE_LINE } else { LINES });
             match (beside, parts.len()) {
                 (true, _) => labelled("Or in your own words", "", text),
                 (false, 1) => labelled("Your answer", &said.words, text),
@@ -273,7 +277,7 @@ fn heading(said: &Said, at: usize) -> String {
 }
 
 fn text(id: &str, units_max: usize, required: bool, value: &str) -> Value {
-    let mut text = json!({"type": 4, "custom_id": id, "style": 2, "max_length": units_max, "required": required});
+    let mut text = json!({"type": 4, "custom_id": id, "style": LINES, "max_length": units_max, "required": required});
     if !value.is_empty() {
         text["value"] = json!(value);
     }

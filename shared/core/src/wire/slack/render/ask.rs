@@ -272,8 +272,7 @@ fn inputs(question: &Question, at: usize, buttons: bool) -> Vec<Value> {
         ));
     }
     if question.takes_words() {
-        let element =
-            json!({ "type": "plain_text_input", "multiline": true, "max_length": WORDS_CHARS_MAX });
+        let element = json!({ "type": "plain_text_input", "multiline": !choice, "max_length": WORDS_CHARS_MAX });
         let name = match (choice, buttons) {
             (true, true) => "Other answer",
             (true, false) => "Or in your own words",
