@@ -553,7 +553,7 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         subject.contains("echo permitted > permitted.txt"),
         "{subject}"
     );
-    assert_eq!(always, &["/dev/*"]);
+    assert_eq!(always[..], ["/dev/*"]);
     let waiting = Follow {
         asks: vec![open.clone()],
         until_ms: now_ms() + 1_500,

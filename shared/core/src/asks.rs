@@ -414,8 +414,8 @@ impl About {
                 ..
             } => {
                 *subject = shorten(subject, KEPT_CHARS);
-                places.clear();
-                always.clear();
+                *places = Box::default();
+                *always = Box::default();
             }
             Self::Question { questions } => {
                 for question in questions {
@@ -537,8 +537,8 @@ mod tests {
             action: "bash".to_owned(),
             subject: "ls".to_owned(),
             left_out: 0,
-            places: Vec::new(),
-            always: Vec::new(),
+            places: Box::default(),
+            always: Box::default(),
         };
         assert_eq!(decision(&permission, &Choice::Always), Ok(Choice::Always));
         assert_eq!(

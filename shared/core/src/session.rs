@@ -247,10 +247,10 @@ pub enum About {
         left_out: usize,
         /// Places outside of the project that it reaches, as patterns.
         #[serde(default)]
-        places: Vec<String>,
+        places: Box<[String]>,
         /// What "always" would cover, as patterns; empty where it would cover nothing more.
         #[serde(default)]
-        always: Vec<String>,
+        always: Box<[String]>,
     },
     /// The agent asks, one question or several together.
     Question {

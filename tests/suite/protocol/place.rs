@@ -492,8 +492,8 @@ impl Place {
                     action: "bash".into(),
                     subject: "make".into(),
                     left_out: 0,
-                    places: vec![],
-                    always: vec![],
+                    places: [].into(),
+                    always: [].into(),
                 },
             });
         }

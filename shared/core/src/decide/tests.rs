@@ -177,8 +177,8 @@ impl Fake {
                                 action: "bash".into(),
                                 subject: "rm x".into(),
                                 left_out: 0,
-                                places: vec![],
-                                always: vec![],
+                                places: [].into(),
+                                always: [].into(),
                             },
                         };
                     }

@@ -310,7 +310,7 @@ impl Scene<'_> {
             json!({"custom_id": custom_id, "component_type": kind, "id": component["id"]});
         if kind != 2 {
             let values = self.act.list("values");
-            offered(&component, values)?;
+            offered(component, values)?;
             data["values"] = json!(values);
             let mut resolved = Map::new();
             for value in values.iter().filter(|_| kind >= 5) {

@@ -36,14 +36,14 @@ impl Permission {
             places: if outside {
                 patterns(&self.patterns)
             } else {
-                Vec::new()
+                Box::default()
             },
             always: patterns(&self.always),
         }
     }
 }
 
-fn patterns(all: &[String]) -> Vec<String> {
+fn patterns(all: &[String]) -> Box<[String]> {
     let shown = all.iter().filter(|one| !one.trim().is_empty());
     let mut kept: Vec<String> = shown
         .map(|one| shorten(one, PATTERN_CHARS_MAX))
@@ -52,7 +52,7 @@ fn patterns(all: &[String]) -> Vec<String> {
     if all.len() > PATTERNS_MAX {
         kept.push(format!("… and {} more", all.len() - PATTERNS_MAX));
     }
-    kept
+    kept.into()
 }
 
 impl Question {
@@ -178,8 +178,8 @@ mod tests {
                 action: "external_directory".into(),
                 subject: "cat /dev/null;\n  date".into(),
                 left_out: 0,
-                places: vec!["/dev/*".into()],
-                always: vec!["/dev/*".into()],
+                places: ["/dev/*".into()].into(),
+                always: ["/dev/*".into()].into(),
             }
         );
     }

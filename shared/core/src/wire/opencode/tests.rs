@@ -223,8 +223,8 @@ fn an_ask_is_open_until_it_is_answered() {
                 action: "bash".into(),
                 subject: "echo permitted".into(),
                 left_out: 0,
-                places: vec![],
-                always: vec!["echo *".into()],
+                places: [].into(),
+                always: ["echo *".into()].into(),
             },
         ),
         (

@@ -126,7 +126,7 @@ fn shown(questions: &[Question], settled: bool) -> Vec<Value> {
     for (at, question) in questions.iter().enumerate() {
         let share = room / (questions.len() - at);
         let one = questions.len() == 1;
-        let options = !settled && !(one && told_by_buttons(question));
+        let options = !(settled || one && told_by_buttons(question));
         let display = form::display(question, at, !one, options, share);
         let content = display["content"].as_str().unwrap_or_default();
         room = room.saturating_sub(cost(content));

@@ -228,8 +228,8 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
             action: "bash".to_owned(),
             subject: "rm -rf target".to_owned(),
             left_out: 0,
-            places: vec!["/srv/*".to_owned()],
-            always: vec!["rm `*".to_owned()],
+            places: ["/srv/*".to_owned()].into(),
+            always: ["rm `*".to_owned()].into(),
         }),
         None,
     );
@@ -261,8 +261,8 @@ fn a_command_cannot_hide_its_end_or_its_direction() {
             action: "bash".to_owned(),
             subject,
             left_out: 7_000,
-            places: Vec::new(),
-            always: Vec::new(),
+            places: Box::default(),
+            always: Box::default(),
         }),
         None,
     );
@@ -309,8 +309,8 @@ fn a_permission(subject: &str) -> About {
         action: "bash".to_owned(),
         subject: subject.to_owned(),
         left_out: 0,
-        places: Vec::new(),
-        always: Vec::new(),
+        places: Box::default(),
+        always: Box::default(),
     }
 }
 
@@ -525,7 +525,7 @@ proptest! {
             free: !multiple,
         };
         for about in [
-            About::Permission { action: other.clone(), subject: text.clone(), left_out: count, places: vec![other.clone(); 5], always: vec![text.clone(); 5] },
+            About::Permission { action: other.clone(), subject: text.clone(), left_out: count, places: vec![other.clone(); 5].into(), always: vec![text.clone(); 5].into() },
             About::Question { questions: vec![question(&text, &other, options.clone(), count % 2 == 0)] },
             About::Question { questions: vec![question(&text, &other, options.clone(), count % 2 == 0); count / 6] },
             About::Question { questions: vec![question(&other, &text, options.iter().map(|o| o.chars().take(30).collect()).take(5).collect(), false)] },

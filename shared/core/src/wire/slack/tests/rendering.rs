@@ -152,8 +152,8 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
         action: "bash".into(),
         subject: "rm -rf ```<tmp>".into(),
         left_out: 0,
-        places: vec!["/tmp/*".into()],
-        always: vec!["rm *".into()],
+        places: ["/tmp/*".into()].into(),
+        always: ["rm *".into()].into(),
     };
     let shown = render::post(&Post::Ask {
         ask: ask(about.clone()),
@@ -198,8 +198,8 @@ fn a_command_too_long_to_show_says_how_much_is_missing() {
         action: "bash".into(),
         subject: "x".repeat(20_000),
         left_out: 5,
-        places: vec![],
-        always: vec![],
+        places: [].into(),
+        always: [].into(),
     };
     let shown = render::post(&Post::Ask {
         ask: ask(about),
@@ -440,8 +440,8 @@ fn any_post() -> impl Strategy<Value = Post> {
                 action,
                 subject,
                 left_out: 7,
-                places: always.clone(),
-                always,
+                places: always.clone().into(),
+                always: always.into(),
             }
         ),
         prop::collection::vec(any_question(), 0..10)
