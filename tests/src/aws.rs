@@ -197,6 +197,18 @@ impl Aws {
         }
     }
 
+    /// Kills the processes of a function (by its logical id) as the system would; the embedded engine only. Answers
+    /// which ones.
+    ///
+    /// # Errors
+    /// When there is no such function.
+    pub async fn kill(&self, function: &str) -> Result<Vec<u64>, String> {
+        let path = format!("/_bobbin/functions/{function}/kill");
+        let answer = self.post("lambda", &path, "", &[]).await?.ok()?;
+        let killed = answer["killed"].as_array().cloned().unwrap_or_default();
+        Ok(killed.iter().filter_map(Value::as_u64).collect())
+    }
+
     /// Every item of a table.
     ///
     /// # Errors

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::message::Person;
 use bobbin_core::session::{EndedTurn, Phase, Session, Stage};
+use bobbin_core::wire::slack::ASK_ACTION;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -144,6 +146,26 @@ impl World {
         .await?
         .ok()
         .map(|_| ())
+    }
+
+    /// Somebody else who may use it.
+    ///
+    /// # Panics
+    /// When the chat does not tell its people.
+    pub async fn colleague(&self, platform: Platform) -> Person {
+        let address = format!("{}/_control/seeds", self.ready.console);
+        let seeds = http::call(&self.client, Method::GET, &address, "", &Value::Null)
+            .await
+            .and_then(|answer| answer.ok())
+            .unwrap_or_else(|why| panic!("{why}"));
+        let id = match platform {
+            Platform::Discord => &seeds["member_user_id"],
+            Platform::Slack => &seeds["slack_member_user_id"],
+        };
+        Person {
+            id: id.as_str().unwrap_or_default().to_owned(),
+            name: "Sam".to_owned(),
+        }
     }
 
     /// Begins a conversation with a prompt.
@@ -391,6 +413,70 @@ impl Talk<'_> {
                 .map(|_| ()),
         };
         pressed.unwrap_or_else(|why| panic!("{label} cannot be pressed: {why}"));
+    }
+
+    /// Fills a form and sends it: the one behind a button on Discord, the inputs of the message on Slack.
+    ///
+    /// # Panics
+    /// When it cannot be filled so.
+    pub async fn fill(&self, message: &Seen, label: &str, fields: &Value) {
+        let (discord, slack) = (&self.world.discord, &self.world.slack);
+        let filled = match self.platform {
+            Platform::Discord => discord
+                .fill(&self.thread, message, label, fields)
+                .await
+                .map(|_| ()),
+            Platform::Slack => slack
+                .fill(&self.thread, message, label, fields)
+                .await
+                .map(|_| ()),
+        };
+        filled.unwrap_or_else(|why| panic!("{fields} cannot be sent: {why}"));
+    }
+
+    /// Presses a button of an ask as somebody else, whether it is still there or not.
+    ///
+    /// # Panics
+    /// When the press was not accepted.
+    pub async fn click(&self, by: &Person, message: &Seen, ask: &str, word: &str) {
+        let (discord, slack) = (&self.world.discord, &self.world.slack);
+        let id = format!("{ASK_ACTION}:{word}");
+        let clicked = match self.platform {
+            Platform::Discord => discord
+                .click(
+                    &self.thread,
+                    &message.id,
+                    &format!("{ASK_ACTION}:{ask}:{word}"),
+                    by,
+                )
+                .await
+                .map(|_| ()),
+            Platform::Slack => {
+                let value = format!("{ask}:{word}");
+                slack
+                    .click(&self.thread, &message.id, (&id, &value), by)
+                    .await
+            }
+        };
+        clicked.unwrap_or_else(|why| panic!("{word} cannot be clicked: {why}"));
+    }
+
+    /// Waits for a word that only one person sees in this thread.
+    ///
+    /// # Panics
+    /// When it is not told within its bound.
+    pub async fn whispered(&self, words: &str) {
+        eventually(SEEN_MS_MAX, &format!("{words:?} is told"), async || {
+            let seen = self.whispers().await?;
+            match seen.iter().any(|one| one.text.contains(words)) {
+                true => Ok(()),
+                false => Err(format!(
+                    "{:?}",
+                    seen.iter().map(|one| &one.text).collect::<Vec<_>>()
+                )),
+            }
+        })
+        .await;
     }
 
     /// Waits for a message that `wanted` takes.

@@ -42,6 +42,74 @@ async fn person(world: &World, browser: &Browser) {
     browser.go(&world.ready.console).await;
     on_discord(world, browser).await;
     on_slack(world, browser).await;
+    for platform in Platform::ALL {
+        form(world, browser, platform).await;
+    }
+}
+
+/// A person fills the form for three questions, with mouse and keyboard.
+async fn form(world: &World, browser: &Browser, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "question: [DB] Which database? | Postgres = relational | SQLite = a file // [Region, several] Where? | eu | us | asia // [Why] Why so?",
+        )
+        .await;
+    browser
+        .press(&format!("[data-testid=platform-{}]", platform.word()))
+        .await;
+    if platform == Platform::Discord {
+        browser
+            .press("[data-testid=channel][data-name=general]")
+            .await;
+    }
+    browser
+        .press(&format!(
+            "{CHANNEL} [data-testid=open-thread][data-thread='{}']",
+            talk.thread.root
+        ))
+        .await;
+    browser.reads(ANSWER_MS_MAX, THREAD, "Why so?").await;
+    let fields = match platform {
+        Platform::Discord => {
+            browser
+                .press(&format!(
+                    "{THREAD} [data-testid=button][data-label='Answer…']"
+                ))
+                .await;
+            "[data-testid=modal] [data-field='".to_owned()
+        }
+        Platform::Slack => format!("{THREAD} [data-field='v1:field:"),
+    };
+    browser
+        .press(&format!("{fields}s0'] option[value=o1]"))
+        .await;
+    browser
+        .press(&format!("{fields}s1'] option[value=o0]"))
+        .await;
+    browser.press(&format!("{fields}w2'] textarea")).await;
+    browser
+        .write(&format!("{fields}w2'] textarea"), "because of the tests")
+        .await;
+    picture(browser, &format!("form-{}", platform.word())).await;
+    let send = match platform {
+        Platform::Discord => "[data-testid=modal] [data-testid=modal-submit]".to_owned(),
+        Platform::Slack => format!("{THREAD} [data-testid=button][data-label='Send Answers']"),
+    };
+    browser.press(&send).await;
+    browser
+        .reads(SEEN_MS_MAX, THREAD, "Why: because of the tests")
+        .await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&turn).await;
+    for words in [
+        "“Which database?” was answered: SQLite",
+        "“Where?” was answered: eu",
+        "“Why so?” was answered: because of the tests",
+    ] {
+        assert!(answer.contains(words), "{answer}");
+    }
+    talk.finish().await;
 }
 
 async fn on_discord(world: &World, browser: &Browser) {
@@ -243,6 +311,16 @@ async fn finish(
         .into_iter()
         .map(|ended| ended.outcome)
         .collect()
+}
+
+/// A picture of the window for the documentation, when it is asked for.
+async fn picture(browser: &Browser, name: &str) {
+    if std::env::var_os("BOBBIN_SCREENSHOTS").is_none() {
+        return;
+    }
+    let folder = workspace().join("docs/images");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(format!("{name}.png")), browser.picture().await).unwrap();
 }
 
 /// Pictures for the documentation, in light and dark, when they are asked for.

@@ -1,6 +1,7 @@
 //! All end-to-end tests in one program: one start of the stack serves many of them, and it is ended after the last.
 #![allow(clippy::unwrap_used)]
 
+mod asks;
 mod browser;
 mod discord;
 mod emulated;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         discord::trials(),
         slack::trials(),
         scenarios::trials(),
+        asks::trials(),
         trouble::trials(),
         waiting::trials(),
         manners::trials(),

@@ -37,12 +37,9 @@ pub const IDLE: [Scenario; 1] = [(
 const SLICED: [Scenario; 1] = [("a_long_run_goes_over_several_deliveries", |world, on| {
     Box::pin(sliced(world, on))
 })];
-const ASKED: [Scenario; 3] = [
+const ASKED: [Scenario; 2] = [
     ("allow_once_lets_the_command_run", |world, on| {
         Box::pin(allowed(world, on))
-    }),
-    ("a_question_is_answered_by_a_button", |world, on| {
-        Box::pin(question(world, on))
     }),
     ("a_model_that_refuses_is_reported_in_words", |world, on| {
         Box::pin(refused(world, on))
@@ -302,25 +299,6 @@ async fn allowed(world: World, platform: Platform) {
         })
         .await;
     assert!(settled.text.contains("Allowed once"), "{}", settled.text);
-    talk.finish().await;
-}
-
-async fn question(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "question: Which colour? | red | dark blue")
-        .await;
-    let ask = talk
-        .see(SEEN_MS_MAX * 2, "the question stands", |one| {
-            one.button("dark blue").is_some()
-        })
-        .await;
-    talk.press(&ask, "dark blue").await;
-    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    assert!(
-        talk.answer(&turn).await.contains("dark blue"),
-        "{}",
-        talk.answer(&turn).await
-    );
     talk.finish().await;
 }
 

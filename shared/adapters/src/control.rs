@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bobbin_core::asks::{self, Ruling};
 use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
@@ -10,7 +11,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Choice, Control, Message, Prompt, Want, Work};
 use bobbin_core::ports::Loaded;
-use bobbin_core::session::{Outcome, Queued, Settlement};
+use bobbin_core::session::{Ask, Outcome, Queued};
 use bobbin_core::status;
 
 use crate::chat::Chat;
@@ -43,7 +44,9 @@ impl Lane<'_> {
             Want::Status => self.status(control, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_deref(), now_ms).await,
-            Want::Settle { ask, choice } => self.settle(control, ask, choice).await,
+            Want::Settle { ask, choice } => {
+                self.settle(control, ask, choice, receive, now_ms).await
+            }
         };
         match done {
             Ok(()) => Verdict::Done,
@@ -251,50 +254,62 @@ impl Lane<'_> {
             .map_err(|e| e.failure())
     }
 
-    /// The first decision settles the ask; later ones change nothing.
-    async fn settle(&self, control: &Control, ask: &str, choice: &Choice) -> Result<(), Failure> {
-        let session = self.load(&control.thread, "").await?.session;
-        let known = session.as_ref().and_then(|session| {
-            let turn = session.turn.as_ref()?;
-            Some((
-                turn.prompted_generation?,
-                turn.asks
-                    .iter()
-                    .find(|known| known.id == ask && !known.settled)?,
-            ))
-        });
-        let Some((generation, ask)) = known else {
-            tracing::info!(thread = %control.thread, "a decision came for an ask that is no longer open");
-            return Ok(());
+    /// The first decision settles the ask; who comes later, or with something that does not fit, is told so.
+    async fn settle(
+        &self,
+        control: &Control,
+        ask: &str,
+        choice: &Choice,
+        receive: u32,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let found = self.load(&control.thread, "").await?;
+        let record = found
+            .session
+            .as_ref()
+            .map(|session| (session, &found.marks));
+        let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
+        let (generation, ask, settlement) = match ruling {
+            Ruling::Mark {
+                generation,
+                ask,
+                settlement,
+            } => (generation, ask, settlement),
+            Ruling::TellAgent {
+                generation,
+                ask,
+                choice,
+            } => return self.carry_out(control, generation, ask, &choice).await,
+            Ruling::TellPerson(words) => return self.chat.tell(&control.reply, &words).await,
         };
-        let settlement = Settlement {
-            by: control.by.clone(),
-            choice: choice.clone(),
-        };
-        // A redelivery of the same decision finds its own mark and tells OpenCode again, which is harmless.
         let first = self
             .store
             .mark_settled(&control.thread, &ask.id, &settlement)
             .await
             .map_err(|e| e.failure())?;
-        let ours = first || self.settled_by(control, &ask.id, &settlement).await?;
-        if ours {
-            self.sandboxes
-                .settle(&control.thread, generation, ask, choice)
-                .await
-        } else {
-            Ok(())
+        if first {
+            return self
+                .carry_out(control, generation, ask, &settlement.choice)
+                .await;
         }
+        let marks = self.load(&control.thread, "").await?.marks;
+        let words = marks
+            .settled
+            .get(&ask.id)
+            .map_or_else(|| asks::OVER.to_owned(), |first| asks::too_late(ask, first));
+        self.chat.tell(&control.reply, &words).await
     }
 
-    async fn settled_by(
+    async fn carry_out(
         &self,
         control: &Control,
-        ask: &str,
-        settlement: &Settlement,
-    ) -> Result<bool, Failure> {
-        let found = self.load(&control.thread, "").await?;
-        Ok(found.marks.settled.get(ask) == Some(settlement))
+        generation: u32,
+        ask: &Ask,
+        decision: &Choice,
+    ) -> Result<(), Failure> {
+        self.sandboxes
+            .settle(&control.thread, generation, &ask.id, &ask.about, decision)
+            .await
     }
 }
 

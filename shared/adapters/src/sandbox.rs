@@ -22,7 +22,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey, sandbox_name, sandbox_password};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Choice, Person};
-use bobbin_core::session::{About, Ask, Settlement};
+use bobbin_core::session::{About, Settlement};
 use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
 use bobbin_core::wire::opencode::answer::is_minted;
 use bobbin_core::wire::opencode::request::ModelName;
@@ -225,10 +225,7 @@ impl Sandboxes {
                 generation,
                 ask,
                 about,
-            } => self
-                .decline(thread, *generation, ask, about)
-                .await
-                .map(|()| Event::Declined { id: ask.clone() }),
+            } => self.expire(beside, thread, *generation, ask, about).await,
             Effect::Post { .. } | Effect::Recall { .. } | Effect::Wake { .. } => {
                 Err(Failure::TurnFailed {
                     reason: format!("{} reached the sandbox adapter", effect.name()),
@@ -295,31 +292,50 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        ask: &Ask,
+        ask: &str,
+        about: &About,
         choice: &Choice,
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
-        let told = match (&ask.about, choice) {
-            (About::Permission { .. }, Choice::Once) => {
-                agent.reply_permission(&ask.id, "once").await
-            }
+        settled(match (about, choice) {
+            (About::Permission { .. }, Choice::Once) => agent.reply_permission(ask, "once").await,
             (About::Permission { .. }, Choice::Always) => {
-                agent.reply_permission(&ask.id, "always").await
+                agent.reply_permission(ask, "always").await
             }
-            (_, Choice::Reject) => {
-                return self.decline(thread, generation, &ask.id, &ask.about).await;
+            (_, Choice::Reject) => return self.decline(thread, generation, ask, about).await,
+            (About::Question { .. }, Choice::Answers(answers)) => {
+                agent.reply_question(ask, answers).await
             }
-            (About::Question { .. }, Choice::Option(option)) => {
-                answer_question(&agent, &ask.id, *option).await
-            }
-            (About::Permission { .. }, Choice::Option(_))
-            | (About::Question { .. }, Choice::Once | Choice::Always) => {
+            _ => {
                 return Err(Failure::TurnFailed {
                     reason: "the choice does not fit what was asked".to_owned(),
                 });
             }
-        };
-        settled(told)
+        })
+    }
+
+    /// The time of an ask is over: it counts as no, unless somebody decided in time and the agent was not told yet.
+    async fn expire<B: Beside>(
+        &self,
+        beside: &B,
+        thread: &ThreadKey,
+        generation: u32,
+        ask: &str,
+        about: &About,
+    ) -> Result<Event, Failure> {
+        let id = ask.to_owned();
+        match beside.settled(thread, ask).await {
+            Some(settlement) => {
+                self.settle(thread, generation, ask, about, &settlement.choice)
+                    .await?;
+                let settlement = Some(settlement);
+                Ok(Event::AskClosed { id, settlement })
+            }
+            None => {
+                self.decline(thread, generation, ask, about).await?;
+                Ok(Event::Declined { id })
+            }
+        }
     }
 
     async fn decline(
@@ -383,22 +399,6 @@ impl Sandboxes {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(name);
-    }
-}
-
-async fn answer_question(agent: &OpenCode, id: &str, option: usize) -> Result<(), OpenCodeError> {
-    let open = agent
-        .questions()
-        .await?
-        .into_iter()
-        .find(|question| question.id == id);
-    let Some(question) = open else { return Ok(()) };
-    match question.answers(option) {
-        Some(answers) => agent.reply_question(id, &answers).await,
-        None => Err(OpenCodeError::Refused {
-            status: 0,
-            message: "the question has no such option".to_owned(),
-        }),
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::http::{Hosts, Http};
 use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use bobbin_core::asks::{Opt, Question};
 use bobbin_core::card::{Card, CardState, PostRef};
 use bobbin_core::effect::{Effect, Follow};
 use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
@@ -275,6 +276,7 @@ async fn life() {
     step!(attachments_are_brought_and_the_missing_ones_named);
     step!(a_slow_run_gives_back_control_is_cancelled_and_aborted);
     step!(a_permission_is_asked_and_given);
+    step!(a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over);
     step!(a_question_is_asked_and_answered);
     step!(a_refusal_ends_the_run);
     step!(a_models_error_is_told);
@@ -539,7 +541,13 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         .send("t4", "ask: echo permitted > permitted.txt", false)
         .await;
     let mut open = asked(scene, &ids).await;
-    let About::Permission { action, subject } = &open.about else {
+    let About::Permission {
+        action,
+        subject,
+        always,
+        ..
+    } = &open.about
+    else {
         panic!("{open:?}")
     };
     assert_eq!(action, "external_directory");
@@ -547,6 +555,7 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         subject.contains("echo permitted > permitted.txt"),
         "{subject}"
     );
+    assert_eq!(always[..], ["/dev/*"]);
     let waiting = Follow {
         asks: vec![open.clone()],
         until_ms: now_ms() + 1_500,
@@ -567,21 +576,39 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     assert!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Option(0))
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &open.id,
+                &open.about,
+                &Choice::Answers(vec![])
+            )
             .await
             .is_err()
     );
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Once)
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &open.id,
+                &open.about,
+                &Choice::Once
+            )
             .await,
         Ok(())
     );
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Once)
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &open.id,
+                &open.about,
+                &Choice::Once
+            )
             .await,
         Ok(())
     );
@@ -610,23 +637,61 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     assert!(scene.home().join("project/permitted.txt").exists());
 }
 
+async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(scene: &mut Scene) {
+    let ids = scene
+        .send("t4b", "ask: echo decided > decided.txt", false)
+        .await;
+    let mut open = asked(scene, &ids).await;
+    let settlement = Settlement {
+        by: Person::default(),
+        choice: Choice::Once,
+    };
+    *scene.desk.settled.lock().unwrap() = Some(settlement.clone());
+    let decline = Effect::Decline {
+        generation: GENERATION,
+        ask: open.id.clone(),
+        about: open.about.clone(),
+    };
+    assert_eq!(
+        scene.perform(decline).await,
+        Event::AskClosed {
+            id: open.id.clone(),
+            settlement: Some(settlement)
+        }
+    );
+    *scene.desk.settled.lock().unwrap() = None;
+    open.settled = true;
+    let rest = Follow {
+        asks: vec![open],
+        ..scene.follow(&ids)
+    };
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
+    assert!(scene.home().join("project/decided.txt").exists());
+}
+
 async fn a_question_is_asked_and_answered(scene: &mut Scene) {
     let ids = scene
         .send("t5", "question: Which colour? | red | dark blue", false)
         .await;
     let mut open = asked(scene, &ids).await;
-    let options = vec!["red".to_owned(), "dark blue".to_owned()];
-    assert_eq!(
-        open.about,
-        About::Question {
-            text: "Which colour?".to_owned(),
-            options
-        }
-    );
+    let option = |label: &str| Opt {
+        label: label.to_owned(),
+        description: String::new(),
+    };
+    let question = Question {
+        header: "Question".to_owned(),
+        text: "Which colour?".to_owned(),
+        options: vec![option("red"), option("dark blue")],
+        multiple: false,
+        free: true,
+    };
+    let questions = vec![question];
+    assert_eq!(open.about, About::Question { questions });
+    let answers = Choice::Answers(vec![vec!["dark blue".to_owned()]]);
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open, &Choice::Option(1))
+            .settle(&scene.thread, GENERATION, &open.id, &open.about, &answers)
             .await,
         Ok(())
     );

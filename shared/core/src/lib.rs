@@ -5,6 +5,7 @@
 //! chance come in as arguments. Deliberately absent: any call to an outside service (see `bobbin-adapters`).
 
 pub mod access;
+pub mod asks;
 pub mod breaker;
 pub mod card;
 pub mod decide;

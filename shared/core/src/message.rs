@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
@@ -237,8 +238,10 @@ pub enum Choice {
     Always,
     /// No.
     Reject,
-    /// The option of a question with this index.
-    Option(usize),
+    /// A question's form, as it was filled in: what it comes to is found beside the record of what was asked.
+    Form(Vec<Field>),
+    /// The answers: one list of labels or own words a question.
+    Answers(Vec<Vec<String>>),
 }
 
 impl Body {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::asks::Question;
 use crate::card::{PostRef, Usage};
 use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
@@ -250,15 +251,23 @@ pub enum About {
     Permission {
         /// OpenCode's word: `bash`, `edit`, `external_directory`, `read`.
         action: String,
-        /// The exact command or file.
+        /// The exact command or file, its beginning if it is long.
         subject: String,
+        /// Characters of it that are not kept.
+        #[serde(default)]
+        left_out: usize,
+        /// Places outside of the project that it reaches, as patterns.
+        #[serde(default)]
+        places: Box<[String]>,
+        /// What "always" would cover, as patterns; empty where it would cover nothing more.
+        #[serde(default)]
+        always: Box<[String]>,
     },
-    /// The agent asks.
+    /// The agent asks, one question or several together.
     Question {
-        /// The words.
-        text: String,
-        /// What can be chosen.
-        options: Vec<String>,
+        /// The questions.
+        #[serde(default)]
+        questions: Vec<Question>,
     },
 }
 

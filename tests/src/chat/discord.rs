@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bobbin_core::ids::ThreadKey;
+use bobbin_core::message::Person;
 use ed25519_dalek::{Signer, SigningKey};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -118,6 +119,67 @@ impl Discord {
     ) -> Result<Acted, String> {
         let button = message.must_have(label)?;
         self.act(&json!({"type": "component", "channel_id": thread.channel, "message_id": message.id, "custom_id": button.id})).await
+    }
+
+    /// Chooses in a select of a message.
+    ///
+    /// # Errors
+    /// When there is none such, or it offers no such values.
+    pub async fn choose(
+        &self,
+        thread: &Thread,
+        message: &Seen,
+        select: &str,
+        values: &[&str],
+    ) -> Result<Acted, String> {
+        self.act(&json!({"type": "component", "channel_id": thread.channel, "message_id": message.id, "custom_id": select, "values": values})).await
+    }
+
+    /// Opens the form behind a button and sends it, with these values by input.
+    ///
+    /// # Errors
+    /// When no form opens, or it does not take them.
+    pub async fn fill(
+        &self,
+        thread: &Thread,
+        message: &Seen,
+        label: &str,
+        fields: &Value,
+    ) -> Result<Acted, String> {
+        let opened = self.press(thread, message, label).await?;
+        let form = opened.outcome["modal"]["custom_id"]
+            .as_str()
+            .ok_or_else(|| format!("no form opened: {}", opened.outcome))?;
+        self.act(
+            &json!({"type": "modal", "channel_id": thread.channel, "custom_id": form, "fields": fields}),
+        )
+        .await
+    }
+
+    /// A press of a button by anybody, also of one that is not there any more: signed by the test itself.
+    ///
+    /// # Errors
+    /// When it was not answered as Discord expects it.
+    pub async fn click(
+        &self,
+        thread: &Thread,
+        message: &str,
+        custom_id: &str,
+        by: &Person,
+    ) -> Result<Value, String> {
+        let channel =
+            json!({"id": thread.channel, "type": 11, "parent_id": self.ready.discord_channel_id});
+        let mut click = self.interaction("", &channel, &json!({}));
+        click["type"] = 3.into();
+        click["data"] = json!({"custom_id": custom_id, "component_type": 2});
+        click["message"] = json!({"id": message, "channel_id": thread.channel, "components": []});
+        click["member"]["user"]["id"] = by.id.as_str().into();
+        click["member"]["user"]["global_name"] = by.name.as_str().into();
+        let answer = self.deliver(&click.to_string()).await?;
+        match answer.status {
+            200 => Ok(answer.json()),
+            status => Err(format!("{status}: {answer:?}")),
+        }
     }
 
     /// The messages of a thread or channel, oldest first.

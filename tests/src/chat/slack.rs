@@ -1,7 +1,8 @@
 //! Slack: acts through the chat's controls, events signed by the test itself, reads by the documented calls.
 
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::wire::slack::message_id;
+use bobbin_core::message::Person;
+use bobbin_core::wire::slack::{FIELD_ACTION, message_id};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -99,6 +100,66 @@ impl Slack {
         let button = message.must_have(label)?;
         let act = json!({"type": "block_action", "channel_id": thread.channel, "message_ts": message.id, "action_id": button.id});
         self.act(&act).await
+    }
+
+    /// Fills the inputs of a message, by their names, and presses a button of it.
+    ///
+    /// # Errors
+    /// When there is none such, or the inputs do not take the values.
+    pub async fn fill(
+        &self,
+        thread: &Thread,
+        message: &Seen,
+        label: &str,
+        fields: &Value,
+    ) -> Result<Value, String> {
+        let button = message
+            .button(label)
+            .ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+        let mut values = json!({});
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            let id = format!("{FIELD_ACTION}:{name}");
+            values[&id] = json!({ (&id): value });
+        }
+        let act = json!({"type": "block_action", "channel_id": thread.channel, "message_ts": message.id, "action_id": button.id, "values": values});
+        self.act(&act).await
+    }
+
+    /// A press of a button by anybody, also of one that is not there any more: signed by the test itself.
+    ///
+    /// # Errors
+    /// When it was not answered with 200.
+    pub async fn click(
+        &self,
+        thread: &Thread,
+        message: &str,
+        (action, value): (&str, &str),
+        by: &Person,
+    ) -> Result<(), String> {
+        let team = &self.ready.slack_team_id;
+        let payload = json!({
+            "type": "block_actions", "user": {"id": by.id, "username": by.name, "name": by.name, "team_id": team},
+            "team": {"id": team, "domain": "test"}, "enterprise": null, "is_enterprise_install": false,
+            "container": {"type": "message", "message_ts": message, "channel_id": thread.channel, "thread_ts": thread.root},
+            "channel": {"id": thread.channel}, "message": {"ts": message, "thread_ts": thread.root},
+            "actions": [{"type": "button", "action_id": action, "value": value, "action_ts": format!("{}.{:06}", now_s(), by.id.len())}],
+        });
+        let body: String = form_urlencoded::Serializer::new(String::new())
+            .append_pair("payload", &payload.to_string())
+            .finish();
+        let timestamp = now_s().to_string();
+        let request = self
+            .client
+            .post(format!("{}/slack/interactivity", self.ingress))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("x-slack-signature", self.sign(&timestamp, &body))
+            .header("x-slack-request-timestamp", &timestamp)
+            .body(body);
+        let answer = send(request).await?;
+        match answer.status {
+            200 => Ok(()),
+            status => Err(format!("{status}: {answer:?}")),
+        }
     }
 
     /// The messages of a thread, its root first.

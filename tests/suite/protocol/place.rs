@@ -519,6 +519,9 @@ impl Place {
                 about: About::Permission {
                     action: "bash".into(),
                     subject: "make".into(),
+                    left_out: 0,
+                    places: [].into(),
+                    always: [].into(),
                 },
             });
         }

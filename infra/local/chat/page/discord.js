@@ -200,7 +200,7 @@ function modalInput(app, input, id, label) {
     }
     default: {
       const node = h("select", { id, "aria-label": label, multiple: (input.max_values || 1) > 1 }, (input.max_values || 1) > 1 ? null : h("option", { value: "" }, input.placeholder || "Choose…"),
-        options().map((one) => h("option", { value: one.value, selected: Boolean(one.default) }, one.label)));
+        options().map((one) => h("option", { value: one.value, selected: Boolean(one.default) }, one.description ? `${one.label} — ${one.description}` : one.label)));
       return [node, () => [...node.selectedOptions].map((one) => one.value).filter(Boolean)];
     }
   }

@@ -22,7 +22,7 @@ export function textContext(app) {
 
 export function view(app, message, channelId, inThread) {
   const user = app.slackUser(message.user);
-  const ctx = { app, channelId, text: textContext(app), target: { channel_id: channelId, message_ts: message.ts }, message };
+  const ctx = { app, channelId, text: textContext(app), target: { channel_id: channelId, message_ts: message.ts }, message, readers: {} };
   return {
     id: message.ts,
     key: JSON.stringify(message) + inThread,
@@ -87,6 +87,7 @@ function block(ctx, one) {
     case "divider": return h("hr");
     case "actions": return h("div", { class: "row" }, (one.elements || []).map((part) => element(ctx, part, one.block_id)));
     case "context_actions": return h("div", { class: "row" }, (one.elements || []).map((part) => feedback(ctx, part, one.block_id)));
+    case "input": return field(ctx.app, one, ctx.readers, `input-${ctx.message?.ts}-${one.block_id}`);
     case "markdown": return h("div", { class: "markdown" }, markdown(one.text || "", ctx.text));
     case "rich_text": return h("div", { class: "markdown" }, richText(one, ctx.text));
     case "image": return h("figure", {}, one.title && h("figcaption", {}, text(ctx, one.title)), h("img", { src: one.image_url, alt: one.alt_text, loading: "lazy" }));
@@ -100,8 +101,15 @@ function block(ctx, one) {
   }
 }
 
-function fire(ctx, part, blockId, value) {
-  return act(ctx.app, { type: "block_action", ...ctx.target, action_id: part.action_id, block_id: blockId, value });
+/** A press; what stands in the inputs of the same message goes along. */
+async function fire(ctx, part, blockId, value) {
+  return act(ctx.app, { type: "block_action", ...ctx.target, action_id: part.action_id, block_id: blockId, value, values: await entered(ctx.readers) });
+}
+
+async function entered(readers) {
+  const values = {};
+  for (const [id, [action, read]] of Object.entries(readers)) values[id] = { [action]: await read() };
+  return values;
 }
 
 function feedback(ctx, part, blockId) {
@@ -174,16 +182,14 @@ export function showViews(app, views, channelId) {
   if (shown) { const old = shown; shown = null; old.node.close(); }
   if (!top) return;
   const readers = {};
-  const ctx = { app, channelId, text: textContext(app), target: { view_id: top.id, channel_id: channelId } };
-  const body = (top.blocks || []).map((one) => (one.type === "input" ? field(app, one, readers) : block(ctx, one)));
+  const ctx = { app, channelId, text: textContext(app), target: { view_id: top.id, channel_id: channelId }, readers };
+  const body = (top.blocks || []).map((one) => block(ctx, one));
   const mine = { key };
   shown = mine;
   mine.node = dialog({
     title: top.title?.text || "", submitLabel: top.submit?.text, cancelLabel: top.close?.text || "Cancel", body,
     submit: async () => {
-      const values = {};
-      for (const [id, [action, read]] of Object.entries(readers)) values[id] = { [action]: await read() };
-      const done = await post("/_control/slack/act", { type: "view_submission", user_id: app.me("slack"), view_id: top.id, values });
+      const done = await post("/_control/slack/act", { type: "view_submission", user_id: app.me("slack"), view_id: top.id, values: await entered(readers) });
       const { kind, errors, reason } = done.outcome;
       if (kind === "errors") return errors;
       if (kind === "failed") return reason;
@@ -197,8 +203,7 @@ export function showViews(app, views, channelId) {
   });
 }
 
-function field(app, one, readers) {
-  const id = `view-${one.block_id}`;
+function field(app, one, readers, id) {
   const [node, read] = input(app, one.element, id);
   readers[one.block_id] = [one.element.action_id, read];
   const group = ["radio_buttons", "checkboxes"].includes(one.element.type);
@@ -210,7 +215,7 @@ function field(app, one, readers) {
 export async function showHome(app, channelId) {
   await act(app, { type: "home_opened", channel_id: channelId });
   const { home } = await fetchJson(`/ui/slack/messages?${new URLSearchParams({ channel: channelId, user_id: app.me("slack") })}`);
-  const ctx = { app, channelId, text: textContext(app), target: { view_id: home?.id, channel_id: channelId } };
+  const ctx = { app, channelId, text: textContext(app), target: { view_id: home?.id, channel_id: channelId }, readers: {} };
   const body = home ? (home.blocks || []).map((one) => block(ctx, one)) : h("p", { class: "empty" }, "The app has not published a Home yet.");
   dialog({ title: "Home", cancelLabel: "Close", body });
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::limits::CHUNK_CHARS_MAX;
 use crate::request::Request;
-use crate::script::{self, Action};
+use crate::script::{self, Action, Asked};
 use crate::text;
 
 /// One piece of streamed text, and how long to wait after it.
@@ -105,7 +105,7 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
                 parts.push(Part::new(note, Pace::Blocks));
             }
             // They have a tool call, above.
-            Action::Run(_) | Action::Write { .. } | Action::Ask(_) | Action::Question { .. } => {}
+            Action::Run(_) | Action::Write { .. } | Action::Ask(_) | Action::Question(_) => {}
         }
     }
     message(&parts, End::Stop)
@@ -129,17 +129,22 @@ fn tool_call(action: &Action) -> Option<ToolCall> {
         Action::Write { path, content } => {
             ("write", json!({ "filePath": path, "content": content }))
         }
-        Action::Question { text, options } => {
-            let options: Vec<Value> = options
-                .iter()
-                .map(|option| json!({ "label": option, "description": option }))
-                .collect();
-            let question = json!({ "question": text, "header": "Question", "options": options });
-            ("question", json!({ "questions": [question] }))
+        Action::Question(questions) => {
+            let questions: Vec<Value> = questions.iter().map(asked).collect();
+            ("question", json!({ "questions": questions }))
         }
         _ => return None,
     };
     Some(ToolCall { name, arguments })
+}
+
+fn asked(question: &Asked) -> Value {
+    let options: Vec<Value> = question
+        .options
+        .iter()
+        .map(|(label, description)| json!({ "label": label, "description": description }))
+        .collect();
+    json!({ "question": question.text, "header": question.header, "options": options, "multiple": question.multiple })
 }
 
 /// What the final answer says of a tool that has finished.
@@ -148,7 +153,10 @@ fn report(action: &Action, result: &str) -> String {
         Action::Write { path, .. } => {
             text::report(&format!("Writing {}", text::code(path)), result)
         }
-        Action::Question { text, .. } => text::question_report(text, result),
+        Action::Question(questions) => {
+            let texts: Vec<&str> = questions.iter().map(|one| one.text.as_str()).collect();
+            text::question_report(&texts, result)
+        }
         Action::Run(command) | Action::Ask(command) => text::report(&text::code(command), result),
         _ => result.to_owned(),
     }

@@ -9,7 +9,7 @@
 //! | `run: COMMAND` | calls the `bash` tool |
 //! | `write: PATH TEXT` | calls the `write` tool; `\n` in TEXT becomes a newline |
 //! | `ask: COMMAND` | calls `bash` in a way that needs a permission first |
-//! | `question: TEXT \| OPTION \| OPTION` | calls the `question` tool |
+//! | `question: TEXT \| OPTION \| OPTION` | calls the `question` tool; ` // ` parts several questions, `[HEADER] ` or `[HEADER, several] ` before TEXT names one, `LABEL = DESCRIPTION` explains an option |
 //! | `long: CHARACTERS` | answers exactly that many characters: words, paragraphs, code fences |
 //! | `fail: STATUS` | answers that HTTP status, each time |
 //! | `cut` | the stream ends without `finish_reason` and `[DONE]`, each time |

@@ -8,6 +8,8 @@ pub(crate) const ACTIONS_MAX: usize = 50;
 pub(crate) const SLOW_SECONDS_MAX: f64 = 3_600.0;
 /// Length of one `long` answer.
 pub(crate) const LONG_CHARS_MAX: usize = 200_000;
+/// Questions asked together by one `question`.
+pub(crate) const QUESTIONS_MAX: usize = 10;
 /// Options of one `question`.
 pub(crate) const OPTIONS_MAX: usize = 20;
 /// A tool's output as repeated in the answer.

@@ -1,6 +1,6 @@
 //! The script: actions read from the lines of a message.
 
-use crate::limits::{ACTIONS_MAX, LONG_CHARS_MAX, OPTIONS_MAX, SLOW_SECONDS_MAX};
+use crate::limits::{ACTIONS_MAX, LONG_CHARS_MAX, OPTIONS_MAX, QUESTIONS_MAX, SLOW_SECONDS_MAX};
 
 /// One thing that the model is told to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +15,8 @@ pub(crate) enum Action {
     Write { path: String, content: String },
     /// Run a command that needs a permission first.
     Ask(String),
-    /// Ask the person, with options to choose from.
-    Question { text: String, options: Vec<String> },
+    /// Ask the person, one question or several together.
+    Question(Vec<Asked>),
     /// Answer exactly that many characters.
     Long(usize),
     /// Answer with this HTTP status.
@@ -27,6 +27,16 @@ pub(crate) enum Action {
     Unreadable { line: String, usage: &'static str },
 }
 
+/// One question to the person.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Asked {
+    pub(crate) header: String,
+    pub(crate) text: String,
+    /// Label and description.
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) multiple: bool,
+}
+
 /// How each action is written, with an example, as shown to a person.
 pub(crate) const USAGES: [&str; 9] = [
     "echo: TEXT, for example `echo: hello`",
@@ -34,7 +44,8 @@ pub(crate) const USAGES: [&str; 9] = [
     "run: COMMAND, for example `run: ls -la`",
     "write: PATH TEXT, for example `write: notes.txt first\\nsecond`",
     "ask: COMMAND, for example `ask: date`",
-    "question: TEXT | OPTION | OPTION, for example `question: Which colour? | red | blue`",
+    "question: TEXT | OPTION | OPTION, for example `question: Which colour? | red | blue`, or several together: \
+     `question: [DB] Which? | Postgres = relational | SQLite // [Extras, several] What else? | a | b // Why?`",
     "long: CHARACTERS, for example `long: 5000`",
     "fail: STATUS, for example `fail: 500`",
     "cut, alone on its line",
@@ -97,13 +108,31 @@ fn write(rest: &str) -> Option<Action> {
 }
 
 fn question(rest: &str) -> Option<Action> {
-    let mut parts = rest.split('|').map(|part| part.trim().to_owned());
-    let text = parts.next()?;
-    let options: Vec<String> = parts
-        .filter(|option| !option.is_empty())
-        .take(OPTIONS_MAX)
-        .collect();
-    (!text.is_empty() && !options.is_empty()).then_some(Action::Question { text, options })
+    let questions: Option<Vec<Asked>> = rest.split(" // ").take(QUESTIONS_MAX).map(asked).collect();
+    questions.map(Action::Question)
+}
+
+/// `[HEADER, several] TEXT | LABEL = DESCRIPTION | LABEL`; all but the text may be left out.
+fn asked(text: &str) -> Option<Asked> {
+    let mut parts = text.split('|').map(str::trim);
+    let first = parts.next()?;
+    let named = first
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
+    let (header, text) = named.unwrap_or(("Question", first));
+    let (header, kind) = header.split_once(',').unwrap_or((header, ""));
+    let option = |part: &str| {
+        let (label, description) = part.split_once(" = ").unwrap_or((part, part));
+        (label.trim().to_owned(), description.trim().to_owned())
+    };
+    let options = parts.filter(|option| !option.is_empty());
+    let text = text.trim().to_owned();
+    (!text.is_empty()).then(|| Asked {
+        header: header.trim().to_owned(),
+        text,
+        options: options.take(OPTIONS_MAX).map(option).collect(),
+        multiple: kind.trim() == "several",
+    })
 }
 
 fn long(rest: &str) -> Option<Action> {
@@ -144,14 +173,45 @@ mod tests {
                     content: "x\ny".into()
                 },
                 Action::Ask("date".into()),
-                Action::Question {
+                Action::Question(vec![Asked {
+                    header: "Question".into(),
                     text: "Which?".into(),
-                    options: vec!["red".into(), "dark blue".into()],
-                },
+                    options: vec![
+                        ("red".into(), "red".into()),
+                        ("dark blue".into(), "dark blue".into())
+                    ],
+                    multiple: false,
+                }]),
                 Action::Long(5000),
                 Action::Fail(503),
                 Action::Cut,
             ]
+        );
+    }
+
+    #[test]
+    fn several_questions_are_asked_together_with_headers_and_descriptions() {
+        let script = parse(
+            "question: [DB] Which? | Postgres = relational // [Extras, several] More? | a // Why?",
+        );
+        let [Action::Question(asked)] = script.as_slice() else {
+            panic!("{script:?}")
+        };
+        let told: Vec<_> = asked
+            .iter()
+            .map(|one| (one.header.as_str(), one.multiple, one.options.len()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("DB", false, 1),
+                ("Extras", true, 1),
+                ("Question", false, 0)
+            ]
+        );
+        assert_eq!(
+            asked[0].options[0],
+            ("Postgres".to_owned(), "relational".to_owned())
         );
     }
 
@@ -182,8 +242,8 @@ mod tests {
             "run:",
             "ask: ",
             "write:",
-            "question: Why?",
             "question: | a",
+            "question: Why? // | a",
             "long: 0",
             "long: 200001",
             "long: many",

@@ -88,16 +88,29 @@ fn refusal(result: &str) -> Option<String> {
         .then(|| "was dismissed.".to_owned())
 }
 
-/// What a person sees of a question: what was answered, or the tool's own words.
-pub(crate) fn question_report(question: &str, result: &str) -> String {
-    let call = format!("The question “{question}”");
-    let answered = result
-        .split_once(&format!("\"{question}\"=\""))
-        .and_then(|(_, rest)| rest.split_once("\". You can now"))
-        .map(|(answer, _)| answer);
-    match answered {
-        Some(answer) => format!("{call} was answered: {answer}"),
-        None => report(&call, result),
+/// What a person sees of questions: what was answered to each, or the tool's own words.
+pub(crate) fn question_report(questions: &[&str], result: &str) -> String {
+    let start = |question: &str| format!("\"{question}\"=\"");
+    let answered = questions.iter().enumerate().map(|(at, question)| {
+        let (_, rest) = result.split_once(&start(question))?;
+        let end = match questions.get(at + 1) {
+            Some(next) => format!("\", {}", start(next)),
+            None => "\". You can now".to_owned(),
+        };
+        let (answer, _) = rest.split_once(&end)?;
+        Some(format!("The question “{question}” was answered: {answer}"))
+    });
+    match answered.collect::<Option<Vec<String>>>() {
+        Some(told) => told.join("\n\n"),
+        None => {
+            let quoted: Vec<String> = questions.iter().map(|text| format!("“{text}”")).collect();
+            let call = if questions.len() == 1 {
+                "The question"
+            } else {
+                "The questions"
+            };
+            report(&format!("{call} {}", quoted.join(", ")), result)
+        }
     }
 }
 
@@ -168,14 +181,21 @@ mod tests {
         assert_eq!(report("`date`", feedback), "`date` was not permitted: no");
         assert_eq!(
             question_report(
-                "Why?",
+                &["Why?"],
                 "User has answered your questions: \"Why?\"=\"So, so\". You can now continue."
             ),
             "The question “Why?” was answered: So, so"
         );
+        assert_eq!(
+            question_report(
+                &["A?", "B?"],
+                "User has answered your questions: \"A?\"=\"x, y\", \"B?\"=\"Unanswered\". You can now continue."
+            ),
+            "The question “A?” was answered: x, y\n\nThe question “B?” was answered: Unanswered"
+        );
         let dismissed = "The user dismissed this question";
         assert_eq!(
-            question_report("Why?", dismissed),
+            question_report(&["Why?"], dismissed),
             "The question “Why?” was dismissed."
         );
     }

@@ -194,6 +194,9 @@ fn posted(session: &mut Session, at: crate::card::PostRef) {
             if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
                 let edited = ask.post.replace(at).is_some();
                 ask.settled = closed && edited;
+                if ask.settled {
+                    ask.about.shrink();
+                }
             }
         }
         (Some(PostKind::Notice), _) => session.seen.noticed = true,

@@ -353,7 +353,7 @@ fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             }));
         }
         let settled = decision.map(|decision| match decision {
-            Some(settlement) => tell::settled(ask, settlement),
+            Some(settlement) => crate::asks::settled(ask, settlement),
             None if context.now_ms >= ask.expires_at_ms => {
                 "Nobody answered in time, so it counts as no.".to_owned()
             }

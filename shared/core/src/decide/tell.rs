@@ -5,8 +5,7 @@ use crate::card::{Card, CardState, Post};
 use crate::effect::{Effect, Follow};
 use crate::event::RunEnd;
 use crate::ids::PostKind;
-use crate::message::Choice;
-use crate::session::{About, Ask, Outcome, Session, Settlement, Stage};
+use crate::session::{Outcome, Session, Stage};
 
 /// The step that is missing until the turn is closed; none once it is.
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -118,21 +117,4 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         at,
         post: Post::Card(card),
     }))
-}
-
-/// Who decided what, in one line.
-pub(super) fn settled(ask: &Ask, settlement: &Settlement) -> String {
-    let by = &settlement.by.name;
-    match (&settlement.choice, &ask.about) {
-        (Choice::Once, _) => format!("Allowed once by {by}."),
-        (Choice::Always, _) => format!("Allowed from now on by {by}."),
-        (Choice::Reject, _) => format!("Declined by {by}."),
-        (Choice::Option(index), About::Question { options, .. }) => {
-            format!(
-                "{by} chose: {}.",
-                options.get(*index).map_or("an option", String::as_str)
-            )
-        }
-        (Choice::Option(_), About::Permission { .. }) => format!("Decided by {by}."),
-    }
 }

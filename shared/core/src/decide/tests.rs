@@ -197,6 +197,9 @@ impl Fake {
                             about: About::Permission {
                                 action: "bash".into(),
                                 subject: "rm x".into(),
+                                left_out: 0,
+                                places: [].into(),
+                                always: [].into(),
                             },
                         };
                     }

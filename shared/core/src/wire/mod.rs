@@ -3,6 +3,7 @@
 pub mod daytona;
 pub mod discord;
 pub mod opencode;
+pub mod press;
 pub mod slack;
 
 use crate::message::Body;

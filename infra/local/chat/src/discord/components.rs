@@ -164,6 +164,15 @@ impl Tally {
                 "Must be between 1 and 25 in length.",
             );
         }
+        if select.int("type") == 3
+            && select["max_values"].as_u64().unwrap_or(1) > options.len() as u64
+        {
+            wrong.at(
+                &format!("{path}.max_values"),
+                "NUMBER_TYPE_MAX",
+                "More values than there are options.",
+            );
+        }
         for (at, option) in options.iter().enumerate() {
             for field in ["label", "value", "description"] {
                 wrong.longer(

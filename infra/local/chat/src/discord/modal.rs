@@ -117,4 +117,28 @@ fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut 
             "Wrong number of options.",
         );
     }
+    for (at, option) in input.list("options").iter().enumerate() {
+        for field in ["label", "value", "description"] {
+            let at = format!("{path}.options.{at}.{field}");
+            wrong.longer(&at, option.str(field), 100);
+            if field != "description" && option.str(field).is_empty() {
+                wrong.at(&at, "BASE_TYPE_REQUIRED", "This field is required");
+            }
+        }
+    }
+    let required = input["required"].as_bool().unwrap_or(true);
+    if required && input["min_values"] == 0 {
+        wrong.at(
+            &format!("{path}.min_values"),
+            "COMPONENT_INVALID",
+            "A select that needs no value cannot be required.",
+        );
+    }
+    if input["max_values"].as_u64().unwrap_or(1) > options as u64 {
+        wrong.at(
+            &format!("{path}.max_values"),
+            "NUMBER_TYPE_MAX",
+            "More values than there are options.",
+        );
+    }
 }

@@ -310,6 +310,7 @@ impl Scene<'_> {
             json!({"custom_id": custom_id, "component_type": kind, "id": component["id"]});
         if kind != 2 {
             let values = self.act.list("values");
+            offered(component, values)?;
             data["values"] = json!(values);
             let mut resolved = Map::new();
             for value in values.iter().filter(|_| kind >= 5) {
@@ -392,6 +393,9 @@ impl Scene<'_> {
                 if (values.len() as u64) < least && required {
                     return refused(format!("{custom_id:?} needs at least {least}"));
                 }
+                if !values.is_empty() {
+                    offered(input, &values)?;
+                }
                 let of = match kind {
                     5 => 6,
                     6 => 8,
@@ -410,6 +414,28 @@ impl Scene<'_> {
             return refused(format!("{custom_id:?} needs a choice"));
         }
         Ok(out)
+    }
+}
+
+/// A string select gives only values that it offers, as many as it takes.
+fn offered(select: &Value, values: &[Value]) -> Result<(), Impossible> {
+    if select.int("type") != 3 {
+        return Ok(());
+    }
+    let known = |value: &Value| {
+        select
+            .list("options")
+            .iter()
+            .any(|one| one["value"] == *value)
+    };
+    let least = select["min_values"].as_u64().unwrap_or(1);
+    let most = select["max_values"].as_u64().unwrap_or(1);
+    match values.iter().find(|value| !known(value)) {
+        Some(stranger) => refused(format!("the select offers no {stranger}")),
+        None if !(least..=most).contains(&(values.len() as u64)) => {
+            refused(format!("the select takes {least} to {most} values"))
+        }
+        None => Ok(()),
     }
 }
 

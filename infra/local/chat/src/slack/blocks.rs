@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Blocks that a message may have.
-const IN_MESSAGES: [&str; 19] = [
+const IN_MESSAGES: [&str; 20] = [
     "section",
     "header",
     "context",
@@ -26,9 +26,10 @@ const IN_MESSAGES: [&str; 19] = [
     "container",
     "context_actions",
     "data_visualization",
+    "input",
 ];
 /// Blocks that only a modal or a Home may have.
-const IN_VIEWS: [&str; 2] = ["input", "alert"];
+const IN_VIEWS: [&str; 1] = ["alert"];
 
 /// Checks the blocks of a message (at most 50) or of a view (at most 100).
 pub fn check(blocks: &Value, in_view: bool) -> Result<(), Fail> {
@@ -263,6 +264,15 @@ impl Check {
     }
 
     fn input(&mut self, block: &Value, at: &str) {
+        let kind = block["element"].str("type");
+        if ["button", "image", "overflow", "workflow_button"].contains(&kind)
+            || (kind == "file_input" && !self.in_view)
+        {
+            self.wrong(
+                format!("unsupported element: {kind}"),
+                &format!("{at}/element/type"),
+            );
+        }
         self.text(&block["label"], true, 2000, &format!("{at}/label"));
         if block.has("hint") {
             self.text(&block["hint"], true, 2000, &format!("{at}/hint"));

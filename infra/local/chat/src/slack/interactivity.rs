@@ -58,7 +58,7 @@ pub async fn block_action(hub: &Hub, act: &Value) -> Done {
                 if !is_ephemeral {
                     payload["message"] = chat::shown(&message, false);
                 }
-                payload["state"] = json!({"values": {}});
+                payload["state"] = json!({"values": stated(&message["blocks"], &act["values"])?});
                 payload["response_url"] = chat::response_url(hub, store, id, me, place.str("thread_ts"), ts)?.into();
                 message["blocks"].clone()
             };
@@ -71,6 +71,23 @@ pub async fn block_action(hub: &Hub, act: &Value) -> Done {
     };
     let answer = interact(hub, &payload).await;
     finish(hub, &answer, &place, None)
+}
+
+/// What stands in a message's inputs, by block and action: what the person entered, else nothing. Unlike a view's they
+/// are sent with every click, and none is required.
+fn stated(blocks: &Value, values: &Value) -> Done {
+    let mut out = json!({});
+    let inputs = blocks.as_array().into_iter().flatten();
+    for block in inputs.filter(|block| block.str("type") == "input") {
+        let (id, element) = (block.str("block_id"), &block["element"]);
+        let action = element.str("action_id");
+        let entered = match &values[id][action] {
+            Value::String(text) if text.is_empty() => &Value::Null,
+            entered => entered,
+        };
+        out[id] = json!({ (action): chosen(element, entered)? });
+    }
+    Ok(out)
 }
 
 /// The element with this action id, and its block's id.
@@ -129,20 +146,22 @@ fn acted(element: &Value, block_id: &str, act: &Value) -> Done {
 pub fn chosen(element: &Value, value: &Value) -> Done {
     let kind = element.str("type");
     let option = |wanted: &Value| {
-        element
-            .list("options")
-            .iter()
-            .find(|one| one["value"] == *wanted)
-            .cloned()
-            .unwrap_or_default()
+        let options = element.list("options");
+        options.iter().find(|one| one["value"] == *wanted).cloned()
+    };
+    let option = |wanted: &Value| match option(wanted) {
+        None if !wanted.is_null() && element.has("options") => {
+            refused(format!("there is no option {wanted}"))
+        }
+        found => Ok(found.unwrap_or_default()),
     };
     let all = || -> Vec<Value> { value.as_array().cloned().unwrap_or_default() };
     let named = match kind {
         "static_select" | "radio_buttons" | "overflow" | "external_select" => {
-            json!({"selected_option": option(value)})
+            json!({"selected_option": option(value)?})
         }
         "multi_static_select" | "checkboxes" => {
-            json!({"selected_options": all().iter().map(option).collect::<Vec<_>>()})
+            json!({"selected_options": all().iter().map(option).collect::<Result<Vec<_>, _>>()?})
         }
         "users_select" => json!({"selected_user": value}),
         "channels_select" => json!({"selected_channel": value}),

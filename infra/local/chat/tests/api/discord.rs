@@ -461,6 +461,49 @@ async fn a_button_opens_a_modal_and_its_submission_carries_the_fields() {
 }
 
 #[tokio::test]
+async fn a_select_gives_only_what_it_offers_in_messages_and_forms() {
+    let world = world().await;
+    let seeds = world.chat.seeds();
+    let path = format!("/channels/{}/messages", seeds.channel_id);
+    let options = json!([{"label": "a", "value": "a"}, {"label": "b", "value": "b"}]);
+    let select = |id: &str, most: u64| json!({"type": 3, "custom_id": id, "options": options, "min_values": 1, "max_values": most});
+    let row = |select: Value| json!({"components": [{"type": 1, "components": [select]}]});
+    let (status, _) = world.discord("POST", &path, row(select("s", 3))).await;
+    assert_eq!(status, 400, "more values than options");
+    let (_, message) = world.discord("POST", &path, row(select("s", 2))).await;
+    let choose = |values: Value| json!({"type": "component", "message_id": message["id"], "custom_id": "s", "values": values});
+    for odd in [json!(["c"]), json!([])] {
+        assert_eq!(world.control("discord/interact", choose(odd)).await.0, 422);
+    }
+    let form = |component: Value| json!({"custom_id": "f", "title": "Form", "components": [{"type": 18, "label": "S", "component": component}]});
+    let mut optional = select("x", 1);
+    optional["min_values"] = 0.into();
+    world
+        .ingress
+        .will_answer(200, json!({"type": 9, "data": form(optional.clone())}));
+    let refused = world.interact(choose(json!(["a", "b"]))).await;
+    assert_eq!(
+        refused["outcome"]["kind"], "failed",
+        "it cannot be required: {refused}"
+    );
+    optional["required"] = false.into();
+    world
+        .ingress
+        .will_answer(200, json!({"type": 9, "data": form(optional)}));
+    world.interact(choose(json!(["a"]))).await;
+    let send = |values: Value| json!({"type": "modal", "custom_id": "f", "fields": {"x": values}});
+    for odd in [json!(["c"]), json!(["a", "b"])] {
+        assert_eq!(world.control("discord/interact", send(odd)).await.0, 422);
+    }
+    world.ingress.will_answer(200, json!({"type": 6}));
+    assert_eq!(
+        world.interact(send(json!([]))).await["outcome"]["kind"],
+        "acknowledged"
+    );
+    world.end().await;
+}
+
+#[tokio::test]
 async fn without_an_acceptable_answer_the_person_is_told() {
     let world = world().await;
     registered(&world).await;

@@ -491,3 +491,69 @@ async fn what_another_client_delivers_is_known_once_announced() {
     assert_eq!(world.slack("views.open", open).await["ok"], true);
     world.end().await;
 }
+
+#[tokio::test]
+async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
+    let world = world().await;
+    let channel = world.chat.seeds().slack_channel_id;
+    let plain = |text: &str| json!({"type": "plain_text", "text": text});
+    let input = |id: &str, element: Value| json!({"type": "input", "block_id": id, "label": plain(id), "element": element});
+    let options = json!([{"text": plain("A"), "value": "a"}, {"text": plain("B"), "value": "b"}]);
+    let blocks = json!([
+        input("one", json!({"type": "static_select", "action_id": "one", "options": options})),
+        input("many", json!({"type": "multi_static_select", "action_id": "many", "options": options})),
+        input("text", json!({"type": "plain_text_input", "action_id": "text"})),
+        {"type": "actions", "elements": [{"type": "button", "action_id": "go", "value": "v", "text": plain("Go")}]},
+    ]);
+    let card = world
+        .slack(
+            "chat.postMessage",
+            json!({"channel": channel, "text": "form", "blocks": blocks}),
+        )
+        .await;
+    assert_eq!(card["ok"], true, "{card}");
+    let wrong = json!([input(
+        "b",
+        json!({"type": "button", "action_id": "b", "text": plain("B")})
+    )]);
+    let refused = world
+        .slack(
+            "chat.postMessage",
+            json!({"channel": channel, "text": "form", "blocks": wrong}),
+        )
+        .await;
+    assert_eq!(refused["error"], "invalid_blocks");
+    let press = |values: Value| json!({"type": "block_action", "message_ts": card["ts"], "action_id": "go", "values": values});
+    world
+        .act(press(
+            json!({"one": {"one": "b"}, "many": {"many": ["a", "b"]}, "text": {"text": ""}}),
+        ))
+        .await;
+    let got = world
+        .ingress
+        .deliveries("/slack/interactivity")
+        .pop()
+        .unwrap()
+        .body["payload"]
+        .clone();
+    let state = &got["state"]["values"];
+    assert_eq!(state["one"]["one"]["selected_option"]["value"], "b");
+    assert_eq!(state["many"]["many"]["selected_options"][1]["value"], "b");
+    assert_eq!(
+        state["text"]["text"],
+        json!({"type": "plain_text_input", "value": null})
+    );
+    world.act(press(json!({}))).await;
+    let got = world
+        .ingress
+        .deliveries("/slack/interactivity")
+        .pop()
+        .unwrap()
+        .body["payload"]
+        .clone();
+    assert_eq!(
+        got["state"]["values"]["one"]["one"]["selected_option"],
+        Value::Null
+    );
+    world.end().await;
+}

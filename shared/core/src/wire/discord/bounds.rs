@@ -30,6 +30,12 @@ pub const OPTION_LABEL_UNITS_MAX: usize = 100;
 pub const CUSTOM_ID_UNITS_MAX: usize = 100;
 /// Name of a thread.
 pub const THREAD_NAME_UNITS_MAX: usize = 100;
+/// Parts of a form.
+pub const FORM_PARTS_MAX: usize = 5;
+/// Title of a form, and label of a part.
+pub const FORM_LABEL_UNITS_MAX: usize = 45;
+/// What stands below a part's label, and what an empty text input shows.
+pub const FORM_HINT_UNITS_MAX: usize = 100;
 /// Text of a form's input.
 pub const FORM_TEXT_UNITS_MAX: usize = 4_000;
 /// Text of a command's option.
@@ -46,5 +52,9 @@ pub const NAME_UNITS_MAX: usize = 64;
 pub const STEP_UNITS_MAX: usize = 160;
 /// Reason of a failure on a card (ours).
 pub const REASON_UNITS_MAX: usize = 1_200;
-/// Command or question of an ask (ours).
-pub const SUBJECT_UNITS_MAX: usize = 2_400;
+/// Command of an ask (ours).
+pub const SUBJECT_UNITS_MAX: usize = 2_000;
+/// A question of an ask (ours).
+pub const QUESTION_UNITS_MAX: usize = 1_000;
+/// Who settled an ask and how, all lines together (ours).
+pub const SETTLED_UNITS_MAX: usize = 1_200;

@@ -257,16 +257,31 @@ pub fn own_rules(path: &str, body: &Value) -> Vec<String> {
                     "a select has 1 to 25 options",
                 );
                 rule(
+                    part["max_values"].as_u64().unwrap_or(1) <= options.len() as u64,
+                    "a select takes no more values than it has options",
+                );
+                rule(
+                    part["min_values"] != 0 || part["required"] == false,
+                    "a select that needs no value is not required",
+                );
+                rule(
                     options
                         .iter()
                         .all(|o| fits(&o["label"]) && fits(&o["value"]) && fits(&o["description"])),
                     "an option's texts have 1 to 100 units",
                 );
             }
-            Some(18) => rule(
-                units(part["label"].as_str().unwrap_or_default()) <= 45,
-                "a label has at most 45 units",
-            ),
+            Some(18) => {
+                let bounds = [("label", 45), ("description", 100)];
+                rule(
+                    bounds.iter().all(|(name, most)| {
+                        part[*name].as_str().is_none_or(|text| {
+                            units(text) <= *most && !super::content::is_blank(text)
+                        })
+                    }),
+                    "a label has at most 45 units, its description 100",
+                );
+            }
             _ => {}
         }
     }

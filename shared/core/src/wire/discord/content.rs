@@ -48,11 +48,36 @@ pub(super) fn inline(text: &str, units_max: usize) -> String {
     }
 }
 
-/// Foreign text as a code block; a fence in it cannot end the block. Says how much was left out.
-pub(super) fn code(text: &str, units_max: usize) -> String {
+/// Takes back what [`inline`] escaped.
+pub(super) fn plain(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match chars.peek() {
+            Some(next) if c == '\\' && next.is_ascii_punctuation() => {
+                out.push(*next);
+                chars.next();
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Foreign text as a code span on one line.
+pub(super) fn span(text: &str, units_max: usize) -> String {
+    let shown = shorten(&one_line(&visible(text)).replace('`', "\u{2cb}"), units_max);
+    format!("`{}`", if is_blank(&shown) { "(blank)" } else { &shown })
+}
+
+/// Foreign text as a code block; a fence in it cannot end the block. Says how much was left out, `left_out` units of it
+/// before.
+pub(super) fn code(text: &str, units_max: usize, left_out: usize) -> String {
     let shown = visible(text).replace("```", "`\u{2060}`\u{2060}`");
     let cut = shorten(&shown, units_max);
-    let missing = crate::text::units(shown.trim()).saturating_sub(crate::text::units(&cut));
+    let missing = crate::text::units(shown.trim())
+        .saturating_sub(crate::text::units(&cut))
+        .saturating_add(left_out);
     let note = if missing == 0 {
         String::new()
     } else {

@@ -1,7 +1,11 @@
 //! Names of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
 
 use super::bounds::CUSTOM_ID_UNITS_MAX;
-use crate::message::Choice;
+use super::form::Part;
+use crate::wire::press::Press;
+
+/// A form's button has room for an ask's id of this length (OpenCode's have 30); a longer one is cut.
+const FORM_ASK_UNITS_MAX: usize = 50;
 
 /// What a click or a form is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +29,19 @@ pub enum CustomId {
         /// The ask's id at OpenCode.
         ask: String,
         /// What the button stands for.
-        choice: Choice,
+        press: Press,
+    },
+    /// Open the form for an ask's answer.
+    Form {
+        /// The ask's id at OpenCode.
+        ask: String,
+        /// The parts of the form, at most five.
+        parts: Vec<Part>,
+    },
+    /// That form, filled in.
+    Answer {
+        /// The ask's id at OpenCode.
+        ask: String,
     },
     /// An ask's select; what was chosen stands in the values.
     Pick {
@@ -43,9 +59,15 @@ impl CustomId {
             Self::Again { turn } => format!("v1:again:{turn}"),
             Self::Reply => "v1:reply".to_owned(),
             Self::Say => "v1:say".to_owned(),
-            Self::Ask { ask, choice } => {
-                format!("v1:ask:{}:{}", crate::text::shorten(ask, 80), word(choice))
+            Self::Ask { ask, press } => {
+                format!("v1:ask:{}:{}", crate::text::shorten(ask, 80), press.word())
             }
+            Self::Form { ask, parts } => {
+                let parts: Vec<String> = parts.iter().map(Part::text).collect();
+                let ask = crate::text::shorten(ask, FORM_ASK_UNITS_MAX);
+                format!("v1:form:{ask}:{}", parts.join("-"))
+            }
+            Self::Answer { ask } => format!("v1:answer:{ask}"),
             Self::Pick { ask } => format!("v1:pick:{ask}"),
         };
         crate::text::shorten(&text, CUSTOM_ID_UNITS_MAX)
@@ -67,42 +89,22 @@ impl CustomId {
             }),
             ["v1", "reply"] => Some(Self::Reply),
             ["v1", "say"] => Some(Self::Say),
-            ["v1", "ask", ask, choice] if plain(ask) => Some(Self::Ask {
+            ["v1", "ask", ask, press] if plain(ask) => Some(Self::Ask {
                 ask: ask.to_owned(),
-                choice: parse_choice(choice)?,
+                press: Press::parse(press)?,
+            }),
+            ["v1", "form", ask, parts] if plain(ask) => Some(Self::Form {
+                ask: ask.to_owned(),
+                parts: parts.split('-').map(Part::parse).collect::<Option<_>>()?,
+            }),
+            ["v1", "answer", ask] if plain(ask) => Some(Self::Answer {
+                ask: ask.to_owned(),
             }),
             ["v1", "pick", ask] if plain(ask) => Some(Self::Pick {
                 ask: ask.to_owned(),
             }),
             _ => None,
         }
-    }
-}
-
-/// The word for a choice: `once`, `always`, `reject`, or `o` and the option's index.
-#[must_use]
-pub fn word(choice: &Choice) -> String {
-    match choice {
-        Choice::Once => "once".to_owned(),
-        Choice::Always => "always".to_owned(),
-        Choice::Reject => "reject".to_owned(),
-        Choice::Option(index) => format!("o{index}"),
-    }
-}
-
-/// Reads the word for a choice.
-#[must_use]
-pub fn parse_choice(word: &str) -> Option<Choice> {
-    match word {
-        "once" => Some(Choice::Once),
-        "always" => Some(Choice::Always),
-        "reject" => Some(Choice::Reject),
-        _ => word
-            .strip_prefix('o')
-            .filter(|n| n.len() <= 3)?
-            .parse()
-            .ok()
-            .map(Choice::Option),
     }
 }
 
@@ -128,21 +130,28 @@ mod tests {
             CustomId::Say,
             CustomId::Ask {
                 ask: ask(),
-                choice: Choice::Once,
+                press: Press::Once,
             },
             CustomId::Ask {
                 ask: ask(),
-                choice: Choice::Always,
+                press: Press::Always,
             },
             CustomId::Ask {
                 ask: ask(),
-                choice: Choice::Reject,
+                press: Press::Reject,
             },
             CustomId::Ask {
                 ask: ask(),
-                choice: Choice::Option(24),
+                press: Press::Option(24),
             },
             CustomId::Pick { ask: ask() },
+            CustomId::Form {
+                ask: "que_1ffeb3fb8001fvmhi2sXUPUhJS".to_owned(),
+                parts: ["s0.25", "m1.25", "w2.0", "n3.25", "x.9"]
+                    .map(|part| Part::parse(part).expect("a part"))
+                    .to_vec(),
+            },
+            CustomId::Answer { ask: ask() },
         ] {
             assert_eq!(CustomId::parse(&id.text()), Some(id));
         }
@@ -159,6 +168,10 @@ mod tests {
             "v1:ask:per_1:maybe",
             "v1:ask:per_1:o-1",
             "v1:stop:a b",
+            "v1:form:que_1:",
+            "v1:form:que_1:s0",
+            "v1:form:que_1:s0.1-q1.2",
+            "v1:answer:",
             &"v1:pick:x".repeat(30),
         ] {
             assert_eq!(CustomId::parse(text), None, "{text}");
@@ -169,7 +182,7 @@ mod tests {
     fn an_id_that_is_too_long_still_fits_and_names_nothing() {
         let text = CustomId::Ask {
             ask: "x".repeat(500),
-            choice: Choice::Always,
+            press: Press::Always,
         }
         .text();
         assert!(text.encode_utf16().count() <= CUSTOM_ID_UNITS_MAX);

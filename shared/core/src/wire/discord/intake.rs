@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 
 use super::answer::{self, FORM_FILES, FORM_PROMPT};
 use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
-use super::custom_id::{CustomId, parse_choice};
+use super::custom_id::CustomId;
+use super::form;
 use super::interaction::{
     Attachment as Wired, Command, Component, Interaction, Message as WiredMessage, Modal, Resolved,
 };
@@ -14,6 +15,7 @@ use crate::ids::{Ms, ThreadKey};
 use crate::message::{
     Attachment, Body, Choice, Control, Message, Open, Person, Prompt, Reply, Want, Work,
 };
+use crate::wire::press::Input;
 use crate::wire::{HttpAnswer, Intake};
 
 /// Discord's permissions that a task needs, with the names that its settings page shows.
@@ -283,26 +285,42 @@ impl<'a> Request<'a> {
                 answer::form(self.app.limits.attachments),
                 "discord: form opened",
             )),
-            Some(CustomId::Ask { ask, choice }) => self.settle(ask, choice),
-            Some(CustomId::Pick { ask }) => match component
-                .values
-                .first()
-                .and_then(|value| parse_choice(value))
-            {
-                Some(choice) => self.settle(ask, choice),
-                None => refuse(
+            Some(CustomId::Ask { ask, press }) => self.settle(ask, press.choice()),
+            Some(CustomId::Pick { ask }) => match Input::Select(0).filled(&component.values, "") {
+                Some(field) if !component.values.is_empty() => {
+                    self.settle(ask, Choice::Form(vec![field]))
+                }
+                _ => refuse(
                     "Nothing was chosen. Please choose again.",
                     "discord: nothing chosen",
                 ),
             },
-            Some(CustomId::Say) | None => refuse(UNKNOWN_CONTROL, "discord: unknown control"),
+            Some(CustomId::Form { ask, parts }) => {
+                let nothing = WiredMessage::default();
+                let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
+                Ok(only(
+                    form::open(&ask, &parts, &clicked.components),
+                    "discord: form opened",
+                ))
+            }
+            Some(CustomId::Say | CustomId::Answer { .. }) | None => {
+                refuse(UNKNOWN_CONTROL, "discord: unknown control")
+            }
         }
     }
 
     fn form(&self, modal: &Modal) -> Outcome {
-        if CustomId::parse(&modal.custom_id) != Some(CustomId::Say) {
-            return refuse(UNKNOWN_CONTROL, "discord: unknown form");
+        match CustomId::parse(&modal.custom_id) {
+            Some(CustomId::Say) => self.reply_form(modal),
+            Some(CustomId::Answer { ask }) => match form::filled(modal) {
+                Some(fields) => self.settle(ask, Choice::Form(fields)),
+                None => refuse(UNKNOWN_CONTROL, "discord: form not understood"),
+            },
+            _ => refuse(UNKNOWN_CONTROL, "discord: unknown form"),
         }
+    }
+
+    fn reply_form(&self, modal: &Modal) -> Outcome {
         let text = modal
             .field(FORM_PROMPT)
             .and_then(|field| field.value.as_str())

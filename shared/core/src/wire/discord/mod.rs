@@ -9,6 +9,7 @@ pub mod bounds;
 pub mod commands;
 mod content;
 pub mod custom_id;
+pub mod form;
 mod intake;
 pub mod interaction;
 pub mod render;

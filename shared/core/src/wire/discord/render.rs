@@ -3,21 +3,23 @@
 //! Text of models, people and tools is bounded and has no effect beyond being read. A body serves to create a message
 //! and to edit it; only the name that makes a creation repeatable is added ([`with_nonce`]).
 
+pub(in crate::wire::discord) mod ask;
+
 use serde_json::{Value, json};
 
 use super::answer::{COMPONENTS_V2, SUPPRESS_EMBEDS};
 use super::bounds::{
-    ANCHOR_UNITS_MAX, BUTTON_LABEL_UNITS_MAX, CONTENT_UNITS_MAX, OPTION_LABEL_UNITS_MAX,
-    REASON_UNITS_MAX, ROW_BUTTONS_MAX, SELECT_OPTIONS_MAX, STEP_UNITS_MAX, SUBJECT_UNITS_MAX,
-    TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_OVERHEAD_BYTES, TEXT_DISPLAY_UNITS_MAX,
-    THREAD_NAME_UNITS_MAX,
+    ANCHOR_UNITS_MAX, CONTENT_UNITS_MAX, REASON_UNITS_MAX, STEP_UNITS_MAX, TEXT_DISPLAY_BYTES_MAX,
+    TEXT_DISPLAY_OVERHEAD_BYTES, TEXT_DISPLAY_UNITS_MAX, THREAD_NAME_UNITS_MAX,
 };
-use super::content::{bounded, code, emphasised_name, inline, is_blank, mute, visible};
-use super::custom_id::{CustomId, word};
+use super::content::{bounded, emphasised_name, inline, is_blank, mute, visible};
+use super::custom_id::CustomId;
 use crate::card::{Card, CardState, CardStep, Post, StepState};
-use crate::message::{Choice, Open};
-use crate::session::{About, Ask, Outcome};
+use crate::message::Open;
+use crate::session::Outcome;
 use crate::text::{discord_markdown, one_line, shorten, units};
+
+pub use ask::ask;
 
 /// A body, and the file that goes with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +65,7 @@ pub fn post(post: &Post) -> Rendered {
         Post::Ask {
             ask: shown,
             settled,
-        } => plain(ask(shown, settled.as_deref())),
+        } => plain(ask::ask(shown, settled.as_deref())),
         Post::Notice(text) => plain(notice(text)),
     }
 }
@@ -217,34 +219,6 @@ pub fn card(card: &Card) -> Value {
         )])),
     }
     container(accent(&card.state), parts)
-}
-
-/// A permission request or question; once settled, who decided what instead of buttons.
-#[must_use]
-pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
-    let (title, subject) = match &ask.about {
-        About::Permission { action, subject } => (
-            format!("**{}**", permission_title(action)),
-            code(subject, SUBJECT_UNITS_MAX),
-        ),
-        About::Question { text, .. } => (
-            "**The agent has a question**".to_owned(),
-            format!("> {}", inline(text, SUBJECT_UNITS_MAX / 2)),
-        ),
-    };
-    let foot = match settled {
-        Some(words) => format!("-# Settled: {}", inline(words, STEP_UNITS_MAX)),
-        None => format!(
-            "-# Whoever may use the sandbox here can decide. Without a decision it counts as no <t:{}:R>.",
-            ask.expires_at_ms / 1000
-        ),
-    };
-    let mut parts = vec![text(&title), text(&subject)];
-    if settled.is_none() {
-        parts.extend(choices(ask));
-    }
-    parts.push(text(&foot));
-    container(if settled.is_some() { GREY } else { YELLOW }, parts)
 }
 
 /// The same message without its file, saying so.
@@ -484,102 +458,6 @@ fn with_code(text: &str, units_max: usize) -> String {
         visible(parts[1]),
         words(parts[2])
     )
-}
-
-fn permission_title(action: &str) -> String {
-    match action {
-        "bash" => "The agent wants to run this command".to_owned(),
-        "edit" | "write" => "The agent wants to change this file".to_owned(),
-        "read" => "The agent wants to read this file".to_owned(),
-        "external_directory" => "The agent wants to use a place outside of its folder".to_owned(),
-        "webfetch" => "The agent wants to fetch this address".to_owned(),
-        other => format!("The agent asks for permission: {}", inline(other, 60)),
-    }
-}
-
-fn choices(ask: &Ask) -> Vec<Value> {
-    let id = |choice: Choice| CustomId::Ask {
-        ask: ask.id.clone(),
-        choice,
-    };
-    let options = match &ask.about {
-        About::Permission { .. } => {
-            return vec![row(&[
-                button(SUCCESS, "Allow once", &id(Choice::Once)),
-                button(SECONDARY, "Always allow", &id(Choice::Always)),
-                button(DANGER, "Deny", &id(Choice::Reject)),
-            ])];
-        }
-        About::Question { options, .. } => options,
-    };
-    let skip = row(&[button(SECONDARY, "Skip this question", &id(Choice::Reject))]);
-    if options.is_empty() {
-        return vec![skip];
-    }
-    let short = |option: &String| units(option) <= BUTTON_LABEL_UNITS_MAX;
-    if options.len() <= ROW_BUTTONS_MAX && options.iter().all(short) {
-        let buttons: Vec<Value> = options
-            .iter()
-            .enumerate()
-            .map(|(n, option)| {
-                button(
-                    PRIMARY,
-                    &label(option, n, BUTTON_LABEL_UNITS_MAX),
-                    &id(Choice::Option(n)),
-                )
-            })
-            .collect();
-        return vec![row(&buttons), skip];
-    }
-    let entries: Vec<Value> = options
-        .iter()
-        .take(SELECT_OPTIONS_MAX)
-        .enumerate()
-        .map(|(n, option)| entry(option, n))
-        .collect();
-    let pick = CustomId::Pick {
-        ask: ask.id.clone(),
-    };
-    let mut parts = vec![
-        row(&[
-            json!({"type": 3, "custom_id": pick.text(), "placeholder": "Choose an answer", "options": entries}),
-        ]),
-        skip,
-    ];
-    if options.len() > SELECT_OPTIONS_MAX {
-        parts.insert(
-            0,
-            text(&format!(
-                "-# {} further options cannot be shown.",
-                options.len() - SELECT_OPTIONS_MAX
-            )),
-        );
-    }
-    parts
-}
-
-fn entry(option: &str, index: usize) -> Value {
-    let name = label(option, index, OPTION_LABEL_UNITS_MAX);
-    let whole = one_line(option);
-    let rest = name
-        .strip_suffix('…')
-        .and_then(|shown| whole.strip_prefix(shown))
-        .map(str::trim)
-        .filter(|rest| !is_blank(rest));
-    let mut entry = json!({"label": name, "value": word(&Choice::Option(index))});
-    if let Some(rest) = rest {
-        entry["description"] = json!(shorten(rest, OPTION_LABEL_UNITS_MAX));
-    }
-    entry
-}
-
-fn label(option: &str, index: usize, units_max: usize) -> String {
-    let label = shorten(&one_line(option), units_max);
-    if is_blank(&label) {
-        format!("Option {}", index + 1)
-    } else {
-        label
-    }
 }
 
 /// Milliseconds in words.

@@ -1,17 +1,16 @@
-//! Permissions and questions as a person sees them, and a person's choice as OpenCode takes it.
+//! Permissions and questions as OpenCode asks them, bounded, as the record keeps them.
 
 use serde_json::Value;
 
+use crate::asks::{
+    ASK_CHARS_MAX, DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, LABEL_CHARS_MAX, OPTIONS_MAX, Opt,
+    PATTERN_CHARS_MAX, PATTERNS_MAX, QUESTIONS_MAX, Question as Asked, SUBJECT_CHARS_MAX,
+    TEXT_CHARS_MAX,
+};
 use crate::session::About;
+use crate::text::shorten;
 
-use super::steps::first_line;
-use super::types::{Permission, Question};
-
-/// Choices of one ask; both platforms show at most 25 buttons. Questions asked together with more combinations than
-/// this have none, and can only be declined.
-pub const OPTIONS_MAX: usize = 25;
-/// Characters of a command, path or question that are shown.
-const SUBJECT_CHARS_MAX: usize = 1_000;
+use super::types::{Permission, Question, QuestionItem};
 
 impl Permission {
     /// What the person is asked. `call` is the input of the tool call behind it, where it is known: OpenCode names only
@@ -26,84 +25,85 @@ impl Permission {
         };
         let command = named(Some(&self.metadata), "command").or_else(|| named(call, "command"));
         let path = named(Some(&self.metadata), "filepath").or_else(|| named(call, "filePath"));
-        let patterns = self.patterns.join(", ");
-        let subject = match command.or(path) {
-            Some(subject) if self.permission == "external_directory" && !patterns.is_empty() => {
-                format!("{subject} (outside the project: {patterns})")
-            }
-            Some(subject) => subject,
-            None => patterns,
-        };
+        let subject = command.or(path);
+        let outside = self.permission == "external_directory" && subject.is_some();
+        let subject = subject.unwrap_or_else(|| self.patterns.join(", "));
+        let length = subject.chars().count();
         About::Permission {
-            action: self.permission.clone(),
-            subject: cut(&subject),
+            action: shorten(&self.permission, PATTERN_CHARS_MAX),
+            left_out: length.saturating_sub(SUBJECT_CHARS_MAX),
+            subject: subject.chars().take(SUBJECT_CHARS_MAX).collect(),
+            places: if outside {
+                patterns(&self.patterns)
+            } else {
+                Box::default()
+            },
+            always: patterns(&self.always),
         }
     }
+}
+
+fn patterns(all: &[String]) -> Box<[String]> {
+    let shown = all.iter().filter(|one| !one.trim().is_empty());
+    let mut kept: Vec<String> = shown
+        .map(|one| shorten(one, PATTERN_CHARS_MAX))
+        .take(PATTERNS_MAX)
+        .collect();
+    if all.len() > PATTERNS_MAX {
+        kept.push(format!("… and {} more", all.len() - PATTERNS_MAX));
+    }
+    kept.into()
 }
 
 impl Question {
-    /// What the person is asked. Questions asked together are one ask whose options are their combinations.
+    /// What the person is asked.
     #[must_use]
     pub fn about(&self) -> About {
-        let text = match self.questions.as_slice() {
-            [one] => one.question.clone(),
-            several => {
-                let lines = several
-                    .iter()
-                    .enumerate()
-                    .map(|(at, item)| format!("{}. {}", at + 1, item.question));
-                lines.collect::<Vec<_>>().join("\n")
-            }
-        };
-        About::Question {
-            text: cut(&text),
-            options: self
-                .combinations()
-                .iter()
-                .map(|labels| labels.join(" · "))
-                .collect(),
+        let mut room = ASK_CHARS_MAX;
+        let items = self.questions.iter().take(QUESTIONS_MAX);
+        // Every question's words first: options are what may be left out.
+        let mut questions: Vec<Asked> = items
+            .clone()
+            .map(|item| Asked {
+                header: taken(&item.header, HEADER_CHARS_MAX, &mut room),
+                text: taken(&item.question, TEXT_CHARS_MAX.min(room / 2), &mut room),
+                options: Vec::new(),
+                multiple: item.multiple,
+                free: item.custom.unwrap_or(true),
+            })
+            .collect();
+        for (left, (question, item)) in questions.iter_mut().zip(items).enumerate().rev() {
+            let mut share = room / (left + 1);
+            let before = share;
+            question.options = options(item, &mut share);
+            room -= before - share;
         }
-    }
-
-    /// The answers that stand for the option with this index: one list of labels per question.
-    #[must_use]
-    pub fn answers(&self, option: usize) -> Option<Vec<Vec<String>>> {
-        let chosen = self.combinations().into_iter().nth(option)?;
-        Some(chosen.into_iter().map(|label| vec![label]).collect())
-    }
-
-    fn combinations(&self) -> Vec<Vec<String>> {
-        let count = self
-            .questions
-            .iter()
-            .try_fold(1_usize, |count, item| count.checked_mul(item.options.len()));
-        let single = self.questions.len() == 1;
-        if self.questions.is_empty() || (!single && count.is_none_or(|count| count > OPTIONS_MAX)) {
-            return Vec::new();
-        }
-        let mut rows: Vec<Vec<String>> = vec![Vec::new()];
-        for item in &self.questions {
-            rows = rows
-                .iter()
-                .flat_map(|row| {
-                    item.options.iter().take(OPTIONS_MAX).map(move |option| {
-                        let mut row = row.clone();
-                        row.push(option.label.clone());
-                        row
-                    })
-                })
-                .collect();
-        }
-        rows
+        About::Question { questions }
     }
 }
 
-/// Several lines stay, up to the bound.
-fn cut(text: &str) -> String {
-    if text.chars().count() <= SUBJECT_CHARS_MAX {
-        return text.to_owned();
+/// The options that there is room for.
+fn options(item: &QuestionItem, room: &mut usize) -> Vec<Opt> {
+    let mut kept = Vec::new();
+    for option in item.options.iter().take(OPTIONS_MAX) {
+        let label = option.label.trim();
+        if label.chars().count().min(LABEL_CHARS_MAX) > *room {
+            break;
+        }
+        // A description that says the same again helps nobody.
+        let description = Some(option.description.trim()).filter(|text| *text != label);
+        kept.push(Opt {
+            label: taken(label, LABEL_CHARS_MAX, room),
+            description: taken(description.unwrap_or_default(), DESCRIPTION_CHARS_MAX, room),
+        });
     }
-    first_line(&text.replace('\n', " "), SUBJECT_CHARS_MAX)
+    kept
+}
+
+fn taken(text: &str, chars_max: usize, room: &mut usize) -> String {
+    let kept = shorten(text.trim(), chars_max.min(*room));
+    *room -= kept.chars().count();
+    kept
 }
 
 #[cfg(test)]
@@ -113,62 +113,96 @@ mod tests {
 
     use super::*;
 
-    fn question(options: &[&[&str]]) -> Question {
-        let items: Vec<Value> = options
-            .iter()
-            .map(|labels| json!({"question": "Which?", "options": labels.iter().map(|l| json!({"label": l})).collect::<Vec<_>>()}))
-            .collect();
-        serde_json::from_value(json!({"id": "que_1", "sessionID": "ses_1", "questions": items}))
-            .unwrap()
+    fn asked(items: Value) -> Vec<Asked> {
+        let question: Question = serde_json::from_value(
+            json!({"id": "que_1", "sessionID": "ses_1", "questions": items}),
+        )
+        .unwrap();
+        match question.about() {
+            About::Question { questions } => questions,
+            About::Permission { .. } => panic!("a question"),
+        }
     }
 
     #[test]
-    fn one_question_is_answered_by_its_label() {
-        let asked = question(&[&["red", "blue"]]);
+    fn a_question_keeps_what_opencode_says_of_it() {
+        let questions = asked(json!([
+            {"question": "Which?", "header": "DB", "multiple": true, "custom": false,
+             "options": [{"label": "Postgres", "description": "Relational"}, {"label": "same", "description": "same"}]},
+            {"question": "Why?", "header": "Why", "options": []},
+        ]));
+        let option = |label: &str, description: &str| Opt {
+            label: label.to_owned(),
+            description: description.to_owned(),
+        };
         assert_eq!(
-            asked.about(),
-            About::Question {
-                text: "Which?".into(),
-                options: vec!["red".into(), "blue".into()]
+            questions[0],
+            Asked {
+                header: "DB".to_owned(),
+                text: "Which?".to_owned(),
+                options: vec![option("Postgres", "Relational"), option("same", "")],
+                multiple: true,
+                free: false,
             }
         );
-        assert_eq!(asked.answers(1).unwrap(), [["blue"]]);
-        assert_eq!(asked.answers(2), None);
+        assert!(questions[1].free && !questions[1].multiple && questions[1].options.is_empty());
     }
 
     #[test]
-    fn questions_asked_together_are_answered_together() {
-        let asked = question(&[&["a", "b"], &["x", "y", "z"]]);
-        let About::Question { text, options } = asked.about() else {
-            panic!("a question")
+    fn however_much_is_asked_the_record_keeps_a_bounded_part_of_it() {
+        let option = json!({"label": "l".repeat(500), "description": "d".repeat(500)});
+        let item = json!({"question": "q".repeat(5_000), "header": "h".repeat(500), "options": vec![option; 300]});
+        let questions = asked(json!(vec![item; 30]));
+        assert_eq!(questions.len(), QUESTIONS_MAX);
+        let chars = |question: &Asked| {
+            let options = question.options.iter();
+            let options = options.map(|o| o.label.chars().count() + o.description.chars().count());
+            question.text.chars().count() + question.header.chars().count() + options.sum::<usize>()
         };
-        assert_eq!(text, "1. Which?\n2. Which?");
-        assert_eq!(
-            options,
-            ["a · x", "a · y", "a · z", "b · x", "b · y", "b · z"]
-        );
-        assert_eq!(asked.answers(4).unwrap(), [["b"], ["y"]]);
+        assert!(questions.iter().map(chars).sum::<usize>() <= ASK_CHARS_MAX);
+        assert!(questions.iter().all(|question| !question.text.is_empty()));
+        assert!(asked(json!([])).is_empty());
     }
 
     #[test]
-    fn too_many_combinations_leave_only_no() {
-        let asked = question(&[&["1", "2", "3"], &["1", "2", "3"], &["1", "2", "3"]]);
-        assert_eq!(asked.answers(0), None);
-    }
-
-    #[test]
-    fn a_command_that_reaches_outside_the_project_is_shown_whole() {
+    fn a_command_is_kept_exactly_with_where_it_reaches_and_what_always_covers() {
         let asked: Permission = serde_json::from_value(json!({
-            "id": "per_1", "sessionID": "s", "permission": "external_directory", "patterns": ["/dev/*"], "metadata": {}
+            "id": "per_1", "sessionID": "s", "permission": "external_directory", "patterns": ["/dev/*"], "metadata": {},
+            "always": ["/dev/*"],
         }))
         .unwrap();
-        let call = json!({"command": "cat /dev/null; date"});
+        let call = json!({"command": "cat /dev/null;\n  date"});
         assert_eq!(
             asked.about(Some(&call)),
             About::Permission {
                 action: "external_directory".into(),
-                subject: "cat /dev/null; date (outside the project: /dev/*)".into()
+                subject: "cat /dev/null;\n  date".into(),
+                left_out: 0,
+                places: ["/dev/*".into()].into(),
+                always: ["/dev/*".into()].into(),
             }
         );
+    }
+
+    #[test]
+    fn a_long_command_says_how_much_of_it_is_not_kept() {
+        let asked: Permission = serde_json::from_value(json!({
+            "id": "per_1", "sessionID": "s", "permission": "bash", "patterns": [], "metadata": {"command": "é\n".repeat(5_000)},
+        }))
+        .unwrap();
+        let About::Permission {
+            subject,
+            left_out,
+            always,
+            ..
+        } = asked.about(None)
+        else {
+            panic!("a permission")
+        };
+        assert_eq!(
+            (subject.chars().count(), left_out),
+            (SUBJECT_CHARS_MAX, 10_000 - SUBJECT_CHARS_MAX)
+        );
+        assert!(subject.starts_with("é\né\n") && always.is_empty());
     }
 }

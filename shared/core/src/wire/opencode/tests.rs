@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use crate::asks::{Opt, Question};
 use crate::card::StepState;
 use crate::event::{Answer, RunEnd};
 use crate::session::About;
@@ -211,19 +212,34 @@ fn a_running_step_is_told_in_the_present_tense() {
 
 #[test]
 fn an_ask_is_open_until_it_is_answered() {
+    let option = |label: &str, description: &str| Opt {
+        label: label.into(),
+        description: description.into(),
+    };
     for (name, about) in [
         (
             "perm-once",
             About::Permission {
                 action: "bash".into(),
                 subject: "echo permitted".into(),
+                left_out: 0,
+                places: [].into(),
+                always: ["echo *".into()].into(),
             },
         ),
         (
             "question",
             About::Question {
-                text: "Which database?".into(),
-                options: vec!["Postgres".into(), "DynamoDB".into()],
+                questions: vec![Question {
+                    header: "DB".into(),
+                    text: "Which database?".into(),
+                    options: vec![
+                        option("Postgres", "Relational"),
+                        option("DynamoDB", "NoSQL"),
+                    ],
+                    multiple: false,
+                    free: true,
+                }],
             },
         ),
     ] {

@@ -357,6 +357,9 @@ pub struct Permission {
     /// `command`, `filepath`.
     #[serde(default)]
     pub metadata: Value,
+    /// What "always" would cover, as patterns.
+    #[serde(default, deserialize_with = "lenient")]
+    pub always: Vec<String>,
     /// The call.
     #[serde(default, deserialize_with = "lenient")]
     pub tool: ToolRef,
@@ -382,9 +385,18 @@ pub struct QuestionItem {
     /// The words.
     #[serde(deserialize_with = "lenient")]
     pub question: String,
+    /// A word or two that name it.
+    #[serde(deserialize_with = "lenient")]
+    pub header: String,
     /// What can be chosen.
     #[serde(deserialize_with = "lenient")]
     pub options: Vec<QuestionOption>,
+    /// More than one option may be chosen.
+    #[serde(deserialize_with = "lenient")]
+    pub multiple: bool,
+    /// Whether own words are an answer too; OpenCode takes them unless this is false.
+    #[serde(deserialize_with = "lenient")]
+    pub custom: Option<bool>,
 }
 
 /// One thing to choose.
@@ -394,6 +406,9 @@ pub struct QuestionOption {
     /// Its name, which is also the answer.
     #[serde(deserialize_with = "lenient")]
     pub label: String,
+    /// What it means.
+    #[serde(deserialize_with = "lenient")]
+    pub description: String,
 }
 
 /// One changed file of a turn (`GET /session/{id}/diff?messageID=…`).

@@ -2,20 +2,28 @@
 
 use super::door::{App, Asked, Request, ephemeral, form, malformed, message_id, nothing, object};
 use super::events::{attachments, prompt};
-use super::types::{Action, Interaction};
+use super::types::{Action, Interaction, Stated};
 use super::who::Verdict;
 use super::words::typed;
+use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
 use crate::message::{Body, Choice, Person, Reply, Want};
+use crate::wire::press::{Input, Press};
 use crate::wire::{HttpAnswer, Intake};
 
 /// Action id of the Stop button; its value is the turn's id.
 pub const STOP_ACTION: &str = "v1:stop";
 /// Action id of the button that runs a turn's task again; its value is the turn's id.
 pub const AGAIN_ACTION: &str = "v1:again";
-/// Action id, or its beginning, of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>>`. Slack
-/// wants distinct action ids in a block, so a choice is appended.
+/// Beginning of the action id of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack
+/// wants distinct action ids in a block, so the word is appended to the action id as well.
 pub const ASK_ACTION: &str = "v1:ask";
+/// Beginning of the block id and action id of an input; the input's word follows.
+pub const FIELD_ACTION: &str = "v1:field";
+/// The word of the button that sends the inputs of its message.
+pub const SEND: &str = "send";
+/// Inputs of one message that are read.
+const INPUTS_MAX: usize = 50;
 
 /// Said when the queue does not accept: nothing of interactivity is sent again by Slack.
 pub(super) const NOT_TAKEN: &str =
@@ -68,33 +76,28 @@ pub fn interactivity(
     }
 }
 
-/// What a known element wants.
-fn wanted(action: &Action) -> Option<Want> {
-    let value = action
-        .value
-        .as_deref()
-        .or(action.selected_option.value.as_deref())
-        .filter(|v| !v.is_empty());
+/// What a known button wants.
+fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
+    let value = action.value.as_deref().filter(|v| !v.is_empty())?;
     if action.action_id == STOP_ACTION {
         return Some(Want::Stop {
-            turn: Some(value?.to_owned()),
+            turn: Some(value.to_owned()),
         });
     }
     if action.action_id == AGAIN_ACTION {
         return Some(Want::Again {
-            turn: value?.to_owned(),
+            turn: value.to_owned(),
         });
     }
-    let tail = action.action_id.strip_prefix(ASK_ACTION)?;
-    if !tail.is_empty() && !tail.starts_with(':') {
-        return None;
-    }
-    let (ask, choice) = value?.rsplit_once(':')?;
-    let choice = match choice {
-        "once" => Choice::Once,
-        "always" => Choice::Always,
-        "reject" => Choice::Reject,
-        other => Choice::Option(other.strip_prefix('o')?.parse().ok()?),
+    action
+        .action_id
+        .strip_prefix(ASK_ACTION)
+        .filter(|tail| tail.is_empty() || tail.starts_with(':'))?;
+    let (ask, word) = value.rsplit_once(':')?;
+    let choice = if word == SEND {
+        Choice::Form(filled(interaction))
+    } else {
+        Press::parse(word)?.choice()
     };
     (!ask.is_empty()).then(|| Want::Settle {
         ask: ask.to_owned(),
@@ -102,11 +105,26 @@ fn wanted(action: &Action) -> Option<Want> {
     })
 }
 
+/// What stands in the inputs of the message; Slack sends it along with each click.
+fn filled(interaction: &Interaction) -> Vec<Field> {
+    let inputs = interaction.state.values.values().flatten();
+    let field = |(id, stated): (&String, &Stated)| {
+        let input = Input::parse(id.strip_prefix(FIELD_ACTION)?.strip_prefix(':')?)?;
+        let chosen = stated
+            .selected_option
+            .iter()
+            .chain(&stated.selected_options);
+        let values: Vec<String> = chosen.filter_map(|one| one.value.clone()).collect();
+        input.filled(&values, &stated.value)
+    };
+    inputs.take(INPUTS_MAX).filter_map(field).collect()
+}
+
 fn clicked(interaction: &Interaction, app: &App) -> Intake {
     let Some((action, want)) = interaction
         .actions
         .iter()
-        .find_map(|a| Some((a, wanted(a)?)))
+        .find_map(|a| Some((a, wanted(a, interaction)?)))
     else {
         return nothing("element not in use");
     };

@@ -18,8 +18,8 @@ pub const SECTION_UNITS_MAX: usize = 3_000;
 pub const CONTEXT_UNITS_MAX: usize = 2_000;
 /// Label of a button.
 pub const BUTTON_UNITS_MAX: usize = 75;
-/// Elements of an actions block.
-pub const BUTTONS_MAX: usize = 25;
+/// Label of an input block, and what stands below an input.
+pub const LABEL_UNITS_MAX: usize = 150;
 /// Label of an option.
 pub const OPTION_UNITS_MAX: usize = 75;
 /// Options of a select.
@@ -28,7 +28,7 @@ pub const OPTIONS_MAX: usize = 100;
 pub const MARKDOWN_UNITS_MAX: usize = 12_000;
 /// The fallback text of a message; what is longer cannot be edited later.
 pub const FALLBACK_UNITS_MAX: usize = 4_000;
-/// Ids that fit, with the choice behind them, into the value of an option (150).
+/// Ids of asks; OpenCode's have 30 characters.
 pub const ASK_ID_CHARS_MAX: usize = 128;
 /// Value of a button.
 pub const BUTTON_VALUE_CHARS_MAX: usize = 2_000;

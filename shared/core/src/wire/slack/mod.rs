@@ -22,6 +22,6 @@ mod words;
 pub use commands::commands;
 pub use door::{App, message_id, message_ts};
 pub use events::events;
-pub use interactivity::{ASK_ACTION, STOP_ACTION, interactivity};
+pub use interactivity::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION, interactivity};
 pub use verify::{Unverified, verify};
 pub use words::HELP;

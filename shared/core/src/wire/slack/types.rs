@@ -1,5 +1,7 @@
 //! Slack's payloads, as far as they are read. Every field may be missing, null or of another kind.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -174,6 +176,28 @@ pub(super) struct Interaction {
     pub(super) action_ts: Option<String>,
     #[serde(deserialize_with = "lenient_list")]
     pub(super) actions: Vec<Action>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) state: State,
+}
+
+/// What stands in the inputs of a surface, by block and action.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct State {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) values: BTreeMap<String, BTreeMap<String, Stated>>,
+}
+
+/// What stands in one input.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Stated {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) value: String,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) selected_option: Option<Selected>,
+    #[serde(deserialize_with = "lenient_list")]
+    pub(super) selected_options: Vec<Selected>,
 }
 
 /// Who clicked.
@@ -220,8 +244,6 @@ pub(super) struct Action {
     pub(super) action_id: String,
     #[serde(deserialize_with = "lenient")]
     pub(super) value: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) selected_option: Selected,
     #[serde(deserialize_with = "lenient")]
     pub(super) action_ts: Option<String>,
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::super::check::{CALLBACK, assert_fits, outside};
 use super::*;
 use crate::access::Policy;
+use crate::asks::Field;
 use crate::limits::Limits;
 
 const NOW_MS: Ms = 1_795_300_000_000;
@@ -333,11 +334,107 @@ fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
         (
             Want::Settle {
                 ask: "que_01jd2m4q8y".to_owned(),
-                choice: Choice::Option(7)
+                choice: crate::wire::press::picked(vec![7])
             },
             (6, 0)
         )
     );
+}
+
+fn clicked(custom_id: &str, components: Value) -> Value {
+    let mut event = event("ask-button");
+    event["data"]["custom_id"] = json!(custom_id);
+    event["message"]["components"] = components;
+    event
+}
+
+fn answered_form(fields: Value) -> Value {
+    let mut event = event("reply-form");
+    event["data"] = json!({"custom_id": "v1:answer:que_01jd2m4q8y", "components": fields});
+    event
+}
+
+#[test]
+fn an_answer_button_opens_its_form_at_once_with_the_words_of_its_message() {
+    let shown = json!([{"type": 17, "components": [{"type": 10, "id": 100, "content": "**1. DB**\n> Which\\_one?\n1. Postgres — relational\n2. SQLite"}]}]);
+    let intake = send(&clicked("v1:form:que_01jd2m4q8y:s0.2-w0.0", shown));
+    assert_eq!((kind_of(&intake).0, &intake.enqueue), (9, &None));
+    let form = &body(&intake.answer)["data"];
+    assert_eq!(form["custom_id"], "v1:answer:que_01jd2m4q8y");
+    let first = &form["components"][0];
+    assert_eq!(
+        (&first["label"], &first["description"]),
+        (&json!("1. DB"), &json!("Which_one?"))
+    );
+    assert_eq!(first["component"]["options"][1]["label"], "SQLite");
+    // A trimmed message still opens a form that can be sent.
+    assert_eq!(
+        kind_of(&send(&clicked("v1:form:que_1:m0.25-x.0", json!(null)))).0,
+        9
+    );
+    for odd in ["v1:form:que_1:s0.26", "v1:form:que_1:", "v1:answer:que_1"] {
+        assert!(
+            refusal(&send(&clicked(odd, json!([])))).contains("/help"),
+            "{odd}"
+        );
+    }
+}
+
+#[test]
+fn a_filled_form_settles_its_ask() {
+    let fields = json!([
+        {"type": 18, "component": {"type": 3, "custom_id": "s0", "values": ["o1", "o2"]}},
+        {"type": 18, "component": {"type": 4, "custom_id": "w0", "value": "and more"}},
+        {"type": 1, "components": [{"type": 4, "custom_id": "x", "value": "2: 1"}]},
+    ]);
+    let intake = send(&answered_form(fields));
+    let choice = Choice::Form(vec![
+        Field::Picked {
+            question: 0,
+            options: vec![1, 2],
+        },
+        Field::Words {
+            question: 0,
+            text: "and more".to_owned(),
+        },
+        Field::Lines {
+            text: "2: 1".to_owned(),
+        },
+    ]);
+    let ask = "que_01jd2m4q8y".to_owned();
+    assert_eq!(
+        (want_of(&intake), kind_of(&intake)),
+        (Want::Settle { ask, choice }, (6, 0))
+    );
+    for odd in [
+        json!({"type": 4, "custom_id": "prompt", "value": "x"}),
+        json!({"type": 3, "custom_id": "s0", "values": ["once"]}),
+    ] {
+        let odd = answered_form(json!([{"type": 18, "component": odd}]));
+        assert!(refusal(&send(&odd)).contains("/help"));
+    }
+}
+
+#[test]
+fn who_may_not_use_it_is_refused_at_each_click_and_each_form() {
+    let forms = answered_form(json!([]));
+    let presses = [
+        event("ask-button"),
+        event("question-select"),
+        clicked("v1:form:que_1:w0.0", json!([])),
+        forms,
+    ];
+    for event in &presses {
+        for other in [
+            app(GUILD, "", "1240000000000000999"),
+            app(GUILD, "1240000000000000999", ""),
+            app("1240000000000000999", "", ""),
+        ] {
+            let intake = given(event.to_string().as_bytes(), &other);
+            assert_eq!(intake.note, "discord: refused by policy");
+            refusal(&intake);
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,10 @@ use proptest::prelude::*;
 
 use super::super::check::assert_fits;
 use super::*;
+use crate::asks::{Opt, Question};
 use crate::card::Usage;
 use crate::message::{Person, Prompt, Reply};
+use crate::session::{About, Ask};
 
 const CREATE: &str = "/channels/{channel_id}/messages";
 const EDIT: &str = "/channels/{channel_id}/messages/{message_id}";
@@ -244,15 +246,30 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
         &an_ask(About::Permission {
             action: "bash".to_owned(),
             subject: "rm -rf target".to_owned(),
+            left_out: 0,
+            places: ["/srv/*".to_owned()].into(),
+            always: ["rm `*".to_owned()].into(),
         }),
         None,
     );
     assert_postable(&body);
     assert_eq!(
         labels(&body["components"][0]),
-        ["Allow once", "Always allow", "Deny"]
+        ["Allow once", "Allow always", "Deny"]
     );
-    assert!(body.to_string().contains("rm -rf target"));
+    let shown = body.to_string();
+    for words in [
+        "rm -rf target",
+        "outside of its folder: `/srv/*`",
+        "covers `rm ˋ*`",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let nothing_more = an_ask(a_permission("ls"));
+    assert_eq!(
+        labels(&ask(&nothing_more, None)["components"][0]),
+        ["Allow once", "Deny"]
+    );
 }
 
 #[test]
@@ -262,13 +279,18 @@ fn a_command_cannot_hide_its_end_or_its_direction() {
         &an_ask(About::Permission {
             action: "bash".to_owned(),
             subject,
+            left_out: 7_000,
+            places: Box::default(),
+            always: Box::default(),
         }),
         None,
     );
     assert_postable(&body);
     let text = body.to_string();
     assert!(
-        text.contains(r"\\u{202e}") && text.contains("more characters are not shown"),
+        text.contains(r"\\u{202e}")
+            && text.contains("more characters are not shown")
+            && text.contains("**10"),
         "{text}"
     );
     assert_eq!(
@@ -285,42 +307,110 @@ fn a_command_cannot_hide_its_end_or_its_direction() {
 fn a_settled_ask_says_who_decided_and_has_no_buttons() {
     let body = ask(
         &an_ask(About::Question {
-            text: "Which?".to_owned(),
-            options: vec!["A".to_owned()],
+            questions: vec![
+                a_question(vec!["A".to_owned()]),
+                a_question(vec!["B".to_owned()]),
+            ],
         }),
-        Some("Allowed once by Sam"),
+        Some("Sam answered:\nChoice: A\nChoice: B_"),
     );
     assert_postable(&body);
-    assert!(labels(&body).is_empty() && body.to_string().contains("Allowed once by Sam"));
+    assert!(labels(&body).is_empty());
+    assert!(
+        body.to_string()
+            .contains("Settled: Sam answered:\\n- Choice: A\\n- Choice: B\\\\_"),
+        "{body}"
+    );
+}
+
+fn a_permission(subject: &str) -> About {
+    About::Permission {
+        action: "bash".to_owned(),
+        subject: subject.to_owned(),
+        left_out: 0,
+        places: Box::default(),
+        always: Box::default(),
+    }
+}
+
+fn a_question(labels: Vec<String>) -> Question {
+    let option = |label| Opt {
+        label,
+        description: String::new(),
+    };
+    Question {
+        header: "Choice".to_owned(),
+        text: "Which?".to_owned(),
+        options: labels.into_iter().map(option).collect(),
+        multiple: false,
+        free: true,
+    }
 }
 
 #[test]
 fn a_question_has_buttons_for_few_options_and_a_list_for_many_or_long_ones() {
-    let question = |options: Vec<String>| {
-        ask(
+    let shown = |question: Question| {
+        let body = ask(
             &an_ask(About::Question {
-                text: "Which?".to_owned(),
-                options,
+                questions: vec![question],
             }),
             None,
-        )
+        );
+        assert_postable(&body);
+        body
     };
-    let few = question(vec!["Red".to_owned(), " ".to_owned()]);
+    let few = shown(a_question(vec!["Red".to_owned(), " ".to_owned()]));
     assert_eq!(
         labels(&few["components"][0]),
-        ["Red", "Option 2", "Skip this question"]
+        ["Red", "Option 2", "Other answer…", "Skip"]
     );
-    let long = question(vec!["word ".repeat(30), "B".to_owned()]);
-    let many = question((0..40).map(|n| format!("Option number {n}")).collect());
-    let none = question(Vec::new());
-    for body in [&few, &long, &many, &none] {
-        assert_postable(body);
-    }
+    let fixed = Question {
+        free: false,
+        ..a_question(vec!["Red".to_owned()])
+    };
+    assert_eq!(labels(&shown(fixed)["components"][0]), ["Red", "Skip"]);
+    let long = shown(a_question(vec!["word ".repeat(30), "B".to_owned()]));
+    let many = shown(a_question(
+        (0..40).map(|n| format!("Option number {n}")).collect(),
+    ));
     assert!(
         long.to_string().contains("Choose an answer") && long.to_string().contains("description")
     );
-    assert!(many.to_string().contains("15 further options"));
-    assert_eq!(labels(&none["components"][0]), ["Skip this question"]);
+    assert!(many.to_string().contains(r#""max_values":1"#));
+    let several = shown(Question {
+        multiple: true,
+        ..a_question(vec!["A".to_owned(), "B".to_owned()])
+    });
+    assert!(several.to_string().contains(r#""max_values":2"#));
+    assert_eq!(labels(&several["components"][0]), ["Other answer…", "Skip"]);
+    assert_eq!(
+        labels(&shown(a_question(Vec::new()))["components"][0]),
+        ["Answer…", "Skip"]
+    );
+}
+
+#[test]
+fn several_questions_are_listed_with_their_options_and_answered_in_a_form() {
+    let questions = vec![
+        a_question(vec!["Red_1".to_owned(), "Blue".to_owned()]),
+        a_question(Vec::new()),
+    ];
+    let body = ask(&an_ask(About::Question { questions }), None);
+    assert_postable(&body);
+    assert_eq!(labels(&body["components"][0]), ["Answer…", "Skip"]);
+    let text = body.to_string();
+    assert!(
+        text.contains("2 questions") && text.contains("1. Red\\\\_1\\n2. Blue"),
+        "{text}"
+    );
+    let many = vec![a_question((0..100).map(|n| format!("Option number {n}")).collect()); 10];
+    let body = ask(&an_ask(About::Question { questions: many }), None);
+    assert_postable(&body);
+    assert!(body.to_string().contains("further options cannot be shown"));
+    assert_eq!(
+        labels(&ask(&an_ask(About::Question { questions: vec![] }), None)["components"][0]),
+        ["Skip"]
+    );
 }
 
 #[test]
@@ -446,10 +536,18 @@ proptest! {
             shown.steps = (0..count).map(|_| CardStep { text: text.clone(), state: StepState::Running }).collect();
             rules(CREATE, &card(&shown));
         }
+        let question = |text: &String, header: &String, options: Vec<String>, multiple| Question {
+            header: header.clone(),
+            text: text.clone(),
+            options: options.into_iter().map(|label| Opt { description: other.clone(), label }).collect(),
+            multiple,
+            free: !multiple,
+        };
         for about in [
-            About::Permission { action: other.clone(), subject: text.clone() },
-            About::Question { text: text.clone(), options: options.clone() },
-            About::Question { text: other.clone(), options: options.iter().map(|o| o.chars().take(30).collect()).take(5).collect() },
+            About::Permission { action: other.clone(), subject: text.clone(), left_out: count, places: vec![other.clone(); 5].into(), always: vec![text.clone(); 5].into() },
+            About::Question { questions: vec![question(&text, &other, options.clone(), count % 2 == 0)] },
+            About::Question { questions: vec![question(&text, &other, options.clone(), count % 2 == 0); count / 6] },
+            About::Question { questions: vec![question(&other, &text, options.iter().map(|o| o.chars().take(30).collect()).take(5).collect(), false)] },
         ] {
             rules(CREATE, &ask(&an_ask(about.clone()), None));
             let mut odd = an_ask(about);
@@ -463,7 +561,7 @@ proptest! {
         rules(ORIGINAL, &anchor(&an_open(&text, &other)));
         rules(ORIGINAL, &anchor_failed(&an_open(&text, &other), &text));
         assert_postable(&card(&Card { steps: vec![CardStep { text: text.clone(), state: StepState::Done }], ..a_card(CardState::Working) }));
-        assert_postable(&ask(&an_ask(About::Question { text: text.clone(), options }), None));
+        assert_postable(&ask(&an_ask(About::Question { questions: vec![question(&text, &text, options, true); 3] }), None));
         assert_postable(&chunk(&text, true, None).body);
         let name = thread_name(&text);
         prop_assert!((1..=100).contains(&units(&name)) && !name.contains('\n'));

@@ -82,6 +82,53 @@ fn button(at: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// An input block: messages take them too, and send what stands in them along with every click.
+fn input(at: &str, block: &Value, found: &mut Vec<String>) {
+    fields(
+        at,
+        block,
+        &["type", "label", "element"],
+        &["block_id", "hint", "optional"],
+        found,
+    );
+    text(
+        &format!("{at}.label"),
+        &block["label"],
+        "plain_text",
+        2_000,
+        found,
+    );
+    let element = &block["element"];
+    bound(
+        &format!("{at}.action_id"),
+        units(&element["action_id"]),
+        1,
+        255,
+        found,
+    );
+    match element["type"].as_str() {
+        Some("static_select" | "multi_static_select") => select(at, element, found),
+        Some("plain_text_input") => {
+            fields(
+                at,
+                element,
+                &["type", "action_id"],
+                &["multiline", "max_length", "placeholder"],
+                found,
+            );
+            let most = element["max_length"].as_u64().unwrap_or(3_000);
+            bound(
+                at,
+                usize::try_from(most).unwrap_or(usize::MAX),
+                1,
+                3_000,
+                found,
+            );
+        }
+        other => found.push(format!("{at}: unknown element {other:?}")),
+    }
+}
+
 fn select(at: &str, value: &Value, found: &mut Vec<String>) {
     fields(
         at,
@@ -100,8 +147,11 @@ fn select(at: &str, value: &Value, found: &mut Vec<String>) {
     let options = value["options"].as_array().map_or(&[][..], Vec::as_slice);
     bound(&format!("{at}.options"), options.len(), 1, 100, found);
     for option in options {
-        fields(at, option, &["text", "value"], &[], found);
+        fields(at, option, &["text", "value"], &["description"], found);
         text(at, &option["text"], "plain_text", 75, found);
+        if option.get("description").is_some() {
+            text(at, &option["description"], "plain_text", 75, found);
+        }
         bound(
             &format!("{at}.option.value"),
             units(&option["value"]),
@@ -171,6 +221,7 @@ pub(super) fn problems(fallback: &str, blocks: &[Value]) -> Vec<String> {
                 markdown += units(&block["text"]);
             }
             Some("actions") => actions(&at, block, &mut found),
+            Some("input") => input(&at, block, &mut found),
             other => found.push(format!("{at}: unknown block {other:?}")),
         }
         let id = &block["block_id"];
@@ -194,6 +245,8 @@ fn the_check_finds_what_slack_refuses() {
         json!({"type": "actions", "elements": []}),
         json!({"type": "actions", "elements": [{"type": "button", "action_id": "a", "value": "v", "text": {"type": "plain_text", "text": "x".repeat(76)}}]}),
         json!({"type": "alert", "text": "x"}),
+        json!({"type": "input", "label": {"type": "plain_text", "text": "x"}, "element": {"type": "plain_text_input", "action_id": "a", "max_length": 3_001}}),
+        json!({"type": "input", "element": {"type": "plain_text_input", "action_id": "a"}}),
     ];
     for block in bad {
         assert_eq!(

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{NOW_MS, app, request, sign, signed};
 use crate::access::Refusal;
+use crate::asks::Field;
 use crate::ids::ThreadKey;
 use crate::message::{Attachment, Body, Choice, Control, Message, Prompt, Reply, Want, Work};
 use crate::wire::Intake;
@@ -82,7 +83,7 @@ fn every_stored_payload_has_the_outcome_stated_here() {
         ("app_uninstalled", "the app was removed from a workspace"),
         ("block_actions_stop", "stop"),
         ("block_actions_ask", "ask settled"),
-        ("block_actions_select", "ask settled"),
+        ("block_actions_form", "ask settled"),
         ("view_submission", "view not in use"),
         ("message_shortcut", "prompt"),
         ("slash_status", "command for a thread"),
@@ -343,12 +344,77 @@ fn buttons_and_selects_settle_an_ask() {
         choice: Choice::Always,
     };
     assert_eq!(control(&always).want, want);
-    let picked = admitted("block_actions_select");
+    let form = admitted("block_actions_form");
     let want = Want::Settle {
         ask: "que_0123456789abcdef".into(),
-        choice: Choice::Option(3),
+        choice: Choice::Form(vec![
+            Field::Picked {
+                question: 0,
+                options: vec![3],
+            },
+            Field::Picked {
+                question: 1,
+                options: vec![0, 2],
+            },
+            words(1, ""),
+            words(2, "as you like"),
+        ]),
     };
-    assert_eq!(control(&picked).want, want);
+    assert_eq!(control(&form).want, want);
+    let mut pressed = stored("block_actions_ask");
+    pressed["payload"]["actions"][0]["value"] = "que_1:o3".into();
+    let (_, raw) = request(&pressed);
+    let want = Want::Settle {
+        ask: "que_1".into(),
+        choice: crate::wire::press::picked(vec![3]),
+    };
+    assert_eq!(
+        control(&signed("interactivity", &raw, &app(TEAM, "", ""))).want,
+        want
+    );
+}
+
+fn words(question: usize, text: &str) -> Field {
+    let text = text.to_owned();
+    Field::Words { question, text }
+}
+
+#[test]
+fn inputs_that_are_not_ours_are_not_read_and_a_form_can_be_empty() {
+    for odd in [
+        serde_json::json!(null),
+        serde_json::json!({"values": {"b": {"v1:field:q1": {"value": "x"}, "other": {"value": "y"}}}}),
+        serde_json::json!({"values": {"b": {"v1:field:s0": {"selected_option": {"value": "nine"}}}}}),
+        serde_json::json!({"values": [1, 2]}),
+    ] {
+        let mut stored = stored("block_actions_form");
+        stored["payload"]["state"] = odd;
+        let (_, raw) = request(&stored);
+        let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
+        let form = |fields| Want::Settle {
+            ask: "que_0123456789abcdef".into(),
+            choice: Choice::Form(fields),
+        };
+        assert_eq!(control(&intake).want, form(vec![]));
+    }
+}
+
+#[test]
+fn a_form_of_somebody_who_may_not_is_refused_with_a_word() {
+    let stored = stored("block_actions_form");
+    let (_, raw) = request(&stored);
+    let others = app(TEAM, "", "U0OTHER0001");
+    let refused = signed("interactivity", &raw, &others);
+    assert!(matches!(&control(&refused).want, Want::Say { text } if text.contains("may not use")));
+    let elsewhere = app(TEAM, "C0OTHER0001", "");
+    assert!(matches!(
+        &control(&signed("interactivity", &raw, &elsewhere)).want,
+        Want::Say { .. }
+    ));
+    assert_eq!(
+        signed("interactivity", &raw, &app("T0OTHER0001", "", "")).enqueue,
+        None
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::block_kit::problems;
+use crate::asks::{Opt, Question};
 use crate::card::{Card, CardState, CardStep, Post, PostRef, StepState, Usage};
 use crate::session::{About, Ask, Outcome};
 use crate::wire::slack::render::{self, Rendered, Status};
@@ -162,6 +163,9 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
     let about = About::Permission {
         action: "bash".into(),
         subject: "rm -rf ```<tmp>".into(),
+        left_out: 0,
+        places: ["/tmp/*".into()].into(),
+        always: ["rm *".into()].into(),
     };
     let shown = render::post(&Post::Ask {
         ask: ask(about.clone()),
@@ -184,10 +188,14 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
         .collect();
     let expected = [
         ("Allow Once", "per_1:once"),
-        ("Always Allow", "per_1:always"),
+        ("Allow Always", "per_1:always"),
         ("Deny", "per_1:reject"),
     ];
     assert_eq!(buttons, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+    assert!(
+        read(&shown).contains("covers `rm *`")
+            && read(&shown).contains("outside of its directory: `/tmp/*`")
+    );
     let settled = render::post(&Post::Ask {
         ask: ask(about),
         settled: Some("Denied by anna & co".into()),
@@ -201,6 +209,9 @@ fn a_command_too_long_to_show_says_how_much_is_missing() {
     let about = About::Permission {
         action: "bash".into(),
         subject: "x".repeat(20_000),
+        left_out: 5,
+        places: [].into(),
+        always: [].into(),
     };
     let shown = render::post(&Post::Ask {
         ask: ask(about),
@@ -208,40 +219,112 @@ fn a_command_too_long_to_show_says_how_much_is_missing() {
     });
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     assert!(
-        read(&shown).contains("11024 more characters are not shown"),
+        read(&shown).contains("11029 more characters are not shown"),
         "{}",
         shown.blocks.last().unwrap()
     );
 }
 
-#[test]
-fn options_are_buttons_while_they_fit_and_a_select_beyond() {
-    let question = |n: usize| {
-        let options = (0..n).map(|i| format!("Option {i}")).collect();
-        render::post(&Post::Ask {
-            ask: ask(About::Question {
-                text: "Which?".into(),
-                options,
-            }),
-            settled: None,
-        })
+fn question(labels: &[String], multiple: bool, free: bool) -> Question {
+    let options = labels.iter().map(|label| Opt {
+        label: label.clone(),
+        description: String::new(),
+    });
+    Question {
+        header: "Choice".into(),
+        text: "Which?".into(),
+        options: options.collect(),
+        multiple,
+        free,
+    }
+}
+
+fn asked(questions: Vec<Question>) -> Rendered {
+    let shown = render::post(&Post::Ask {
+        ask: ask(About::Question { questions }),
+        settled: None,
+    });
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    shown
+}
+
+/// The inputs of a message: the action id and the type of each.
+fn inputs(shown: &Rendered) -> Vec<String> {
+    let inputs = shown.blocks.iter().filter(|block| block["type"] == "input");
+    let told = |block: &Value| {
+        let element = &block["element"];
+        format!(
+            "{} {}",
+            element["action_id"].as_str().unwrap(),
+            element["type"].as_str().unwrap()
+        )
     };
-    let few = elements(&question(25));
+    inputs.map(told).collect()
+}
+
+fn pressed(shown: &Rendered) -> Vec<String> {
+    let value = |element: &Value| element["value"].as_str().unwrap().to_owned();
+    elements(shown).iter().map(value).collect()
+}
+
+#[test]
+fn one_question_has_buttons_for_few_options_and_inputs_for_more() {
+    let labels = |n: usize| (0..n).map(|i| format!("Option {i}")).collect::<Vec<_>>();
+    let few = asked(vec![question(&labels(2), false, false)]);
+    assert_eq!(pressed(&few), ["per_1:o0", "per_1:o1", "per_1:reject"]);
+    assert!(inputs(&few).is_empty());
+    let other = asked(vec![question(&labels(2), false, true)]);
     assert_eq!(
-        (
-            few.len(),
-            few[24]["value"].as_str(),
-            few[24]["type"].as_str()
-        ),
-        (25, Some("per_1:o24"), Some("button"))
+        pressed(&other),
+        ["per_1:o0", "per_1:o1", "per_1:send", "per_1:reject"]
     );
-    let many = elements(&question(60));
+    assert_eq!(inputs(&other), ["v1:field:w0 plain_text_input"]);
+    let many = asked(vec![question(&labels(120), false, false)]);
+    assert_eq!(inputs(&many), ["v1:field:s0 static_select"]);
+    let several = asked(vec![question(&labels(3), true, true)]);
     assert_eq!(
-        (many.len(), many[0]["options"].as_array().unwrap().len()),
-        (1, 60)
+        inputs(&several),
+        [
+            "v1:field:s0 multi_static_select",
+            "v1:field:w0 plain_text_input"
+        ]
     );
-    assert_eq!(many[0]["options"][59]["value"], "per_1:o59");
-    assert_eq!(elements(&question(0))[0]["value"], "per_1:reject");
+    let open = asked(vec![question(&[], false, false)]);
+    assert_eq!((inputs(&open).len(), pressed(&open).len()), (1, 2));
+    assert_eq!(pressed(&asked(vec![])), ["per_1:reject"]);
+}
+
+#[test]
+fn several_questions_are_one_form() {
+    let labels = |n: usize| (0..n).map(|i| format!("Option {i}")).collect::<Vec<_>>();
+    let form = asked(vec![
+        question(&labels(2), false, true),
+        question(&labels(3), true, false),
+        question(&[], false, true),
+    ]);
+    assert_eq!(
+        inputs(&form),
+        [
+            "v1:field:s0 static_select",
+            "v1:field:w0 plain_text_input",
+            "v1:field:s1 multi_static_select",
+            "v1:field:w2 plain_text_input"
+        ]
+    );
+    assert_eq!(pressed(&form), ["per_1:send", "per_1:reject"]);
+    asked(vec![question(&labels(100), true, true); 10]);
+    let settled = render::post(&Post::Ask {
+        ask: ask(About::Question {
+            questions: vec![question(&labels(2), false, true); 2],
+        }),
+        settled: Some("Robin answered:\nChoice: <a>\nChoice: b".into()),
+    });
+    assert!(inputs(&settled).is_empty() && elements(&settled).is_empty());
+    assert!(
+        read(&settled).contains("Robin answered:\n• Choice: &lt;a&gt;\n• Choice: b"),
+        "{}",
+        read(&settled)
+    );
 }
 
 #[test]
@@ -367,9 +450,17 @@ fn any_post() -> impl Strategy<Value = Post> {
             })
         });
     let about = prop_oneof![
-        (hostile(), hostile()).prop_map(|(action, subject)| About::Permission { action, subject }),
-        (hostile(), prop::collection::vec(hostile(), 0..120))
-            .prop_map(|(text, options)| About::Question { text, options }),
+        (hostile(), hostile(), prop::collection::vec(hostile(), 0..5)).prop_map(
+            |(action, subject, always)| About::Permission {
+                action,
+                subject,
+                left_out: 7,
+                places: always.clone().into(),
+                always: always.into(),
+            }
+        ),
+        prop::collection::vec(any_question(), 0..10)
+            .prop_map(|questions| About::Question { questions }),
     ];
     let ask = (hostile(), about, any::<u64>(), prop::option::of(hostile())).prop_map(
         |(id, about, expires_at_ms, settled)| Post::Ask {
@@ -393,6 +484,22 @@ fn any_post() -> impl Strategy<Value = Post> {
         }),
         hostile().prop_map(Post::Notice),
     ]
+}
+
+fn any_question() -> impl Strategy<Value = Question> {
+    let options = prop::collection::vec((hostile(), hostile()), 0..12).prop_map(|options| {
+        let option = |(label, description)| Opt { label, description };
+        options.into_iter().map(option).collect()
+    });
+    (hostile(), hostile(), options, any::<bool>(), any::<bool>()).prop_map(
+        |(header, text, options, multiple, free)| Question {
+            header,
+            text,
+            options,
+            multiple,
+            free,
+        },
+    )
 }
 
 /// A token of Slack's, or a bare broadcast, in text that is read. Our own date token and the name of who stopped are none.

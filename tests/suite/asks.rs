@@ -1,0 +1,356 @@
+//! Questions and permissions of the agent: shown, answered in every way that there is, settled once, expiring as no, and
+//! surviving the death of the worker.
+
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::{Platform, Seen};
+use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::{Talk, World};
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::run::{COMMON, on, trial};
+use crate::scenarios::Scenario;
+
+const ALL: [Scenario; 7] = [
+    ("one_question_is_answered_by_a_button", |world, on| {
+        Box::pin(button(world, on))
+    }),
+    ("own_words_are_an_answer", |world, on| {
+        Box::pin(own_words(world, on))
+    }),
+    ("a_select_takes_several_options", |world, on| {
+        Box::pin(several(world, on))
+    }),
+    ("three_questions_are_one_form", |world, on| {
+        Box::pin(form(world, on))
+    }),
+    ("a_question_that_is_skipped_ends_the_run", |world, on| {
+        Box::pin(skipped(world, on))
+    }),
+    ("the_second_to_decide_is_told_who_was_first", |world, on| {
+        Box::pin(second(world, on))
+    }),
+    (
+        "a_permission_shows_the_command_and_what_always_covers",
+        |world, on| Box::pin(permission(world, on)),
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for platform in Platform::ALL {
+        for (name, scenario) in ALL {
+            let name = format!("asks::{}::{name}", platform.word());
+            trials.push(on(&COMMON, &name, async move |world| {
+                scenario(world, platform).await
+            }));
+        }
+    }
+    trials.push(on(
+        &COMMON,
+        "asks::discord::more_questions_than_a_form_has_parts_are_answered_in_lines",
+        lines,
+    ));
+    trials.push(trial(
+        "asks::nobody_answers_in_time_and_that_counts_as_no",
+        expired,
+    ));
+    trials.push(trial(
+        "asks::an_ask_survives_the_death_of_its_worker",
+        killed,
+    ));
+    trials
+}
+
+/// The ask, once it stands with this button.
+async fn asked(talk: &Talk<'_>, button: &str) -> Seen {
+    talk.see(
+        SEEN_MS_MAX * 2,
+        &format!("an ask with {button:?} stands"),
+        |one| one.button(button).is_some(),
+    )
+    .await
+}
+
+/// The ask after somebody has decided: these words, and nothing to press.
+async fn settled(talk: &Talk<'_>, ask: &Seen, words: &[&str]) {
+    let shown = talk
+        .see(SEEN_MS_MAX, "the ask says how it was settled", |one| {
+            one.id == ask.id && one.buttons.is_empty()
+        })
+        .await;
+    for words in words {
+        assert!(shown.text.contains(words), "{words:?}: {}", shown.text);
+    }
+}
+
+/// The turn is answered with these words.
+async fn answered(talk: &Talk<'_>, turn: &str, words: &[&str]) {
+    assert_eq!(talk.ended(turn).await.outcome, Outcome::Answered);
+    let answer = talk.answer(turn).await;
+    for words in words {
+        assert!(answer.contains(words), "{words:?}: {answer}");
+    }
+}
+
+/// What the button of a form is called.
+const fn form_button(platform: Platform) -> &'static str {
+    match platform {
+        Platform::Discord => "Answer…",
+        Platform::Slack => "Send Answers",
+    }
+}
+
+async fn button(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "question: Which colour? | red | dark blue = like the sea",
+        )
+        .await;
+    let ask = asked(&talk, "dark blue").await;
+    for words in ["Which colour?", "like the sea", "Skip"] {
+        assert!(ask.text.contains(words), "{}", ask.text);
+    }
+    talk.press(&ask, "dark blue").await;
+    answered(&talk, &turn, &["was answered: dark blue"]).await;
+    settled(&talk, &ask, &["Which colour?", "answered: dark blue"]).await;
+    talk.finish().await;
+}
+
+async fn own_words(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(platform, "question: Which colour? | red | dark blue")
+        .await;
+    let other = match platform {
+        Platform::Discord => "Other answer…",
+        Platform::Slack => "Send Other Answer",
+    };
+    let ask = asked(&talk, other).await;
+    talk.fill(&ask, other, &json!({"w0": "2 of *them*"})).await;
+    answered(&talk, &turn, &["was answered: 2 of *them*"]).await;
+    settled(&talk, &ask, &["answered: 2 of"]).await;
+    talk.finish().await;
+}
+
+async fn several(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "question: [Extras, several] What else? | cheese | olives | basil",
+        )
+        .await;
+    let ask = asked(&talk, "Skip").await;
+    match platform {
+        Platform::Discord => {
+            let select = format!("v1:pick:{}", open_ask(&talk).await);
+            let chosen = world
+                .discord
+                .choose(&talk.thread, &ask, &select, &["o0", "o2"]);
+            chosen.await.unwrap();
+        }
+        Platform::Slack => {
+            talk.fill(&ask, "Send Answer", &json!({"s0": ["o0", "o2"]}))
+                .await;
+        }
+    }
+    answered(&talk, &turn, &["was answered: cheese, basil"]).await;
+    settled(&talk, &ask, &["answered: cheese, basil"]).await;
+    talk.finish().await;
+}
+
+/// The id of the ask that waits.
+async fn open_ask(talk: &Talk<'_>) -> String {
+    let session = talk.session().await;
+    let asks = session.turn.map(|turn| turn.asks).unwrap_or_default();
+    let open = asks.into_iter().find(|ask| !ask.settled);
+    open.expect("an ask is open").id
+}
+
+async fn form(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "question: [DB] Which database? | Postgres = relational | SQLite = a file // [Region, several] Where? | eu | us | asia // [Why] Why do we need it?",
+        )
+        .await;
+    let ask = asked(&talk, form_button(platform)).await;
+    for words in ["Which database?", "SQLite", "asia", "Why do we need it?"] {
+        assert!(ask.text.contains(words), "{words:?}: {}", ask.text);
+    }
+    // What is missing is said to who sends it, and nothing is decided.
+    let part = json!({"s1": ["o2"], "w2": "for tests"});
+    talk.fill(&ask, form_button(platform), &part).await;
+    talk.whispered("Question 1 (DB) has no answer yet").await;
+
+    let whole = json!({"s0": "o1", "s1": ["o0", "o2"], "w1": "and the moon", "w2": "for tests"});
+    talk.fill(&ask, form_button(platform), &whole).await;
+    let told = [
+        "“Which database?” was answered: SQLite",
+        "“Where?” was answered: eu, asia, and the moon",
+        "“Why do we need it?” was answered: for tests",
+    ];
+    answered(&talk, &turn, &told).await;
+    let told = [
+        "answered:",
+        "DB: SQLite",
+        "Region: eu, asia, and the moon",
+        "Why: for tests",
+    ];
+    settled(&talk, &ask, &told).await;
+    talk.finish().await;
+}
+
+async fn skipped(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(platform, "question: Which colour? | red | blue")
+        .await;
+    let ask = asked(&talk, "Skip").await;
+    talk.press(&ask, "Skip").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    settled(&talk, &ask, &["Skipped by"]).await;
+    talk.finish().await;
+}
+
+async fn second(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(platform, "ask: sleep 12; echo the first one counts")
+        .await;
+    let ask = asked(&talk, "Allow once").await;
+    let id = open_ask(&talk).await;
+    let sam = world.colleague(platform).await;
+    talk.press(&ask, "Allow once").await;
+    settled(&talk, &ask, &["Allowed once by"]).await;
+    talk.click(&sam, &ask, &id, "reject").await;
+    talk.whispered("This was already decided: Allowed once by")
+        .await;
+    answered(&talk, &turn, &["the first one counts"]).await;
+    talk.click(&sam, &ask, &id, "always").await;
+    talk.whispered("This is no longer open").await;
+    settled(&talk, &ask, &["Allowed once by"]).await;
+    talk.finish().await;
+}
+
+async fn permission(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(platform, "ask: echo one two\nask: echo three")
+        .await;
+    let ask = asked(&talk, "Allow always").await;
+    for words in ["cat /dev/null; echo one two", "covers `/dev/*`"] {
+        assert!(ask.text.contains(words), "{words:?}: {}", ask.text);
+    }
+    talk.press(&ask, "Allow always").await;
+    // The second command is covered: nobody is asked again.
+    answered(&talk, &turn, &["one two", "three"]).await;
+    settled(
+        &talk,
+        &ask,
+        &["Allowed from now on by", "cat /dev/null; echo one two"],
+    )
+    .await;
+    let asks = talk.messages().await.unwrap();
+    let asks = asks
+        .iter()
+        .filter(|one| one.text.contains("cat /dev/null; echo") && one.text.contains("Allowed"));
+    assert_eq!(asks.count(), 1);
+    talk.finish().await;
+}
+
+async fn lines(world: World) {
+    let questions: Vec<String> = (1..=7)
+        .map(|n| format!("[Part {n}] How is part {n}? | good | bad"))
+        .collect();
+    let prompt = format!("question: {}", questions.join(" // "));
+    let (talk, turn) = world.begin(Platform::Discord, &prompt).await;
+    let ask = asked(&talk, "Answer…").await;
+    assert!(ask.text.contains("7 questions"), "{}", ask.text);
+    let typed = "1: 1\n2: bad\n3: so so\n4) 2\n5: good\n6: 1";
+    talk.fill(&ask, "Answer…", &json!({ "x": typed })).await;
+    talk.whispered("Question 7 (Part 7) has no answer yet")
+        .await;
+    let typed = format!("{typed}\n7: as it was");
+    talk.fill(&ask, "Answer…", &json!({ "x": typed })).await;
+    let told = [
+        "part 2?” was answered: bad",
+        "part 3?” was answered: so so",
+        "part 7?” was answered: as it was",
+    ];
+    answered(&talk, &turn, &told).await;
+    settled(
+        &talk,
+        &ask,
+        &["Part 1: good", "Part 4: bad", "Part 7: as it was"],
+    )
+    .await;
+    talk.finish().await;
+}
+
+/// A stack of its own: asks wait for seconds only.
+async fn expired() {
+    let mut limits = quick();
+    limits["ask_ms"] = json!(4_000);
+    let stack = Stack::start(&Options::limits(limits));
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        let (talk, turn) = world
+            .begin(platform, "ask: touch never.txt\necho: after")
+            .await;
+        let ask = asked(&talk, "Allow once").await;
+        let id = open_ask(&talk).await;
+        settled(
+            &talk,
+            &ask,
+            &["Nobody answered in time, so it counts as no."],
+        )
+        .await;
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        let sandbox = talk.sandbox().await;
+        let file = world.provider.download(&sandbox, "never.txt").await;
+        assert!(file.is_err(), "it ran without a yes");
+        let sam = world.colleague(platform).await;
+        talk.click(&sam, &ask, &id, "once").await;
+        talk.whispered("This is no longer open").await;
+        talk.finish().await;
+    }
+    stack.end().unwrap();
+}
+
+/// A stack of its own: its worker is killed, and a crash costs seconds.
+async fn killed() {
+    let mut limits = quick();
+    for (name, ms) in [
+        ("visibility_ms", 15_000),
+        ("heartbeat_ms", 3_000),
+        ("lifecycle_call_ms", 10_000),
+    ] {
+        limits[name] = json!(ms);
+    }
+    let stack = Stack::start(&Options::limits(limits));
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        let (talk, turn) = world
+            .begin(platform, "question: Which colour? | red | blue")
+            .await;
+        let ask = asked(&talk, "blue").await;
+        let killed = world.aws.kill("Worker").await.unwrap();
+        assert!(!killed.is_empty(), "no worker was there to be killed");
+        talk.press(&ask, "blue").await;
+        answered(&talk, &turn, &["was answered: blue"]).await;
+        settled(&talk, &ask, &["answered: blue"]).await;
+        let shown = eventually(SEEN_MS_MAX, "the ask stands once", async || {
+            let messages = talk.messages().await?;
+            let asks = messages.iter().filter(|one| {
+                one.text.contains("answered: blue")
+                    && one.text.contains("Which colour?")
+                    && one.key == ask.key
+            });
+            Ok::<_, String>(asks.count())
+        })
+        .await;
+        assert_eq!(shown, 1);
+        talk.finish().await;
+    }
+    stack.end().unwrap();
+}
