@@ -9,6 +9,7 @@ mod promises;
 mod protocol;
 mod run;
 mod scenarios;
+mod security;
 mod slack;
 mod trouble;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         manners::trials(),
         browser::trials(),
         emulated::trials(),
+        security::trials(),
     ]
     .into_iter()
     .flatten()
