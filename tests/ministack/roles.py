@@ -77,6 +77,11 @@ def arguments(model, service, target, index):
     if name in members:
         given[name] = target
     if service == "dynamodb":
+        # A transaction is authorized as what it does to each item.
+        if model.name == "TransactGetItems":
+            given["TransactItems"] = [{"Get": {"TableName": target, "Key": {}}}]
+        if model.name == "TransactWriteItems":
+            given["TransactItems"] = [{"Delete": {"TableName": target, "Key": {}}}]
         if "RequestItems" in members:
             given["RequestItems"] = {target: {"Keys": []} if model.name == "BatchGetItem" else []}
         if index and "IndexName" in members:

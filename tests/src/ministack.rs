@@ -219,8 +219,8 @@ impl Emulator {
             "parameters": parameters(ready, limits),
         });
         let output = self.script("deploy.py", &wanted, DEPLOY_MS_MAX)?;
-        let deployed: Deployed = serde_json::from_slice(&output)
-            .map_err(|error| format!("the script said: {error}"))?;
+        let deployed: Deployed =
+            serde_json::from_slice(&output).map_err(|error| format!("the script said: {error}"))?;
         // Without its host name a function URL is reached by its id in the path.
         let id = deployed
             .function_url

@@ -40,7 +40,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let filter = EnvFilter::try_from_env("BOBBIN_LOG").unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"));
+    let filter = EnvFilter::try_from_env("BOBBIN_LOG")
+        .unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -93,9 +93,8 @@ impl Options {
                 }
                 "--parameters" => {
                     // The decoder's message could quote a credential.
-                    options.parameters = serde_json::from_str(&value()?).map_err(|_| {
-                        "--parameters is not a JSON object of texts.".to_owned()
-                    })?;
+                    options.parameters = serde_json::from_str(&value()?)
+                        .map_err(|_| "--parameters is not a JSON object of texts.".to_owned())?;
                 }
                 "--fresh" => options.fresh = true,
                 "--no-build" => options.no_build = true,

@@ -266,9 +266,12 @@ async fn start_parts(
         let parameters = parameters(&ready, options, &outside, &model_api);
         let engine = start_engine(root, state_dir, binaries, parameters).await?;
         say(began, &format!("AWS: {}", engine.endpoint()));
-        notes.extend(engine.unhonoured().into_iter().map(|property| {
-            format!("not honoured from template.yaml: {property}")
-        }));
+        notes.extend(
+            engine
+                .unhonoured()
+                .into_iter()
+                .map(|property| format!("not honoured from template.yaml: {property}")),
+        );
         let function_url = engine
             .function_url("Ingress")
             .ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;

@@ -639,7 +639,9 @@ mod tests {
         };
         let routes = axum::Router::new().route(
             "/{status}",
-            axum::routing::get(move |axum::extract::Path(status): axum::extract::Path<u16>| away(status)),
+            axum::routing::get(
+                move |axum::extract::Path(status): axum::extract::Path<u16>| away(status),
+            ),
         );
         let server = tokio::spawn(async move { axum::serve(listener, routes).await });
         let http = Http::new(&base, Hosts::Public).unwrap();

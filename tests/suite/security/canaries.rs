@@ -39,18 +39,47 @@ pub fn trials() -> Vec<Trial> {
 
 /// Values with characters that URLs and base64 change, and none of the prefixes by which a scrubber could know them.
 fn keys() -> Vec<Secret> {
-    let canary = |name: &str| Secret::new(name, format!("canary/{name}+must=stay.{}", std::process::id()));
-    ["discord_bot_token", "slack_bot_token", "slack_signing_secret", "daytona_api_key"].map(canary).to_vec()
+    let canary = |name: &str| {
+        Secret::new(
+            name,
+            format!("canary/{name}+must=stay.{}", std::process::id()),
+        )
+    };
+    [
+        "discord_bot_token",
+        "slack_bot_token",
+        "slack_signing_secret",
+        "daytona_api_key",
+    ]
+    .map(canary)
+    .to_vec()
 }
 
 fn model_keys() -> Vec<Secret> {
-    let canary = |name: &str| Secret::new(name, format!("canary/{name}+must=stay.{}", std::process::id()));
-    ["openai_api_key", "anthropic_api_key", "openrouter_api_key"].map(canary).to_vec()
+    let canary = |name: &str| {
+        Secret::new(
+            name,
+            format!("canary/{name}+must=stay.{}", std::process::id()),
+        )
+    };
+    ["openai_api_key", "anthropic_api_key", "openrouter_api_key"]
+        .map(canary)
+        .to_vec()
 }
 
 fn start(secrets: &[Secret]) -> Stack {
-    let folder = tempfile::Builder::new().prefix("bobbin-test-").tempdir().unwrap();
-    let of = |name: &str| secrets.iter().find(|one| one.name == name).unwrap().value.clone();
+    let folder = tempfile::Builder::new()
+        .prefix("bobbin-test-")
+        .tempdir()
+        .unwrap();
+    let of = |name: &str| {
+        secrets
+            .iter()
+            .find(|one| one.name == name)
+            .unwrap()
+            .value
+            .clone()
+    };
     let keys = json!({
         "discord_seed": "7e".repeat(32), "discord_application_id": "1240000000000000001", "discord_bot_token": of("discord_bot_token"),
         "slack_signing_secret": of("slack_signing_secret"), "slack_bot_token": of("slack_bot_token"),
@@ -60,17 +89,20 @@ fn start(secrets: &[Secret]) -> Stack {
     std::fs::write(folder.path().join("state/keys.json"), keys.to_string()).unwrap();
     let mut limits = quick();
     limits["attempts"] = json!(2);
-    Stack::start_in(&Arc::new(folder), &Options {
-        // A model behind a key: the scripted one under the name of a provider that wants one.
-        parameters: json!({
-            "Model": "openai/scripted-1", "OpenAiApiKey": of("openai_api_key"),
-            "AnthropicApiKey": of("anthropic_api_key"), "OpenRouterApiKey": of("openrouter_api_key"),
-        }),
-        environment: [("BOBBIN_LOG", "trace"), ("BOBBIN_LOG_LEVEL", "trace")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
-        ..Options::limits(limits)
-    })
+    Stack::start_in(
+        &Arc::new(folder),
+        &Options {
+            // A model behind a key: the scripted one under the name of a provider that wants one.
+            parameters: json!({
+                "Model": "anthropic/scripted-1", "OpenAiApiKey": of("openai_api_key"),
+                "AnthropicApiKey": of("anthropic_api_key"), "OpenRouterApiKey": of("openrouter_api_key"),
+            }),
+            environment: [("BOBBIN_LOG", "trace"), ("BOBBIN_LOG_LEVEL", "trace")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
+            ..Options::limits(limits)
+        },
+    )
 }
 
 async fn canaries() {
@@ -92,7 +124,10 @@ async fn canaries() {
         }
     }
     secrets.push(Secret::new("stack_key", stack_key));
-    let passwords = secrets.iter().filter(|one| one.name.starts_with("password")).count();
+    let passwords = secrets
+        .iter()
+        .filter(|one| one.name.starts_with("password"))
+        .count();
     assert!(passwords >= 8, "only {passwords} sandboxes were made");
 
     let search = Search::new(&secrets);
@@ -104,7 +139,9 @@ async fn canaries() {
     let word = Search::new(&[Secret::new("a prompt", WORD)]);
     let mut prompts: Vec<String> = Vec::new();
     let folder = stack.folder().path();
-    let written = files(folder).into_iter().flat_map(|(path, bytes)| places(folder, &path, &bytes));
+    let written = files(folder)
+        .into_iter()
+        .flat_map(|(path, bytes)| places(folder, &path, &bytes));
     for place in told.into_iter().chain(written) {
         looked += 1;
         bytes += place.text.len();
@@ -117,15 +154,33 @@ async fn canaries() {
         prompts.extend(word.find(&place).into_iter().map(|found| found.place));
     }
     leaks.sort();
-    assert!(leaks.is_empty(), "secrets stand where they must not: {leaks:#?}");
+    assert!(
+        leaks.is_empty(),
+        "secrets stand where they must not: {leaks:#?}"
+    );
     for (why, _) in ALLOWED {
-        assert!(used.contains_key(why), "nothing stands there any more: {why}");
+        assert!(
+            used.contains_key(why),
+            "nothing stands there any more: {why}"
+        );
     }
     // The search looked where people's words are, and the logs hold none of them.
-    for there in ["the chat's requests of discord", "the chat's requests of slack", "the model's calls", "state/daytona/", "chat.sqlite: table item"] {
-        assert!(prompts.iter().any(|place| place.contains(there)), "{there} was not looked into: {prompts:?}");
+    for there in [
+        "the chat's requests of discord",
+        "the chat's requests of slack",
+        "the model's calls",
+        "state/daytona/",
+        "chat.sqlite: table item",
+    ] {
+        assert!(
+            prompts.iter().any(|place| place.contains(there)),
+            "{there} was not looked into: {prompts:?}"
+        );
     }
-    assert!(!prompts.iter().any(|place| place.contains("output.log")), "a prompt stands in the logs");
+    assert!(
+        !prompts.iter().any(|place| place.contains("output.log")),
+        "a prompt stands in the logs"
+    );
     tokens_are_not_logged(&world, folder).await;
     println!(
         "{} secrets in {} forms; {looked} places, {} MB searched; allowed places used: {used:?}",
@@ -139,15 +194,28 @@ async fn canaries() {
 
 /// Where a secret has to be, by the beginning of the place's name.
 const ALLOWED: [(&str, &str); 3] = [
-    ("the keys of the local platforms and provider, made by the stack itself", "state/keys.json"),
-    ("the file of addresses and keys that --ready-file asks for", "ready.json"),
+    (
+        "the keys of the local platforms and provider, made by the stack itself",
+        "state/keys.json",
+    ),
+    (
+        "the file of addresses and keys that --ready-file asks for",
+        "ready.json",
+    ),
     ("Secrets Manager's own file", "state/aws/aws.sqlite"),
 ];
 
 /// Why a secret may stand where it was found.
 fn allowed(found: &Found) -> Option<&'static str> {
-    let platform = ["discord_bot_token", "slack_bot_token", "slack_signing_secret", "daytona_api_key"];
-    let (why, _) = ALLOWED.into_iter().find(|(_, place)| found.place.starts_with(place))?;
+    let platform = [
+        "discord_bot_token",
+        "slack_bot_token",
+        "slack_signing_secret",
+        "daytona_api_key",
+    ];
+    let (why, _) = ALLOWED
+        .into_iter()
+        .find(|(_, place)| found.place.starts_with(place))?;
     let secrets = found.place == "state/aws/aws.sqlite: table secrets"
         // The same rows, as bytes of the file and of its log.
         || ["state/aws/aws.sqlite", "state/aws/aws.sqlite-wal"].contains(&found.place.as_str());
@@ -160,21 +228,30 @@ fn allowed(found: &Found) -> Option<&'static str> {
 
 /// What a person does on a good day, and a model that refuses.
 async fn usual(world: &World, platform: Platform) {
-    let (mut talk, first) = world.begin(platform, &format!("write: hello.txt {WORD}")).await;
+    let (mut talk, first) = world
+        .begin(platform, &format!("write: hello.txt {WORD}"))
+        .await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let second = talk.say(&format!("run: cat hello.txt; echo {WORD}")).await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
-    for (label, lines) in [("Allow once", "ask: echo allowed"), ("Deny", "ask: echo denied")] {
+    for (label, lines) in [
+        ("Allow once", "ask: echo allowed"),
+        ("Deny", "ask: echo denied"),
+    ] {
         let turn = talk.say(lines).await;
         let ask = talk
-            .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| one.button(label).is_some())
+            .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+                one.button(label).is_some()
+            })
             .await;
         talk.press(&ask, label).await;
         talk.ended(&turn).await;
     }
     let question = talk.say("question: Which? | red | blue").await;
     let asked = talk
-        .see(SEEN_MS_MAX * 2, "the question stands", |one| one.button("red").is_some())
+        .see(SEEN_MS_MAX * 2, "the question stands", |one| {
+            one.button("red").is_some()
+        })
         .await;
     talk.press(&asked, "red").await;
     talk.ended(&question).await;
@@ -186,7 +263,10 @@ async fn usual(world: &World, platform: Platform) {
     talk.ended_within(CANCEL_MS_MAX, &slow).await;
     for status in ["401", "400"] {
         let failing = talk.say(&format!("fail: {status}")).await;
-        assert!(matches!(talk.ended(&failing).await.outcome, Outcome::Failed { .. }));
+        assert!(matches!(
+            talk.ended(&failing).await.outcome,
+            Outcome::Failed { .. }
+        ));
     }
     talk.status().await;
     talk.finish().await;
@@ -208,7 +288,11 @@ async fn troubled(world: &World, platform: Platform) {
         let (talk, turn) = world.begin(platform, &format!("echo: {WORD}")).await;
         let ended = talk.ended(&turn).await;
         world.provider.clear().await.unwrap();
-        assert!(matches!(ended.outcome, Outcome::Failed { .. }), "{fault}: {:?}", ended.outcome);
+        assert!(
+            matches!(ended.outcome, Outcome::Failed { .. }),
+            "{fault}: {:?}",
+            ended.outcome
+        );
     }
     let (talk, turn) = world.begin(platform, "fail: 500").await;
     // Its server tries again and again: a person ends it.
@@ -224,10 +308,15 @@ async fn gone(world: &World, platform: Platform) {
     match platform {
         Platform::Discord => {
             let gone = json!({"channel_id": talk.thread.channel});
-            world.discord.control(Method::POST, "delete_channel", &gone).await.unwrap();
+            world
+                .discord
+                .control(Method::POST, "delete_channel", &gone)
+                .await
+                .unwrap();
         }
         Platform::Slack => {
-            let fault = json!({"route": "chat.", "status": 200, "error": "channel_not_found", "count": 4});
+            let fault =
+                json!({"route": "chat.", "status": 200, "error": "channel_not_found", "count": 4});
             slack_fault(world, Method::POST, &fault).await;
         }
     }
@@ -241,7 +330,11 @@ async fn ends_on_record(world: &World, talk: &Talk<'_>, turn: &str) {
     eventually(ANSWER_MS_MAX, "the turn ends on record", async || {
         let session = world.session(&talk.thread.key).await?;
         let ended = session.ended.iter().any(|one| one.id == turn);
-        if ended { Ok(()) } else { Err(format!("{:?}", session.turn)) }
+        if ended {
+            Ok(())
+        } else {
+            Err(format!("{:?}", session.turn))
+        }
     })
     .await;
 }
@@ -259,33 +352,60 @@ async fn buried(world: &World, platform: Platform) {
     let (thread, reply) = match platform {
         Platform::Discord => (
             ThreadKey::discord(&ready.discord_guild_id, &ready.discord_channel_id),
-            Reply::Discord { application: ready.discord_application_id.clone(), token: "a-token-that-is-over".to_owned() },
+            Reply::Discord {
+                application: ready.discord_application_id.clone(),
+                token: "a-token-that-is-over".to_owned(),
+            },
         ),
         Platform::Slack => (
-            ThreadKey::slack(&ready.slack_team_id, &ready.slack_channel_id, "1700000000.000100"),
-            Reply::Slack { channel: ready.slack_channel_id.clone(), thread_ts: None, user: ready.slack_user_id.clone() },
+            ThreadKey::slack(
+                &ready.slack_team_id,
+                &ready.slack_channel_id,
+                "1700000000.000100",
+            ),
+            Reply::Slack {
+                channel: ready.slack_channel_id.clone(),
+                thread_ts: None,
+                user: ready.slack_user_id.clone(),
+            },
         ),
     };
     let control = Control {
         id: format!("buried-{}", platform.word()),
         thread: thread.unwrap(),
-        by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
+        by: Person {
+            id: "1".to_owned(),
+            name: "Ada".to_owned(),
+        },
         reply,
         want: Want::Status,
     };
     let body = Body::Control(control);
-    let queue_url = world.deployment.control_queue_url.replace("Control.", "ControlDead.");
+    let queue_url = world
+        .deployment
+        .control_queue_url
+        .replace("Control.", "ControlDead.");
     let sent = json!({
         "QueueUrl": queue_url, "MessageBody": serde_json::to_string(&body).unwrap(),
         "MessageGroupId": body.group(), "MessageDeduplicationId": body.id(),
     });
-    world.aws.call("sqs", "AmazonSQS.SendMessage", &sent).await.unwrap();
-    eventually(SEEN_MS_MAX, "the dead letter is read", async || {
-        match queue(world, &queue_url).await.as_array().map_or(1, Vec::len) {
+    world
+        .aws
+        .call("sqs", "AmazonSQS.SendMessage", &sent)
+        .await
+        .unwrap();
+    eventually(
+        SEEN_MS_MAX,
+        "the dead letter is read",
+        async || match queue(world, &queue_url)
+            .await
+            .as_array()
+            .map_or(1, Vec::len)
+        {
             0 => Ok(()),
             left => Err(format!("{left} left")),
-        }
-    })
+        },
+    )
     .await;
 }
 
@@ -293,7 +413,11 @@ async fn stack_key(world: &World) -> String {
     let id = world.deployment.table.replace("Table", "Secrets");
     let value = world
         .aws
-        .call("secretsmanager", "secretsmanager.GetSecretValue", &json!({"SecretId": id}))
+        .call(
+            "secretsmanager",
+            "secretsmanager.GetSecretValue",
+            &json!({"SecretId": id}),
+        )
         .await
         .unwrap();
     let secret: Value = serde_json::from_str(value["SecretString"].as_str().unwrap()).unwrap();
@@ -305,30 +429,60 @@ async fn told(world: &World) -> Vec<Place> {
     let mut told = Vec::new();
     for platform in ["discord", "slack"] {
         let made = Value::Array(requests(world, platform, 0).await);
-        told.push(Place::new(format!("the chat's requests of {platform}"), made.to_string()));
+        told.push(Place::new(
+            format!("the chat's requests of {platform}"),
+            made.to_string(),
+        ));
     }
     let items = world.aws.scan(&world.deployment.table).await.unwrap();
     told.push(Place::new("the table", Value::Array(items).to_string()));
     let deployment = &world.deployment;
-    for url in [&deployment.messages_queue_url, &deployment.control_queue_url] {
+    for url in [
+        &deployment.messages_queue_url,
+        &deployment.control_queue_url,
+    ] {
         for url in [url.clone(), url.replace(".fifo", "Dead.fifo")] {
             let name = url.rsplit('/').next().unwrap().to_owned();
-            told.push(Place::new(format!("queue {name}"), queue(world, &url).await.to_string()));
+            told.push(Place::new(
+                format!("queue {name}"),
+                queue(world, &url).await.to_string(),
+            ));
         }
     }
-    told.push(Place::new("the model's calls", format!("{:?}", world.model_calls().await.unwrap())));
+    told.push(Place::new(
+        "the model's calls",
+        format!("{:?}", world.model_calls().await.unwrap()),
+    ));
     let client = bobbin_tests::http::client();
     let bearer = format!("Bearer {}", world.ready.daytona_api_key);
     let asked = async |url: String| {
-        let answer = bobbin_tests::http::call(&client, Method::GET, &url, &bearer, &Value::Null).await.unwrap();
-        Place::new(format!("the provider's {}", url.split("/api").last().unwrap_or_default()), answer.text)
+        let answer = bobbin_tests::http::call(&client, Method::GET, &url, &bearer, &Value::Null)
+            .await
+            .unwrap();
+        Place::new(
+            format!(
+                "the provider's {}",
+                url.split("/api").last().unwrap_or_default()
+            ),
+            answer.text,
+        )
     };
     let api = world.ready.daytona_api.trim_end_matches('/').to_owned();
     told.push(asked(format!("{api}/sandbox?limit=200")).await);
     for sandbox in world.provider.list().await.unwrap() {
-        let toolbox = format!("{}/{}", sandbox.toolbox_proxy_url.trim_end_matches('/'), sandbox.id);
+        let toolbox = format!(
+            "{}/{}",
+            sandbox.toolbox_proxy_url.trim_end_matches('/'),
+            sandbox.id
+        );
         told.push(asked(format!("{api}/sandbox/{}", sandbox.id)).await);
-        told.push(asked(format!("{api}/sandbox/{}/ports/4096/preview-url", sandbox.id)).await);
+        told.push(
+            asked(format!(
+                "{api}/sandbox/{}/ports/4096/preview-url",
+                sandbox.id
+            ))
+            .await,
+        );
         told.push(asked(format!("{toolbox}/process/session")).await);
         told.push(asked(format!("{toolbox}/files?path=project")).await);
     }
@@ -350,36 +504,68 @@ fn in_processes(stack: &Stack, search: &Search) {
         };
         let arguments = read("cmdline");
         let found = search.find(&Place::new("arguments", arguments.clone()));
-        assert!(found.is_empty(), "{command} has secrets among its arguments: {found:?}");
+        assert!(
+            found.is_empty(),
+            "{command} has secrets among its arguments: {found:?}"
+        );
         let environment = Place::new("environment", read("environ"));
-        let mut found: Vec<String> = search.find(&environment).into_iter().map(|one| one.secret).collect();
+        let mut found: Vec<String> = search
+            .find(&environment)
+            .into_iter()
+            .map(|one| one.secret)
+            .collect();
         found.sort();
         found.dedup();
         if environment.text.contains("OPENCODE_SERVER_PASSWORD=") {
             servers += 1;
-            let [key, password] = &found[..] else { panic!("{command}: {found:?}") };
-            assert!(key == "openai_api_key" && password.starts_with("password of "), "{command}: {found:?}");
+            let [key, password] = &found[..] else {
+                panic!("{command}: {found:?}")
+            };
+            assert!(
+                key == "anthropic_api_key" && password.starts_with("password of "),
+                "{command}: {found:?}"
+            );
         } else {
             others += 1;
-            assert!(found.is_empty(), "{command} has secrets in its environment: {found:?}");
+            assert!(
+                found.is_empty(),
+                "{command} has secrets in its environment: {found:?}"
+            );
         }
     }
-    assert!(servers > 0 && others > 2, "{servers} servers and {others} other processes were looked at");
+    assert!(
+        servers > 0 && others > 2,
+        "{servers} servers and {others} other processes were looked at"
+    );
 }
 
 /// The tokens of interactions answer for fifteen minutes: the logs hold none.
 async fn tokens_are_not_logged(world: &World, folder: &std::path::Path) {
     let log = std::fs::read_to_string(folder.join("output.log")).unwrap_or_default();
-    assert!(log.contains("\"level\":\"INFO\"") || log.contains("a request was answered"), "the functions' logs are not there");
+    assert!(
+        log.contains("\"level\":\"INFO\"") || log.contains("a request was answered"),
+        "the functions' logs are not there"
+    );
     let mut tokens: Vec<String> = Vec::new();
     for request in requests(world, "discord", 0).await {
         let route = request["route"].as_str().unwrap_or_default().to_owned();
-        let token = route.split("/webhooks/").nth(1).and_then(|rest| rest.split('/').nth(1));
+        let token = route
+            .split("/webhooks/")
+            .nth(1)
+            .and_then(|rest| rest.split('/').nth(1));
         tokens.extend(token.map(str::to_owned));
     }
     tokens.sort();
     tokens.dedup();
     assert!(tokens.len() > 5, "only {} tokens were used", tokens.len());
-    let logged = tokens.iter().filter(|token| log.contains(token.as_str())).count();
-    assert_eq!(logged, 0, "of {} tokens so many stand in the logs", tokens.len());
+    let logged = tokens
+        .iter()
+        .filter(|token| log.contains(token.as_str()))
+        .count();
+    assert_eq!(
+        logged,
+        0,
+        "of {} tokens so many stand in the logs",
+        tokens.len()
+    );
 }

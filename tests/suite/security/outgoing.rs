@@ -43,7 +43,11 @@ impl Trap {
                 counted.fetch_add(1, Ordering::SeqCst);
             }
         });
-        Self { port, connections, task }
+        Self {
+            port,
+            connections,
+            task,
+        }
     }
 
     fn connections(&self) -> u32 {
@@ -62,10 +66,16 @@ fn addresses(port: u16) -> Vec<(&'static str, String)> {
         ("decimal.txt", format!("http://2130706433:{port}/f")),
         ("octal.txt", format!("http://0177.0.0.1:{port}/f")),
         ("hex.txt", format!("http://0x7f.1:{port}/f")),
-        ("userinfo.txt", format!("https://cdn.discordapp.com@127.0.0.1:{port}/f")),
+        (
+            "userinfo.txt",
+            format!("https://cdn.discordapp.com@127.0.0.1:{port}/f"),
+        ),
         ("unspecified.txt", format!("http://0.0.0.0:{port}/f")),
         ("private.txt", "https://10.0.0.1/f".to_owned()),
-        ("metadata.txt", "http://169.254.169.254/latest/meta-data/".to_owned()),
+        (
+            "metadata.txt",
+            "http://169.254.169.254/latest/meta-data/".to_owned(),
+        ),
         ("scheme.txt", "file:///etc/passwd".to_owned()),
     ]
 }
@@ -100,7 +110,9 @@ async fn files() {
     }
     assert_eq!(trap.connections(), 0, "somebody connected to the trap");
     // The trap is no dummy: it counts.
-    tokio::net::TcpStream::connect(("127.0.0.1", trap.port)).await.unwrap();
+    tokio::net::TcpStream::connect(("127.0.0.1", trap.port))
+        .await
+        .unwrap();
     bobbin_tests::wait::eventually(SEEN_MS_MAX, "the trap counts", async || {
         match trap.connections() {
             1 => Ok(()),
@@ -146,7 +158,11 @@ async fn by_discord<'w>(
     let message = json!({"id": "77", "type": 0, "content": text, "author": author, "attachments": attachments});
     sent["data"] = json!({"id": "1", "name": "Send to sandbox", "type": 3, "target_id": "77", "resolved": {"messages": {"77": message}}});
     let answer = discord.deliver(&sent.to_string()).await.unwrap();
-    assert_eq!((answer.status, &answer.json()["type"]), (200, &json!(5)), "{answer:?}");
+    assert_eq!(
+        (answer.status, &answer.json()["type"]),
+        (200, &json!(5)),
+        "{answer:?}"
+    );
     crate::discord::found(world, sent["id"].as_str().unwrap(), mark).await
 }
 
@@ -175,6 +191,9 @@ async fn by_slack<'w>(
         world,
         platform: Platform::Slack,
         thread: slack.thread(channel, &ts).unwrap(),
-        accepted: vec![Accepted { turn: slack.turn(channel, &ts), mark: Some(mark) }],
+        accepted: vec![Accepted {
+            turn: slack.turn(channel, &ts),
+            mark: Some(mark),
+        }],
     }
 }

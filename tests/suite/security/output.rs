@@ -21,7 +21,8 @@ const DISCORD: &str = "@everyone @here <@123456789012345678> <@!1234567890123456
 /// What pings, links or runs in Slack.
 const SLACK: &str = "<!channel> <!here> <!everyone> <@U0123ABCD> <@U0123ABCD|ada> <!subteam^S0123ABCD> <!subteam^S0123ABCD|@team> <#C0123ABCD|general> <https://evil.test|bank.test> @channel";
 /// Links with a text that lies, and one that would run; they stay as they are.
-const LINKS: &str = "[your bank](https://evil.test/login) [x](javascript:alert(1)) <https://evil.test>";
+const LINKS: &str =
+    "[your bank](https://evil.test/login) [x](javascript:alert(1)) <https://evil.test>";
 
 pub fn trials() -> Vec<Trial> {
     Platform::ALL
@@ -31,7 +32,9 @@ pub fn trials() -> Vec<Trial> {
                 "security::{}::what_is_said_pings_nobody_wherever_it_is_shown",
                 platform.word()
             );
-            on(&COMMON, &name, async move |world| said(world, platform).await)
+            on(&COMMON, &name, async move |world| {
+                said(world, platform).await
+            })
         })
         .collect()
 }
@@ -44,7 +47,11 @@ fn script() -> String {
         format!("run: echo '{DISCORD}' '{SLACK}' # {HIDDEN}"),
         "write: @everyone<!channel><@U0123ABCD>.txt x".to_owned(),
         format!("ask: echo '``` {DISCORD} {SLACK} ```'"),
-        format!("question: {DISCORD} {SLACK} {HIDDEN}? | <!here> @everyone yes | <@U0123ABCD> no"),
+        // A bar would begin an option.
+        format!(
+            "question: {DISCORD} {} {HIDDEN}? | <!here> @everyone yes | <@U0123ABCD> no",
+            SLACK.replace('|', "/")
+        ),
         format!("echo: {DISCORD} {SLACK} {HIDDEN}"),
         format!("echo: {LINKS}"),
         "echo: ````".to_owned(),
@@ -70,10 +77,15 @@ async fn said(world: World, platform: Platform) {
     talk.press(&permission, "Allow once").await;
     let question = talk
         .see(SEEN_MS_MAX * 2, "the question stands", |one| {
-            one.buttons.iter().any(|button| button.label.contains("yes"))
+            one.buttons
+                .iter()
+                .any(|button| button.label.contains("yes"))
         })
         .await;
-    let yes = question.buttons.iter().find(|one| one.label.contains("yes"));
+    let yes = question
+        .buttons
+        .iter()
+        .find(|one| one.label.contains("yes"));
     talk.press(&question, &yes.unwrap().label.clone()).await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
@@ -84,15 +96,13 @@ async fn said(world: World, platform: Platform) {
     );
 
     let mut talk = talk;
-    let line = "w".repeat(LINE_CHARS);
+    let line: String = (0..LINE_CHARS / 5).map(|n| format!("w{n:04}")).collect();
     let long = talk.say(&format!("echo: {line}")).await;
     assert_eq!(talk.ended(&long).await.outcome, Outcome::Answered);
     let answer = talk.answer(&long).await;
-    assert_eq!(
-        answer.matches('w').count(),
-        LINE_CHARS,
-        "the long line is not whole"
-    );
+    let joined: String = answer.split_whitespace().collect();
+    let missing = (0..LINE_CHARS / 5).find(|n| !joined.contains(&format!("w{n:04}")));
+    assert_eq!(missing, None, "the long line is not whole");
 
     let made = requests(&world, word, before).await;
     let judged = match platform {
@@ -118,21 +128,33 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
     match platform {
         Platform::Discord => {
             let discord = &world.discord;
-            let mut sent = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
+            let mut sent =
+                discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
             // Whoever asks may call themselves anything.
             sent["member"]["nick"] = "@everyone **<@&123456789012345678>**".into();
-            let file = json!({"id": "9", "filename": name, "size": 10, "url": url, "proxy_url": url});
-            sent["data"]["options"].as_array_mut().unwrap().push(json!({"name": "file", "type": 11, "value": "9"}));
+            let file =
+                json!({"id": "9", "filename": name, "size": 10, "url": url, "proxy_url": url});
+            sent["data"]["options"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({"name": "file", "type": 11, "value": "9"}));
             sent["data"]["resolved"] = json!({"attachments": {"9": file}});
             let answer = discord.deliver(&sent.to_string()).await.unwrap();
-            assert_eq!((answer.status, &answer.json()["type"]), (200, &json!(5)), "{answer:?}");
+            assert_eq!(
+                (answer.status, &answer.json()["type"]),
+                (200, &json!(5)),
+                "{answer:?}"
+            );
             crate::discord::found(world, sent["id"].as_str().unwrap(), mark).await
         }
         Platform::Slack => {
             let slack = &world.slack;
             let (ts, channel) = (format!("{}.000910", now_s()), &world.ready.slack_channel_id);
             // As Slack sends what a person typed.
-            let typed = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let typed = text
+                .replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;");
             let words = format!("<@{}> {typed}", world.ready.slack_bot_user_id);
             let mut event = slack.envelope("app_mention", "Ev0OUTPUT", &ts, &words);
             event["event"]["files"] = json!([{"id": "F9", "name": name, "size": 10, "mode": "hosted", "url_private": url}]);
@@ -143,7 +165,10 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
                 world,
                 platform: Platform::Slack,
                 thread: slack.thread(channel, &ts).unwrap(),
-                accepted: vec![Accepted { turn: slack.turn(channel, &ts), mark: Some(mark) }],
+                accepted: vec![Accepted {
+                    turn: slack.turn(channel, &ts),
+                    mark: Some(mark),
+                }],
             }
         }
     }
@@ -152,7 +177,10 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
 /// Whether a request to Discord carries words; if so, nobody is pinged by them. Without the field a message of a bot
 /// pings whatever it names, edits included.
 fn muted(request: &Value) -> bool {
-    let (body, route) = (&request["body"], request["route"].as_str().unwrap_or_default());
+    let (body, route) = (
+        &request["body"],
+        request["route"].as_str().unwrap_or_default(),
+    );
     let words = body.get("content").is_some() || body.get("components").is_some();
     let message = route.contains("/messages") || route.contains("/webhooks/");
     if !(words && message) || route.ends_with("/threads") {
@@ -170,7 +198,10 @@ fn muted(request: &Value) -> bool {
 /// Whether a request to Slack carries words; if so, no token in them is live but a time of ours and the name of the
 /// person who asked or of the bot itself.
 fn escaped(request: &Value, own: &[&String]) -> bool {
-    let (body, route) = (&request["body"], request["route"].as_str().unwrap_or_default());
+    let (body, route) = (
+        &request["body"],
+        request["route"].as_str().unwrap_or_default(),
+    );
     if !route.contains("/chat.") || body.get("text").is_none() {
         return false;
     }
@@ -178,9 +209,15 @@ fn escaped(request: &Value, own: &[&String]) -> bool {
         assert!(body.get(field).is_none(), "{route} sets {field}: {body}");
     }
     if route.contains("chat.postMessage") {
-        assert_eq!((&body["unfurl_links"], &body["unfurl_media"]), (&json!(false), &json!(false)));
+        assert_eq!(
+            (&body["unfurl_links"], &body["unfurl_media"]),
+            (&json!(false), &json!(false))
+        );
     }
-    let mut texts = vec![("mrkdwn".to_owned(), body["text"].as_str().unwrap_or_default().to_owned())];
+    let mut texts = vec![(
+        "mrkdwn".to_owned(),
+        body["text"].as_str().unwrap_or_default().to_owned(),
+    )];
     let blocks = match &body["blocks"] {
         // A form carries them as text.
         Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
@@ -192,15 +229,21 @@ fn escaped(request: &Value, own: &[&String]) -> bool {
         while let Some(at) = rest.find('<') {
             rest = &rest[at + 1..];
             let token = rest.split('>').next().unwrap_or_default();
-            let ours = token.starts_with("!date^")
-                || own.iter().any(|id| token == format!("@{id}"));
-            let live = token.starts_with(['@', '!', '#'])
-                && token[1..].starts_with(char::is_alphanumeric);
+            let ours =
+                token.starts_with("!date^") || own.iter().any(|id| token == format!("@{id}"));
+            let live =
+                token.starts_with(['@', '!', '#']) && token[1..].starts_with(char::is_alphanumeric);
             let link = kind == "mrkdwn" && token.contains("://");
-            assert!(ours || !(live || link), "{route}: <{token}> is live in {kind}: {text}");
+            assert!(
+                ours || !(live || link),
+                "{route}: <{token}> is live in {kind}: {text}"
+            );
         }
         for broadcast in ["@channel", "@here", "@everyone"] {
-            assert!(!text.contains(broadcast), "{route}: {broadcast} stands in {kind}: {text}");
+            assert!(
+                !text.contains(broadcast),
+                "{route}: {broadcast} stands in {kind}: {text}"
+            );
         }
     }
     true

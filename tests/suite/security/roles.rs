@@ -80,23 +80,42 @@ fn matrix() {
                 cell.role,
                 cell.action,
                 cell.resource,
-                if may { "the template allows it" } else { "nothing allows it" },
-                if cell.refused { "it was refused" } else { "it was not refused" },
+                if may {
+                    "the template allows it"
+                } else {
+                    "nothing allows it"
+                },
+                if cell.refused {
+                    "it was refused"
+                } else {
+                    "it was not refused"
+                },
                 cell.answer,
             ));
         }
     }
-    assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} cells are wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     // Every permission of the template was tried, or it would stand there for nothing.
     for (role, permissions) in &allowed {
         for (action, resource) in permissions {
             let there = tried.cells.iter().any(|cell| {
-                cell.role == *role && cell.action == *action && (resource == "*" || cell.resource == *resource)
+                cell.role == *role
+                    && cell.action == *action
+                    && (resource == "*" || cell.resource == *resource)
             });
             assert!(there, "{role}: {action} on {resource} was not tried");
         }
     }
-    assert!(tried.cells.len() >= CELLS_MIN, "only {} cells", tried.cells.len());
+    assert!(
+        tried.cells.len() >= CELLS_MIN,
+        "only {} cells",
+        tried.cells.len()
+    );
     println!(
         "{} cells (role, action, resource) tried, allowed: {granted:?}; {} calls cannot be enforced there",
         tried.cells.len(),
@@ -106,9 +125,9 @@ fn matrix() {
 }
 
 fn is_allowed(permissions: &[Permission], cell: &Cell) -> bool {
-    permissions
-        .iter()
-        .any(|(action, resource)| *action == cell.action && (resource == "*" || *resource == cell.resource))
+    permissions.iter().any(|(action, resource)| {
+        *action == cell.action && (resource == "*" || *resource == cell.resource)
+    })
 }
 
 fn template() -> Value {
@@ -130,12 +149,19 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
             .map(|action| ((*action).to_owned(), "*".to_owned()))
             .collect();
         let events = properties["Events"].as_mapping();
-        if events.into_iter().flatten().any(|(_, event)| event["Type"] == "SQS") {
+        if events
+            .into_iter()
+            .flatten()
+            .any(|(_, event)| event["Type"] == "SQS")
+        {
             list.extend(SAM_ADDS_FOR_QUEUES.map(|action| (action.to_owned(), "*".to_owned())));
         }
         for policy in many(&properties["Policies"]) {
             for statement in many(&policy["Statement"]) {
-                assert_eq!(statement["Effect"], "Allow", "only permissions are understood here");
+                assert_eq!(
+                    statement["Effect"], "Allow",
+                    "only permissions are understood here"
+                );
                 for action in many(&statement["Action"]) {
                     let action = action.as_str().unwrap();
                     assert!(!action.contains('*'), "{action}: every action is named");
@@ -146,7 +172,10 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
         }
         found.insert(id.as_str().unwrap().to_owned(), list);
     }
-    assert!(found.len() >= 3, "the template has fewer functions than it should");
+    assert!(
+        found.len() >= 3,
+        "the template has fewer functions than it should"
+    );
     found
 }
 

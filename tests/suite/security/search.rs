@@ -24,7 +24,10 @@ pub struct Secret {
 impl Secret {
     /// A secret.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into() }
+        Self {
+            name: name.into(),
+            value: value.into(),
+        }
     }
 }
 
@@ -51,7 +54,10 @@ pub struct Place {
 impl Place {
     /// A place.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self {
+            name: name.into(),
+            text: text.into(),
+        }
     }
 }
 
@@ -71,11 +77,20 @@ impl Search {
     pub fn new(secrets: &[Secret]) -> Self {
         let mut needles = Vec::new();
         for Secret { name, value } in secrets {
-            assert!(value.len() >= 12, "{name} is too short to be told from other text");
+            assert!(
+                value.len() >= 12,
+                "{name} is too short to be told from other text"
+            );
             let mut add = |form: &'static str, text: String| {
-                let known = needles.iter().any(|one: &Needle| one.secret == *name && one.text == text);
+                let known = needles
+                    .iter()
+                    .any(|one: &Needle| one.secret == *name && one.text == text);
                 if !known {
-                    needles.push(Needle { secret: name.clone(), form, text });
+                    needles.push(Needle {
+                        secret: name.clone(),
+                        form,
+                        text,
+                    });
                 }
             };
             add("as it is", value.clone());
@@ -100,7 +115,10 @@ impl Search {
 
     /// What is found in a place.
     pub fn find(&self, place: &Place) -> Vec<Found> {
-        let found = self.needles.iter().filter(|needle| place.text.contains(&needle.text));
+        let found = self
+            .needles
+            .iter()
+            .filter(|needle| place.text.contains(&needle.text));
         found
             .map(|needle| Found {
                 place: place.name.clone(),
@@ -153,7 +171,11 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// A file as places: its bytes and its path, and the tables of a database, whose pages could cut a secret in two.
 pub fn places(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Place> {
-    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let name = path
+        .strip_prefix(root)
+        .unwrap_or(path)
+        .display()
+        .to_string();
     let mut places = Vec::new();
     if bytes.starts_with(SQLITE) {
         places.extend(tables(path, &name));
@@ -223,15 +245,30 @@ fn forms() {
     for around in ["", "x", "xy", "xyz", "opencode:", "Bearer "] {
         let text = format!("{around}{secret}{around}");
         assert!(found(text.clone()), "as it is behind {around:?}");
-        assert!(found(STANDARD_NO_PAD.encode(&text)), "base64 behind {around:?}");
-        assert!(found(URL_SAFE_NO_PAD.encode(&text)), "base64url behind {around:?}");
-        assert!(found(hex::encode(&text)) && found(hex::encode_upper(&text)), "hexadecimal behind {around:?}");
+        assert!(
+            found(STANDARD_NO_PAD.encode(&text)),
+            "base64 behind {around:?}"
+        );
+        assert!(
+            found(URL_SAFE_NO_PAD.encode(&text)),
+            "base64url behind {around:?}"
+        );
+        assert!(
+            found(hex::encode(&text)) && found(hex::encode_upper(&text)),
+            "hexadecimal behind {around:?}"
+        );
     }
     let encoded = form_urlencoded::byte_serialize(secret.as_bytes()).collect::<String>();
     assert!(found(format!("a=1&b={encoded}")), "URL-encoded");
-    assert!(found(encoded.to_lowercase()), "URL-encoded in small letters");
+    assert!(
+        found(encoded.to_lowercase()),
+        "URL-encoded in small letters"
+    );
     assert!(found(secret.replace('/', "\\/")), "escaped");
-    assert!(!found("canary/of+the=test".to_owned()) && !found(String::new()), "found where it is not");
+    assert!(
+        !found("canary/of+the=test".to_owned()) && !found(String::new()),
+        "found where it is not"
+    );
 }
 
 fn planted() {
@@ -241,22 +278,31 @@ fn planted() {
     let looked = || {
         let all = files(folder.path()).into_iter();
         let all = all.flat_map(|(path, bytes)| places(folder.path(), &path, &bytes));
-        let mut names: Vec<String> = all.flat_map(|place| search.find(&place)).map(|found| found.place).collect();
+        let mut names: Vec<String> = all
+            .flat_map(|place| search.find(&place))
+            .map(|found| found.place)
+            .collect();
         names.sort();
         names.dedup();
         names
     };
     let deep = folder.path().join("a/b/.c");
     std::fs::create_dir_all(&deep).unwrap();
-    std::fs::write(deep.join("binary"), [&[0, 255, 254][..], secret.as_bytes(), &[200]].concat()).unwrap();
+    std::fs::write(
+        deep.join("binary"),
+        [&[0, 255, 254][..], secret.as_bytes(), &[200]].concat(),
+    )
+    .unwrap();
     std::fs::write(folder.path().join("clean"), "nothing").unwrap();
     assert_eq!(looked(), ["a/b/.c/binary"]);
     std::fs::write(folder.path().join(secret), "").unwrap();
     let book = rusqlite::Connection::open(folder.path().join("book")).unwrap();
-    book.execute_batch("CREATE TABLE t (a TEXT, b BLOB)").unwrap();
+    book.execute_batch("CREATE TABLE t (a TEXT, b BLOB)")
+        .unwrap();
     // Longer than a page: in the file it is cut.
     let long = format!("{}{secret}", "x".repeat(4_096 * 3 - 500));
-    book.execute("INSERT INTO t VALUES (?1, ?2)", ("x", long.into_bytes())).unwrap();
+    book.execute("INSERT INTO t VALUES (?1, ?2)", ("x", long.into_bytes()))
+        .unwrap();
     drop(book);
     let names = looked();
     assert!(names.contains(&"book: table t".to_owned()), "{names:?}");

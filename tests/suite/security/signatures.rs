@@ -58,7 +58,12 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
     let good = (scheme.sign)(&at, body);
     let (signature, timestamp) = (scheme.signature, scheme.timestamp);
     let both = |sent: &str, signed: String| vec![(signature, signed), (timestamp, sent.to_owned())];
-    let signed_at = |second: u64| both(&second.to_string(), (scheme.sign)(&second.to_string(), body));
+    let signed_at = |second: u64| {
+        both(
+            &second.to_string(),
+            (scheme.sign)(&second.to_string(), body),
+        )
+    };
     let same = || body.to_owned();
     let digits = good.len() - good.trim_start_matches("v0=").len();
     let twisted = |old: char, new: char| good.replacen(old, &new.to_string(), 1);
@@ -68,41 +73,178 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
         .unwrap_or_else(|_| format!("{body}&"));
     vec![
         ("forged", same(), both(&at, scheme.forged.clone())),
-        ("another key", same(), both(&at, (scheme.wrong_key)(&at, body))),
-        ("another platform's scheme", same(), both(&at, (scheme.foreign)(&at, body))),
-        ("cut by a byte", same(), both(&at, good[..good.len() - 2].to_owned())),
-        ("cut by half a byte", same(), both(&at, good[..good.len() - 1].to_owned())),
-        ("cut to its first half", same(), both(&at, good[..digits + 16].to_owned())),
+        (
+            "another key",
+            same(),
+            both(&at, (scheme.wrong_key)(&at, body)),
+        ),
+        (
+            "another platform's scheme",
+            same(),
+            both(&at, (scheme.foreign)(&at, body)),
+        ),
+        (
+            "cut by a byte",
+            same(),
+            both(&at, good[..good.len() - 2].to_owned()),
+        ),
+        (
+            "cut by half a byte",
+            same(),
+            both(&at, good[..good.len() - 1].to_owned()),
+        ),
+        (
+            "cut to its first half",
+            same(),
+            both(&at, good[..digits + 16].to_owned()),
+        ),
         ("longer by a byte", same(), both(&at, format!("{good}00"))),
-        ("one digit changed", same(), both(&at, if good.ends_with('0') { format!("{}1", &good[..good.len() - 1]) } else { format!("{}0", &good[..good.len() - 1]) })),
-        ("no hex", same(), both(&at, twisted(char::from(good.as_bytes()[digits]), 'g'))),
+        (
+            "one digit changed",
+            same(),
+            both(
+                &at,
+                if good.ends_with('0') {
+                    format!("{}1", &good[..good.len() - 1])
+                } else {
+                    format!("{}0", &good[..good.len() - 1])
+                },
+            ),
+        ),
+        (
+            "no hex",
+            same(),
+            both(&at, twisted(char::from(good.as_bytes()[digits]), 'g')),
+        ),
         ("an empty signature", same(), both(&at, String::new())),
-        ("replayed after the five minutes", same(), signed_at(now - OUTSIDE_S)),
+        (
+            "replayed after the five minutes",
+            same(),
+            signed_at(now - OUTSIDE_S),
+        ),
         ("replayed after a day", same(), signed_at(now - 86_400)),
         ("signed for later", same(), signed_at(now + OUTSIDE_S)),
-        ("a second later than signed", same(), both(&(now + 1).to_string(), good.clone())),
-        ("a second earlier than signed", same(), both(&(now - 1).to_string(), good.clone())),
-        ("old, under a fresh time", same(), both(&at, (scheme.sign)(&(now - 86_400).to_string(), body))),
-        ("a time of eleven digits", same(), both(&format!("{at}0"), (scheme.sign)(&format!("{at}0"), body))),
-        ("a time in milliseconds", same(), both(&format!("{at}000"), (scheme.sign)(&format!("{at}000"), body))),
-        ("a time with a sign", same(), both(&format!("+{}", &at[1..]), (scheme.sign)(&format!("+{}", &at[1..]), body))),
-        ("a time in words", same(), both("now", (scheme.sign)("now", body))),
+        (
+            "a second later than signed",
+            same(),
+            both(&(now + 1).to_string(), good.clone()),
+        ),
+        (
+            "a second earlier than signed",
+            same(),
+            both(&(now - 1).to_string(), good.clone()),
+        ),
+        (
+            "old, under a fresh time",
+            same(),
+            both(&at, (scheme.sign)(&(now - 86_400).to_string(), body)),
+        ),
+        (
+            "a time of eleven digits",
+            same(),
+            both(&format!("{at}0"), (scheme.sign)(&format!("{at}0"), body)),
+        ),
+        (
+            "a time in milliseconds",
+            same(),
+            both(
+                &format!("{at}000"),
+                (scheme.sign)(&format!("{at}000"), body),
+            ),
+        ),
+        (
+            "a time with a sign",
+            same(),
+            both(
+                &format!("+{}", &at[1..]),
+                (scheme.sign)(&format!("+{}", &at[1..]), body),
+            ),
+        ),
+        (
+            "a time in words",
+            same(),
+            both("now", (scheme.sign)("now", body)),
+        ),
         ("an empty time", same(), both("", (scheme.sign)("", body))),
-        ("a body changed after signing", body.replacen("harmless", "harmful!", 1), both(&at, good.clone())),
-        ("a body with more behind it", format!("{body} "), both(&at, good.clone())),
-        ("a body cut after signing", body[..body.len() - 1].to_owned(), both(&at, good.clone())),
-        ("the same body written anew", pretty, both(&at, good.clone())),
+        (
+            "a body changed after signing",
+            body.replacen("harmless", "harmful!", 1),
+            both(&at, good.clone()),
+        ),
+        (
+            "a body with more behind it",
+            format!("{body} "),
+            both(&at, good.clone()),
+        ),
+        (
+            "a body cut after signing",
+            body[..body.len() - 1].to_owned(),
+            both(&at, good.clone()),
+        ),
+        (
+            "the same body written anew",
+            pretty,
+            both(&at, good.clone()),
+        ),
         ("an empty body", String::new(), both(&at, good.clone())),
-        ("a digit moved from the time to the body", format!("{}{body}", &at[9..]), both(&at[..9], good.clone())),
+        (
+            "a digit moved from the time to the body",
+            format!("{}{body}", &at[9..]),
+            both(&at[..9], good.clone()),
+        ),
         ("no signature", same(), vec![(timestamp, at.clone())]),
         ("no time", same(), vec![(signature, good.clone())]),
         ("neither", same(), vec![]),
-        ("the signature under another name", same(), vec![("x-signature", good.clone()), (timestamp, at.clone())]),
-        ("two signatures, the wrong one first", same(), vec![(signature, scheme.forged.clone()), (signature, good.clone()), (timestamp, at.clone())]),
-        ("two signatures, the right one first", same(), vec![(signature, good.clone()), (signature, scheme.forged.clone()), (timestamp, at.clone())]),
-        ("the right signature twice", same(), vec![(signature, good.clone()), (signature, good.clone()), (timestamp, at.clone())]),
-        ("two times, the right one first", same(), vec![(signature, good.clone()), (timestamp, at.clone()), (timestamp, (now - 1).to_string())]),
-        ("two times, the right one last", same(), vec![(signature, good), (timestamp, (now - 1).to_string()), (timestamp, at)]),
+        (
+            "the signature under another name",
+            same(),
+            vec![("x-signature", good.clone()), (timestamp, at.clone())],
+        ),
+        (
+            "two signatures, the wrong one first",
+            same(),
+            vec![
+                (signature, scheme.forged.clone()),
+                (signature, good.clone()),
+                (timestamp, at.clone()),
+            ],
+        ),
+        (
+            "two signatures, the right one first",
+            same(),
+            vec![
+                (signature, good.clone()),
+                (signature, scheme.forged.clone()),
+                (timestamp, at.clone()),
+            ],
+        ),
+        (
+            "the right signature twice",
+            same(),
+            vec![
+                (signature, good.clone()),
+                (signature, good.clone()),
+                (timestamp, at.clone()),
+            ],
+        ),
+        (
+            "two times, the right one first",
+            same(),
+            vec![
+                (signature, good.clone()),
+                (timestamp, at.clone()),
+                (timestamp, (now - 1).to_string()),
+            ],
+        ),
+        (
+            "two times, the right one last",
+            same(),
+            vec![
+                (signature, good),
+                (timestamp, (now - 1).to_string()),
+                (timestamp, at),
+            ],
+        ),
     ]
 }
 
@@ -141,12 +283,17 @@ fn none_accepted(world: &World, ids: &[String], tried: usize) {
 
 /// The id of a right request is in the book: what the table looks for would be found.
 async fn is_accepted(world: &World, id: &str) {
-    eventually(SEEN_MS_MAX, "a right request stands in the book", async || {
-        match accepted(&world.state_dir).iter().any(|one| one.starts_with(id)) {
+    eventually(
+        SEEN_MS_MAX,
+        "a right request stands in the book",
+        async || match accepted(&world.state_dir)
+            .iter()
+            .any(|one| one.starts_with(id))
+        {
             true => Ok(()),
             false => Err(format!("{id} is not there")),
-        }
-    })
+        },
+    )
     .await;
 }
 
@@ -177,7 +324,11 @@ async fn discord(world: World) {
         "guild_id": world.ready.discord_guild_id});
     let (mut ids, mut tried) = (Vec::new(), 0);
     for (name, channel, options) in [
-        ("sandbox", discord.channel(), json!({"prompt": "echo: harmless"})),
+        (
+            "sandbox",
+            discord.channel(),
+            json!({"prompt": "echo: harmless"}),
+        ),
         ("say", thread.clone(), json!({"prompt": "echo: harmless"})),
         ("reset", thread.clone(), json!({"prompt": "harmless"})),
         ("stop", thread.clone(), json!({"prompt": "harmless"})),
@@ -194,12 +345,18 @@ async fn discord(world: World) {
 
     // The same requests, signed, are taken: the table is about signatures and nothing else.
     let stop = discord.interaction("stop", &thread, &json!({}));
-    assert_eq!(discord.deliver(&stop.to_string()).await.unwrap().status, 200);
+    assert_eq!(
+        discord.deliver(&stop.to_string()).await.unwrap().status,
+        200
+    );
     is_accepted(&world, stop["id"].as_str().unwrap()).await;
     let (text, mark) = marked("echo: harmless");
     let start = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
     let id = start["id"].as_str().unwrap();
-    assert_eq!(discord.deliver(&start.to_string()).await.unwrap().status, 200);
+    assert_eq!(
+        discord.deliver(&start.to_string()).await.unwrap().status,
+        200
+    );
     is_accepted(&world, id).await;
     let talk = crate::discord::found(&world, id, mark).await;
     assert_eq!(talk.ended(id).await.outcome, Outcome::Answered);
@@ -229,11 +386,13 @@ async fn slack(world: World) {
         envelope["event"]["thread_ts"] = root.as_str().into();
         envelope.to_string()
     };
-    let click = |pressed_at: &str| form(&json!({
-        "type": "block_actions", "team": {"id": team}, "user": {"id": ready.slack_user_id, "team_id": team, "name": "harmless"},
-        "container": {"type": "message", "message_ts": root, "channel_id": channel, "thread_ts": root}, "channel": {"id": channel},
-        "actions": [{"type": "button", "action_id": "v1:stop", "value": "no-such-turn", "action_ts": pressed_at}],
-    }));
+    let click = |pressed_at: &str| {
+        form(&json!({
+            "type": "block_actions", "team": {"id": team}, "user": {"id": ready.slack_user_id, "team_id": team, "name": "harmless"},
+            "container": {"type": "message", "message_ts": root, "channel_id": channel, "thread_ts": root}, "channel": {"id": channel},
+            "actions": [{"type": "button", "action_id": "v1:stop", "value": "no-such-turn", "action_ts": pressed_at}],
+        }))
+    };
     let command = format!(
         "command=%2Fbobbin&text=harmless&team_id={team}&channel_id={channel}&user_id={}",
         ready.slack_user_id
@@ -242,10 +401,30 @@ async fn slack(world: World) {
     let id = |ts: &str| message_id(team, channel, ts, &[]);
     let click_id = |pressed_at: &str| message_id(team, channel, &root, &[pressed_at]);
     let table = [
-        ("/slack/events", "application/json", mention(&ts(1), "echo: harmless"), id(&ts(1))),
-        ("/slack/events", "application/json", mention(&ts(2), "stop harmless"), id(&ts(2))),
-        ("/slack/interactivity", "application/x-www-form-urlencoded", click("1.000001"), click_id("1.000001")),
-        ("/slack/commands", "application/x-www-form-urlencoded", command.clone(), "no command reaches a queue".to_owned()),
+        (
+            "/slack/events",
+            "application/json",
+            mention(&ts(1), "echo: harmless"),
+            id(&ts(1)),
+        ),
+        (
+            "/slack/events",
+            "application/json",
+            mention(&ts(2), "stop harmless"),
+            id(&ts(2)),
+        ),
+        (
+            "/slack/interactivity",
+            "application/x-www-form-urlencoded",
+            click("1.000001"),
+            click_id("1.000001"),
+        ),
+        (
+            "/slack/commands",
+            "application/x-www-form-urlencoded",
+            command.clone(),
+            "no command reaches a queue".to_owned(),
+        ),
     ];
     let (mut ids, mut tried) = (Vec::new(), 0);
     for (path, kind, body, id) in table {
@@ -266,12 +445,30 @@ async fn slack(world: World) {
     none_accepted(&world, &ids, tried);
 
     for (path, kind, body, id) in [
-        ("/slack/events", "application/json", mention(&ts(3), "stop"), Some(id(&ts(3)))),
-        ("/slack/interactivity", "application/x-www-form-urlencoded", click("1.000002"), Some(click_id("1.000002"))),
-        ("/slack/commands", "application/x-www-form-urlencoded", command, None),
+        (
+            "/slack/events",
+            "application/json",
+            mention(&ts(3), "stop"),
+            Some(id(&ts(3))),
+        ),
+        (
+            "/slack/interactivity",
+            "application/x-www-form-urlencoded",
+            click("1.000002"),
+            Some(click_id("1.000002")),
+        ),
+        (
+            "/slack/commands",
+            "application/x-www-form-urlencoded",
+            command,
+            None,
+        ),
     ] {
         let at = now_s().to_string();
-        let headers = [(scheme.signature, slack.sign(&at, &body)), (scheme.timestamp, at)];
+        let headers = [
+            (scheme.signature, slack.sign(&at, &body)),
+            (scheme.timestamp, at),
+        ];
         let url = format!("{}{path}", world.deployment.ingress);
         let answer = send(&url, kind, &body, &headers).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");

@@ -37,16 +37,22 @@ pub fn trials() -> Vec<Trial> {
 
 async fn swapped() {
     // The first tenant's ids are made at the first start; both are put on the list at the second.
-    let first = Stack::start(&Options { without_aws: true, ..Options::default() });
+    let first = Stack::start(&Options {
+        without_aws: true,
+        ..Options::default()
+    });
     let (folder, ready) = (first.folder().clone(), first.ready.clone());
     first.end().unwrap();
-    let stack = Stack::start_in(&folder, &Options {
-        parameters: json!({
-            "AllowedGuilds": format!("{},{GUILD}", ready.discord_guild_id),
-            "AllowedTeams": format!("{},{TEAM}", ready.slack_team_id),
-        }),
-        ..Options::limits(quick())
-    });
+    let stack = Stack::start_in(
+        &folder,
+        &Options {
+            parameters: json!({
+                "AllowedGuilds": format!("{},{GUILD}", ready.discord_guild_id),
+                "AllowedTeams": format!("{},{TEAM}", ready.slack_team_id),
+            }),
+            ..Options::limits(quick())
+        },
+    );
     let world = World::of(&stack);
     for platform in Platform::ALL {
         attacked(&world, platform).await;
@@ -69,7 +75,9 @@ async fn attacked(world: &World, platform: Platform) {
     // The first tenant has an ended turn, and one that waits for a decision.
     let (mut ours, ended) = world.begin(platform, &format!("echo: {WORD} one")).await;
     assert_eq!(ours.ended(&ended).await.outcome, Outcome::Answered);
-    let turn = ours.say(&format!("ask: echo {WORD} two > asked.txt; cat asked.txt")).await;
+    let turn = ours
+        .say(&format!("ask: echo {WORD} two > asked.txt; cat asked.txt"))
+        .await;
     let ask = ours
         .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
             one.button("Allow once").is_some()
@@ -99,7 +107,9 @@ async fn attacked(world: &World, platform: Platform) {
         let control = queue(world, &world.deployment.control_queue_url).await;
         let messages = queue(world, &world.deployment.messages_queue_url).await;
         let others = messages.as_array().into_iter().flatten();
-        let others = others.filter(|one| one["group_id"] != ours.thread.key.to_string()).count();
+        let others = others
+            .filter(|one| one["group_id"] != ours.thread.key.to_string())
+            .count();
         match (control.as_array().map_or(0, Vec::len), others) {
             (0, 0) => Ok(()),
             (control, others) => Err(format!("{control} control words, {others} messages")),
@@ -107,11 +117,21 @@ async fn attacked(world: &World, platform: Platform) {
     })
     .await;
 
-    unchanged(&before_attack, &(ours.session().await, marks(world, &ours.thread.key).await));
+    unchanged(
+        &before_attack,
+        &(ours.session().await, marks(world, &ours.thread.key).await),
+    );
     let now = ours.sandbox().await;
-    assert_eq!((&now.id, &now.state), (&sandbox.id, &sandbox.state), "its sandbox was touched");
+    assert_eq!(
+        (&now.id, &now.state),
+        (&sandbox.id, &sandbox.state),
+        "its sandbox was touched"
+    );
     let asked = world.provider.download(&sandbox, "asked.txt").await;
-    assert!(asked.is_err(), "somebody else's click was taken for a yes: {asked:?}");
+    assert!(
+        asked.is_err(),
+        "somebody else's click was taken for a yes: {asked:?}"
+    );
 
     // The first tenant decides by itself, and its turn ends as it would have.
     ours.press(&ask, "Allow once").await;
@@ -122,11 +142,13 @@ async fn attacked(world: &World, platform: Platform) {
 
     let tenants = history(world, platform, before, &ours, &theirs, &foreign, &calls).await;
     tenants_apart(&tenants).unwrap();
-    println!("{word}: {} calls with another tenant's ids, without effect", calls.len());
+    println!(
+        "{word}: {} calls with another tenant's ids, without effect",
+        calls.len()
+    );
     // What the second tenant's calls have made in its own name is a sandbox of its own.
     let made = world.provider.of(&foreign).await.unwrap();
     assert!(made.iter().all(|one| one.id != sandbox.id), "{made:?}");
-    theirs.finish().await;
     ours.finish().await;
 }
 
@@ -134,8 +156,16 @@ async fn attacked(world: &World, platform: Platform) {
 fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
     let seen = |session: &Session| {
         let turn = session.turn.as_ref().expect("the turn still waits");
-        (session.phase, session.generation, session.agent_session.clone(), session.ended.clone(), turn.id.clone(),
-            turn.stage.clone(), turn.asks.clone(), turn.cancelled_by.clone())
+        (
+            session.phase,
+            session.generation,
+            session.agent_session.clone(),
+            session.ended.clone(),
+            turn.id.clone(),
+            turn.stage.clone(),
+            turn.asks.clone(),
+            turn.cancelled_by.clone(),
+        )
     };
     assert_eq!(seen(&before.0), seen(&after.0), "the session was changed");
     assert_eq!(before.1, after.1, "somebody left a mark");
@@ -144,7 +174,9 @@ fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
 /// The items of a thread beside its session: marks and whatever else is kept.
 async fn marks(world: &World, thread: &ThreadKey) -> Vec<String> {
     let items = world.aws.scan(&world.deployment.table).await.unwrap();
-    let own = items.iter().filter(|item| item["thread"]["S"] == thread.to_string());
+    let own = items
+        .iter()
+        .filter(|item| item["thread"]["S"] == thread.to_string());
     let mut names: Vec<String> = own
         .filter(|item| item["item"]["S"] != "session")
         .map(ToString::to_string)
@@ -167,36 +199,83 @@ async fn second(world: &World, platform: Platform) -> Talk<'_> {
     let (text, mark) = marked("echo: heron");
     let (turn, thread) = match platform {
         Platform::Discord => {
-            let sent = interaction(world, GUILD, "sandbox", &world.discord.channel(), &json!({"prompt": text}));
+            let sent = interaction(
+                world,
+                GUILD,
+                "sandbox",
+                &world.discord.channel(),
+                &json!({"prompt": text}),
+            );
             let answer = world.discord.deliver(&sent.to_string()).await.unwrap();
-            assert_eq!((answer.status, &answer.json()["type"]), (200, &json!(5)), "{answer:?}");
+            assert_eq!(
+                (answer.status, &answer.json()["type"]),
+                (200, &json!(5)),
+                "{answer:?}"
+            );
             let turn = sent["id"].as_str().unwrap().to_owned();
             let key = holder(world, &turn).await;
             let id = key.to_string().rsplit(':').next().unwrap().to_owned();
-            (turn, Thread { key, channel: id.clone(), root: id })
+            (
+                turn,
+                Thread {
+                    key,
+                    channel: id.clone(),
+                    root: id,
+                },
+            )
         }
         Platform::Slack => {
-            let (channel, ts) = (world.ready.slack_channel_id.clone(), format!("{}.000920", now_s()));
+            let (channel, ts) = (
+                world.ready.slack_channel_id.clone(),
+                format!("{}.000920", now_s()),
+            );
             let sent = event(world, TEAM, &channel, &ts, None, &text);
-            assert_eq!(world.slack.deliver(&sent.to_string()).await.unwrap().status, 200);
+            assert_eq!(
+                world.slack.deliver(&sent.to_string()).await.unwrap().status,
+                200
+            );
             let key = ThreadKey::slack(TEAM, &channel, &ts).unwrap();
             let turn = bobbin_core::wire::slack::message_id(TEAM, &channel, &ts, &[]);
-            (turn, Thread { key, channel, root: ts })
+            (
+                turn,
+                Thread {
+                    key,
+                    channel,
+                    root: ts,
+                },
+            )
         }
     };
-    let accepted = vec![Accepted { turn, mark: Some(mark) }];
-    Talk { world, platform, thread, accepted }
+    let accepted = vec![Accepted {
+        turn,
+        mark: Some(mark),
+    }];
+    Talk {
+        world,
+        platform,
+        thread,
+        accepted,
+    }
 }
 
 /// The thread whose record has this turn.
 async fn holder(world: &World, turn: &str) -> ThreadKey {
-    eventually(ANSWER_MS_MAX, "the interaction leads to a thread", async || {
-        let sessions = world.aws.sessions(&world.deployment.table).await?;
-        let has = |one: &Session| {
-            one.turn.as_ref().is_some_and(|now| now.id == turn) || one.ended.iter().any(|ended| ended.id == turn)
-        };
-        sessions.into_iter().find(has).map(|one| one.thread).ok_or_else(|| "no record has the turn".to_owned())
-    })
+    eventually(
+        ANSWER_MS_MAX,
+        "the interaction leads to a thread",
+        async || {
+            let sessions = world.aws.sessions(&world.deployment.table).await?;
+            let has = |one: &Session| {
+                one.turn.as_ref().is_some_and(|now| now.id == turn)
+                    || one.ended.iter().any(|ended| ended.id == turn)
+            };
+            sessions
+                .into_iter()
+                .find(has)
+                .map(|one| one.thread)
+                .ok_or_else(|| "no record has the turn".to_owned())
+        },
+    )
     .await
 }
 
@@ -212,7 +291,8 @@ fn interaction(world: &World, guild: &str, name: &str, channel: &Value, options:
 
 /// Every call of Discord's that can carry an id of the first tenant. Answers what was told on each.
 async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<String> {
-    let channel = |id: &str| json!({"id": id, "type": 11, "parent_id": world.ready.discord_channel_id});
+    let channel =
+        |id: &str| json!({"id": id, "type": 11, "parent_id": world.ready.discord_channel_id});
     let (own, foreign) = (channel(&theirs.channel), channel(&wanted.thread.channel));
     let click = |guild: &str, place: &Value, custom_id: &str, values: Value| {
         let mut sent = interaction(world, guild, "", place, &Value::Null);
@@ -222,20 +302,48 @@ async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<Stri
         sent
     };
     let mut sent = Vec::new();
-    for (guild, place) in [(GUILD, &own), (GUILD, &foreign), (STRANGER_GUILD, &foreign), (STRANGER_GUILD, &own)] {
+    for (guild, place) in [
+        (GUILD, &own),
+        (GUILD, &foreign),
+        (STRANGER_GUILD, &foreign),
+        (STRANGER_GUILD, &own),
+    ] {
         let ask = &wanted.ask;
-        sent.push((guild, click(guild, place, &format!("v1:stop:{}", wanted.turn), Value::Null)));
+        sent.push((
+            guild,
+            click(
+                guild,
+                place,
+                &format!("v1:stop:{}", wanted.turn),
+                Value::Null,
+            ),
+        ));
         for choice in ["once", "always", "reject", "o0"] {
-            sent.push((guild, click(guild, place, &format!("v1:ask:{ask}:{choice}"), Value::Null)));
+            sent.push((
+                guild,
+                click(guild, place, &format!("v1:ask:{ask}:{choice}"), Value::Null),
+            ));
         }
-        sent.push((guild, click(guild, place, &format!("v1:pick:{ask}"), json!(["o0"]))));
+        sent.push((
+            guild,
+            click(guild, place, &format!("v1:pick:{ask}"), json!(["o0"])),
+        ));
         sent.push((guild, click(guild, place, "v1:reply", Value::Null)));
     }
     for guild in [GUILD, STRANGER_GUILD] {
         for name in ["stop", "status", "reset"] {
             sent.push((guild, interaction(world, guild, name, &foreign, &json!({}))));
         }
-        sent.push((guild, interaction(world, guild, "say", &foreign, &json!({"prompt": "echo: cuckoo"}))));
+        sent.push((
+            guild,
+            interaction(
+                world,
+                guild,
+                "say",
+                &foreign,
+                &json!({"prompt": "echo: cuckoo"}),
+            ),
+        ));
         let mut filled = interaction(world, guild, "", &foreign, &Value::Null);
         filled["type"] = 5.into();
         filled["data"] = json!({"custom_id": "v1:say", "components": [{"type": 18, "component": {"type": 4, "custom_id": "prompt", "value": "echo: cuckoo"}}]});
@@ -246,7 +354,10 @@ async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<Stri
         let answer = world.discord.deliver(&call.to_string()).await.unwrap();
         assert_eq!(answer.status, 200, "{call}: {answer:?}");
         if guild == STRANGER_GUILD {
-            assert!(answer.text.contains("not enabled here"), "a stranger was let in: {answer:?}");
+            assert!(
+                answer.text.contains("not enabled here"),
+                "a stranger was let in: {answer:?}"
+            );
         }
         told.push(format!("{} {}", call["token"], answer.text));
     }
@@ -254,9 +365,18 @@ async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<Stri
 }
 
 /// An event of a member of this team: what they typed.
-fn event(world: &World, team: &str, channel: &str, ts: &str, root: Option<&str>, text: &str) -> Value {
+fn event(
+    world: &World,
+    team: &str,
+    channel: &str,
+    ts: &str,
+    root: Option<&str>,
+    text: &str,
+) -> Value {
     let words = format!("<@{}> {text}", world.ready.slack_bot_user_id);
-    let mut sent = world.slack.envelope("app_mention", &format!("Ev{team}{ts}"), ts, &words);
+    let mut sent = world
+        .slack
+        .envelope("app_mention", &format!("Ev{team}{ts}"), ts, &words);
     sent["team_id"] = team.into();
     sent["authorizations"][0]["team_id"] = team.into();
     sent["event"]["team"] = team.into();
@@ -277,16 +397,37 @@ async fn in_slack(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<String
         for words in ["stop", "status", "reset", "help", "echo: cuckoo"] {
             n += 1;
             let ts = format!("{}.0009{n:02}", now_s() - 30);
-            let sent = event(world, team, &foreign.channel, &ts, Some(&foreign.root), words);
+            let sent = event(
+                world,
+                team,
+                &foreign.channel,
+                &ts,
+                Some(&foreign.root),
+                words,
+            );
             let answer = slack.deliver(&sent.to_string()).await.unwrap();
             assert_eq!(answer.status, 200, "{sent}: {answer:?}");
             told.push(answer.text);
         }
-        let mut stopped = event(world, team, &foreign.channel, &format!("{}.000999", now_s()), Some(&foreign.root), "");
+        let mut stopped = event(
+            world,
+            team,
+            &foreign.channel,
+            &format!("{}.000999", now_s()),
+            Some(&foreign.root),
+            "",
+        );
         stopped["event"]["type"] = "agent_session_stopped".into();
         told.push(slack.deliver(&stopped.to_string()).await.unwrap().text);
         // A member of one team in a channel that the other shares with it.
-        let mut shared = event(world, &world.ready.slack_team_id, &foreign.channel, &format!("{}.000998", now_s() - 30), Some(&foreign.root), "stop");
+        let mut shared = event(
+            world,
+            &world.ready.slack_team_id,
+            &foreign.channel,
+            &format!("{}.000998", now_s() - 30),
+            Some(&foreign.root),
+            "stop",
+        );
         shared["event"]["team"] = team.into();
         shared["event"]["user_team"] = team.into();
         shared["is_ext_shared_channel"] = true.into();
@@ -351,8 +492,12 @@ async fn history(
     };
     let of_model = |key: &ThreadKey| -> Vec<String> {
         let id = agent(key);
-        let calls = model.iter().filter(|call| id.is_some() && call.session_id == id);
-        calls.map(|call| format!("{} {}", call.user, call.text)).collect()
+        let calls = model
+            .iter()
+            .filter(|call| id.is_some() && call.session_id == id);
+        calls
+            .map(|call| format!("{} {}", call.user, call.text))
+            .collect()
     };
     let tokens: Vec<&str> = told
         .iter()
@@ -360,12 +505,18 @@ async fn history(
         .collect();
     // A call belongs to the second tenant if it goes to its thread, or answers one of its people.
     let second = |request: &Value| {
-        let (route, body) = (request["route"].as_str().unwrap_or_default(), &request["body"]);
+        let (route, body) = (
+            request["route"].as_str().unwrap_or_default(),
+            &request["body"],
+        );
         match platform {
             Platform::Discord => {
-                route.contains(&theirs.thread.channel) || tokens.iter().any(|token| route.contains(token))
+                route.contains(&theirs.thread.channel)
+                    || tokens.iter().any(|token| route.contains(token))
             }
-            Platform::Slack => body["thread_ts"] == theirs.thread.root.as_str() || body["user"] == SLACK_PERSON,
+            Platform::Slack => {
+                body["thread_ts"] == theirs.thread.root.as_str() || body["user"] == SLACK_PERSON
+            }
         }
     };
     let first = |request: &Value| {
@@ -375,8 +526,16 @@ async fn history(
             Platform::Slack => request["body"]["thread_ts"] == ours.thread.root.as_str(),
         }
     };
-    let text = |list: Vec<&Value>| list.into_iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mut own = text(made.iter().filter(|one| first(one) && !second(one)).collect());
+    let text = |list: Vec<&Value>| {
+        list.into_iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let mut own = text(
+        made.iter()
+            .filter(|one| first(one) && !second(one))
+            .collect(),
+    );
     own.extend(of_model(&ours.thread.key));
     let mut other = text(made.iter().filter(|one| second(one)).collect());
     other.extend(of_model(&theirs.thread.key));
@@ -384,14 +543,26 @@ async fn history(
     other.extend(of_model(foreign));
     other.extend(told.iter().cloned());
     let belongings = async |talk: &Talk<'_>, word: &str| {
-        let mut list: Vec<String> = talk.accepted.iter().filter_map(|one| one.mark.clone()).collect();
+        let mut list: Vec<String> = talk
+            .accepted
+            .iter()
+            .filter_map(|one| one.mark.clone())
+            .collect();
         list.push(word.to_owned());
         list.push(talk.sandbox().await.name);
         list.extend(agent(&talk.thread.key));
         list
     };
     [
-        Tenant { name: "the first tenant".to_owned(), own: belongings(ours, WORD).await, calls: own },
-        Tenant { name: "the second tenant".to_owned(), own: belongings(theirs, "heron").await, calls: other },
+        Tenant {
+            name: "the first tenant".to_owned(),
+            own: belongings(ours, WORD).await,
+            calls: own,
+        },
+        Tenant {
+            name: "the second tenant".to_owned(),
+            own: belongings(theirs, "heron").await,
+            calls: other,
+        },
     ]
 }

@@ -197,17 +197,18 @@ fn missed(lines: &[(String, String, usize)], arrived: bool) -> Vec<String> {
     lines.iter().filter_map(line).collect()
 }
 
-/// A file's own name for words: one short line.
+/// A file's own name for words: one short line, in a code span, where neither links nor emphasis have an effect.
 fn shown_name(name: &str) -> String {
     let line: String = name
         .chars()
         .filter(|c| !c.is_control())
         .take(NAME_CHARS_MAX)
+        .map(|c| if c == '`' { '\'' } else { c })
         .collect();
     if line.trim().is_empty() {
         "A file without a name".to_owned()
     } else {
-        line
+        format!("`{line}`")
     }
 }
 
@@ -261,6 +262,22 @@ mod tests {
         let long = format!("{}.tar.gz", "x".repeat(300));
         assert!(free_name(&long, 9, &mut taken).ends_with(".tar.gz"));
         assert!(free_name(&long, 9, &mut taken).len() <= NAME_CHARS_MAX + 2);
+    }
+
+    #[test]
+    fn a_name_in_words_stays_in_its_code_span() {
+        let table = [
+            ("notes.txt", "`notes.txt`"),
+            (
+                "[x](https://evil.test) ```.txt",
+                "`[x](https://evil.test) \'\'\'.txt`",
+            ),
+            ("two\nlines", "`twolines`"),
+            ("\n", "A file without a name"),
+        ];
+        for (name, shown) in table {
+            assert_eq!(shown_name(name), shown);
+        }
     }
 
     #[test]
