@@ -1,6 +1,6 @@
 """Tries every call of some services with the credentials of each function's role, and says which were refused.
 
-Reads one JSON object from stdin: endpoint, stack, roles (logical ids of functions), services (as botocore names them).
+Reads one JSON object from stdin: endpoint, stack, roles (logical ids of functions and roles), services (as botocore names them).
 Prints one JSON object: cells (role, action, resource, refused, answer) and unenforced (calls that even a role without
 any policy is not refused, so that nothing can be learned from them).
 
@@ -21,8 +21,13 @@ REGION = "us-east-1"
 CALL_S_MAX = 10
 OTHER = "other"
 # Which argument names the resource, by service.
-NAMED_BY = {"dynamodb": "TableName", "sqs": "QueueUrl", "secretsmanager": "SecretId"}
-KINDS = {"AWS::DynamoDB::Table": "dynamodb", "AWS::SQS::Queue": "sqs", "AWS::SecretsManager::Secret": "secretsmanager"}
+NAMED_BY = {"dynamodb": "TableName", "sqs": "QueueUrl", "secretsmanager": "SecretId", "scheduler": "GroupName"}
+KINDS = {
+    "AWS::DynamoDB::Table": "dynamodb",
+    "AWS::SQS::Queue": "sqs",
+    "AWS::SecretsManager::Secret": "secretsmanager",
+    "AWS::Scheduler::ScheduleGroup": "scheduler",
+}
 REFUSALS = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
 ACTION = re.compile(r"perform: ([a-z0-9-]+:\w+)")
 
@@ -130,11 +135,9 @@ def main():
     )
     queue = client(wanted, "sqs").create_queue(QueueName=f"{OTHER}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     secret = client(wanted, "secretsmanager").create_secret(Name=OTHER, SecretString="x")["ARN"]
-    for service, physical in (("dynamodb", OTHER), ("sqs", queue), ("secretsmanager", secret)):
-        if service in places:
-            places[service].append((OTHER, physical, None))
     for service in places:
-        places[service] = places[service] or [(OTHER, OTHER, None)]
+        physical = {"sqs": queue, "secretsmanager": secret}.get(service, OTHER)
+        places[service].append((OTHER, physical, None))
 
     account = sts.get_caller_identity()["Account"]
     trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}
@@ -142,8 +145,12 @@ def main():
     iam.create_role(RoleName="nothing", AssumeRolePolicyDocument=trusted)
     names = {"nothing": "nothing"}
     for function in wanted["roles"]:
-        arn = client(wanted, "lambda").get_function_configuration(FunctionName=resources[function][1])["Role"]
-        names[function] = arn.rsplit("/", 1)[-1]
+        kind, physical = resources[function]
+        if kind == "AWS::IAM::Role":
+            names[function] = physical
+        else:
+            arn = client(wanted, "lambda").get_function_configuration(FunctionName=physical)["Role"]
+            names[function] = arn.rsplit("/", 1)[-1]
         iam.update_assume_role_policy(RoleName=names[function], PolicyDocument=trusted)
     sessions = {}
     for function, name in names.items():

@@ -35,6 +35,10 @@ const SAM_ADDS_FOR_QUEUES: [&str; 3] = [
     "sqs:DeleteMessage",
     "sqs:GetQueueAttributes",
 ];
+/// ministack looks for every schedule in the default group, so a permission on another group is refused there.
+const GROUP_UNSEEN: &str = "scheduler:";
+/// What is no call of its own: it is asked for by calls that hand a role on.
+const NO_CALL: &str = "iam:PassRole";
 /// Fewer cells than this would mean that the emulator has stopped to enforce something.
 const CELLS_MIN: usize = 1_500;
 
@@ -74,7 +78,8 @@ fn matrix() {
         if may {
             *granted.entry(&cell.role).or_default() += 1;
         }
-        if may == cell.refused {
+        let unseen = may && cell.action.starts_with(GROUP_UNSEEN);
+        if may == cell.refused && !unseen {
             wrong.push(format!(
                 "{} {} on {}: {}, but {} ({})",
                 cell.role,
@@ -102,7 +107,7 @@ fn matrix() {
     );
     // Every permission of the template was tried, or it would stand there for nothing.
     for (role, permissions) in &allowed {
-        for (action, resource) in permissions {
+        for (action, resource) in permissions.iter().filter(|(action, _)| action != NO_CALL) {
             let there = tried.cells.iter().any(|cell| {
                 cell.role == *role
                     && cell.action == *action
@@ -135,41 +140,22 @@ fn template() -> Value {
     serde_yaml_ng::from_str(&text).unwrap()
 }
 
-/// What each function may do, by its logical id.
+/// What each function, and each role that the template makes itself, may do, by its logical id.
 fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
     let resources = template["Resources"].as_mapping().unwrap();
-    let functions = resources
-        .iter()
-        .filter(|(_, one)| one["Type"] == "AWS::Serverless::Function");
     let mut found = BTreeMap::new();
-    for (id, function) in functions {
-        let properties = &function["Properties"];
-        let mut list: Vec<Permission> = SAM_ADDS
-            .iter()
-            .map(|action| ((*action).to_owned(), "*".to_owned()))
-            .collect();
-        let events = properties["Events"].as_mapping();
-        if events
-            .into_iter()
-            .flatten()
-            .any(|(_, event)| event["Type"] == "SQS")
-        {
-            list.extend(SAM_ADDS_FOR_QUEUES.map(|action| (action.to_owned(), "*".to_owned())));
-        }
-        for policy in many(&properties["Policies"]) {
-            for statement in many(&policy["Statement"]) {
-                assert_eq!(
-                    statement["Effect"], "Allow",
-                    "only permissions are understood here"
-                );
-                for action in many(&statement["Action"]) {
-                    let action = action.as_str().unwrap();
-                    assert!(!action.contains('*'), "{action}: every action is named");
-                    let places = many(&statement["Resource"]).into_iter();
-                    list.extend(places.map(|place| (action.to_owned(), logical(place))));
-                }
+    for (id, resource) in resources {
+        let properties = &resource["Properties"];
+        let list = match resource["Type"].as_str() {
+            Some("AWS::Serverless::Function") => of_function(properties),
+            Some("AWS::IAM::Role") => {
+                let policies = many(&properties["Policies"]).into_iter();
+                policies
+                    .flat_map(|policy| statements(&policy["PolicyDocument"]))
+                    .collect()
             }
-        }
+            _ => continue,
+        };
         found.insert(id.as_str().unwrap().to_owned(), list);
     }
     assert!(
@@ -177,6 +163,43 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
         "the template has fewer functions than it should"
     );
     found
+}
+
+fn of_function(properties: &Value) -> Vec<Permission> {
+    let anywhere = |action: &&str| ((*action).to_owned(), "*".to_owned());
+    let mut list: Vec<Permission> = SAM_ADDS.iter().map(anywhere).collect();
+    let events = properties["Events"].as_mapping();
+    if events
+        .into_iter()
+        .flatten()
+        .any(|(_, event)| event["Type"] == "SQS")
+    {
+        list.extend(SAM_ADDS_FOR_QUEUES.iter().map(anywhere));
+    }
+    list.extend(
+        many(&properties["Policies"])
+            .into_iter()
+            .flat_map(statements),
+    );
+    list
+}
+
+/// The permissions of a policy document. A condition narrows one further, and what it needs is not told here.
+fn statements(policy: &Value) -> Vec<Permission> {
+    let mut list = Vec::new();
+    for statement in many(&policy["Statement"]) {
+        assert_eq!(
+            statement["Effect"], "Allow",
+            "only permissions are understood here"
+        );
+        for action in many(&statement["Action"]) {
+            let action = action.as_str().unwrap();
+            assert!(!action.contains('*'), "{action}: every action is named");
+            let places = many(&statement["Resource"]).into_iter();
+            list.extend(places.map(|place| (action.to_owned(), logical(place))));
+        }
+    }
+    list
 }
 
 /// One or many.
@@ -188,7 +211,8 @@ fn many(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// The logical id behind `!GetAtt X.Arn`, `!GetAtt X.Id`, `!Ref X` or `!Sub "${X.Arn}/path"`.
+/// The logical id behind `!GetAtt X.Arn`, `!GetAtt X.Id`, `!Ref X`, `!Sub "${X.Arn}/path"`, or an ARN that is put
+/// together from `${X}`.
 fn logical(resource: &Value) -> String {
     let Value::Tagged(tagged) = resource else {
         panic!("{resource:?}: a resource is named by its logical id");
@@ -197,10 +221,21 @@ fn logical(resource: &Value) -> String {
     match tagged.tag.to_string().as_str() {
         "!Ref" => text.to_owned(),
         "!GetAtt" => text.split('.').next().unwrap().to_owned(),
-        "!Sub" => {
-            let (id, path) = text.strip_prefix("${").unwrap().split_once('}').unwrap();
-            format!("{}{path}", id.split('.').next().unwrap())
-        }
+        "!Sub" => match text
+            .strip_prefix("${")
+            .and_then(|rest| rest.split_once(".Arn}"))
+        {
+            Some((id, path)) => format!("{id}{path}"),
+            None => {
+                let ids = text
+                    .split("${")
+                    .skip(1)
+                    .filter_map(|rest| rest.split('}').next());
+                let own = ids.filter(|id| !id.starts_with("AWS::")).last();
+                own.unwrap_or_else(|| panic!("{text} names no resource of the template"))
+                    .to_owned()
+            }
+        },
         other => panic!("{other} is not understood here"),
     }
 }
