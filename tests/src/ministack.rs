@@ -6,14 +6,16 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::limits::{DEPLOY_MS_MAX, EMULATOR_START_MS_MAX, INSTALL_MS_MAX, MAPPINGS, STOP_MS_MAX};
+use crate::limits::{
+    DEPLOY_MS_MAX, EMULATOR_START_MS_MAX, INSTALL_MS_MAX, MAPPINGS, ROLES_MS_MAX, STOP_MS_MAX,
+};
 use crate::stack::{Ready, tail};
 use crate::wait::within_blocking;
 use crate::world::Deployment;
@@ -40,6 +42,30 @@ struct Deployed {
     messages_queue_url: String,
     control_queue_url: String,
     sweeper: String,
+}
+
+/// One call that was tried with a role's credentials.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Cell {
+    /// Logical id of the function whose role it is.
+    pub role: String,
+    /// The action, as IAM names it.
+    pub action: String,
+    /// Logical id of the resource; `other` for one that is not of the stack.
+    pub resource: String,
+    /// The role was refused.
+    pub refused: bool,
+    /// Code and words of the answer.
+    pub answer: String,
+}
+
+/// What came of trying roles.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Tried {
+    /// Every call that the emulator can refuse, for each role.
+    pub cells: Vec<Cell>,
+    /// Calls that it does not refuse even to a role without any policy.
+    pub unenforced: Vec<String>,
 }
 
 /// Installs ministack, unless it is there already, and returns the folder of its programs.
@@ -192,33 +218,9 @@ impl Emulator {
             "functions": {"Ingress": built.join("ingress"), "Worker": built.join("worker"), "Sweeper": built.join("sweeper")},
             "parameters": parameters(ready, limits),
         });
-        let script = binaries::workspace().join("tests/ministack/deploy.py");
-        let mut child = Command::new(&self.python)
-            .arg(script)
-            .env("AWS_EC2_METADATA_DISABLED", "true")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut stdin = child
-            .stdin
-            .take()
-            .ok_or("the script has no standard input")?;
-        stdin
-            .write_all(wanted.to_string().as_bytes())
-            .map_err(|error| error.to_string())?;
-        drop(stdin);
-        let output = finished(child)?;
-        if !output.status.success() {
-            return Err(format!(
-                "the template was not deployed: {}\n{}",
-                String::from_utf8_lossy(&output.stderr),
-                self.tail()
-            ));
-        }
-        let deployed: Deployed = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("the script said: {error}"))?;
+        let output = self.script("deploy.py", &wanted, DEPLOY_MS_MAX)?;
+        let deployed: Deployed =
+            serde_json::from_slice(&output).map_err(|error| format!("the script said: {error}"))?;
         // Without its host name a function URL is reached by its id in the path.
         let id = deployed
             .function_url
@@ -234,6 +236,52 @@ impl Emulator {
             control_queue_url: deployed.control_queue_url,
             sweeper: deployed.sweeper,
         })
+    }
+
+    /// Tries every call of these services with the credentials of each function's role.
+    ///
+    /// # Errors
+    /// What the script said.
+    pub fn try_roles(&self, functions: &[&str], services: &[&str]) -> Result<Tried, String> {
+        let wanted = json!({
+            "endpoint": self.endpoint, "stack": STACK, "roles": functions, "services": services,
+        });
+        let output = self.script("roles.py", &wanted, ROLES_MS_MAX)?;
+        serde_json::from_slice(&output).map_err(|error| format!("the script said: {error}"))
+    }
+
+    /// Runs a script of `tests/ministack`, which reads and prints one JSON object.
+    fn script(&self, name: &str, wanted: &Value, within_ms: u64) -> Result<Vec<u8>, String> {
+        let mut command = Command::new(&self.python);
+        command
+            .arg(binaries::workspace().join("tests/ministack").join(name))
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .stdin(Stdio::piped());
+        let told = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+        let said = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+        // Files, because a pipe that nobody reads holds only so much.
+        let mut child = command
+            .stdout(told.reopen().map_err(|error| error.to_string())?)
+            .stderr(said.reopen().map_err(|error| error.to_string())?)
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut stdin = child
+            .stdin
+            .take()
+            .ok_or("the script has no standard input")?;
+        stdin
+            .write_all(wanted.to_string().as_bytes())
+            .map_err(|error| error.to_string())?;
+        drop(stdin);
+        let status = finished(&mut child, within_ms)?;
+        if status.success() {
+            return std::fs::read(told.path()).map_err(|error| error.to_string());
+        }
+        Err(format!(
+            "{name} ended with {status}: {}\n{}",
+            tail(said.path()),
+            self.tail()
+        ))
     }
 
     /// The end of its output, the functions' included.
@@ -301,9 +349,9 @@ fn answers(port: u16) -> bool {
         .is_ok()
 }
 
-/// Waits for a program whose output is small enough for its pipes.
-fn finished(mut child: Child) -> Result<Output, String> {
-    let ended = within_blocking(DEPLOY_MS_MAX, || match child.try_wait() {
+/// Waits for a program, and ends it when it takes too long.
+fn finished(child: &mut Child, within_ms: u64) -> Result<ExitStatus, String> {
+    let ended = within_blocking(within_ms, || match child.try_wait() {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err("it still runs".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -311,7 +359,7 @@ fn finished(mut child: Child) -> Result<Output, String> {
     if ended.is_err() {
         let _ = child.kill();
     }
-    child.wait_with_output().map_err(|error| error.to_string())
+    child.wait().map_err(|error| error.to_string())
 }
 
 /// The template's parameters: the local platforms, provider and model.

@@ -55,6 +55,8 @@ pub struct Options {
     pub limits: Value,
     /// Leave the embedded AWS engine out.
     pub without_aws: bool,
+    /// Parameters of the template that differ, by their names; null for none.
+    pub parameters: Value,
     /// More of the environment, such as a key that is wrong on purpose.
     pub environment: Vec<(String, String)>,
 }
@@ -134,6 +136,11 @@ impl Stack {
             .stdout(log.try_clone().expect("a file handle can be copied"))
             .stderr(log)
             .process_group(0);
+        if !options.parameters.is_null() {
+            command
+                .arg("--parameters")
+                .arg(options.parameters.to_string());
+        }
         // A developer's keys would make it leave the machine.
         for name in [
             "ANTHROPIC_API_KEY",

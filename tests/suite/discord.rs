@@ -119,7 +119,7 @@ pub async fn bad_signature(world: World) {
 }
 
 /// The conversation that an interaction of the test's own has started: its thread is the one whose session has the turn.
-async fn found<'w>(world: &'w World, turn: &str, mark: String) -> Talk<'w> {
+pub async fn found<'w>(world: &'w World, turn: &str, mark: String) -> Talk<'w> {
     let thread = eventually(
         ANSWER_MS_MAX,
         "the interaction leads to a thread",

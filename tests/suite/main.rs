@@ -11,6 +11,7 @@ mod promises;
 mod protocol;
 mod run;
 mod scenarios;
+mod security;
 mod slack;
 mod trouble;
 mod waiting;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         manners::trials(),
         browser::trials(),
         emulated::trials(),
+        security::trials(),
     ]
     .into_iter()
     .flatten()

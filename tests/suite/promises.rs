@@ -5,7 +5,7 @@ use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::session::{EndedTurn, Outcome, Phase, Session, TimelineEntry};
 use bobbin_tests::chat::{Button, Seen};
 use bobbin_tests::model::Call;
-use bobbin_tests::promises::{ALL, Accepted, History, check};
+use bobbin_tests::promises::{ALL, Accepted, History, Tenant, check, tenants_apart};
 use bobbin_tests::provider::Sandbox;
 use libtest_mimic::Trial;
 
@@ -97,6 +97,22 @@ pub fn trials() -> Vec<Trial> {
             let mut history = good();
             history.calls[0].session_id = Some("ses_other".into());
             assert!(ALL[4].1(&history).is_err());
+            Ok(())
+        },
+    ));
+    trials.push(Trial::test(
+        "promises::a_word_of_another_tenant_is_found",
+        || {
+            let tenant = |name: &str, call: &str| Tenant {
+                name: name.to_owned(),
+                own: vec![format!("word of {name}")],
+                calls: vec![call.to_owned()],
+            };
+            let apart = [tenant("a", "word of a"), tenant("b", "word of b")];
+            tenants_apart(&apart).unwrap();
+            let mixed = [tenant("a", "word of a"), tenant("b", "a word of a, too")];
+            assert!(tenants_apart(&mixed).is_err());
+            assert!(tenants_apart(&[Tenant::default(), tenant("a", "word of a")]).is_err());
             Ok(())
         },
     ));

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What `--help` prints.
@@ -14,6 +15,7 @@ Usage: cargo run -- [OPTIONS]
   --no-build          use the function binaries that are there
   --ready-file FILE   write one JSON object with every address and key when everything is up
   --limits JSON       bounds that differ from the defaults, e.g. '{\"idle_pause_ms\": 60000}'
+  --parameters JSON   parameters of template.yaml that differ, e.g. '{\"AllowedUsers\": \"U0123\"}'
   --without-aws       leave the embedded AWS out: chats, provider and model only
   --help              this text
 
@@ -37,6 +39,8 @@ pub struct Options {
     pub ready_file: Option<PathBuf>,
     /// Overrides of the bounds, JSON.
     pub limits: Option<String>,
+    /// Parameters of the template, above all that the stack would set itself.
+    pub parameters: BTreeMap<String, String>,
     /// Leave the embedded AWS out.
     pub without_aws: bool,
 }
@@ -87,6 +91,11 @@ impl Options {
                     limits.check()?;
                     options.limits = Some(text);
                 }
+                "--parameters" => {
+                    // The decoder's message could quote a credential.
+                    options.parameters = serde_json::from_str(&value()?)
+                        .map_err(|_| "--parameters is not a JSON object of texts.".to_owned())?;
+                }
                 "--fresh" => options.fresh = true,
                 "--no-build" => options.no_build = true,
                 "--without-aws" => options.without_aws = true,
@@ -114,10 +123,13 @@ mod tests {
             no_build: true,
             ready_file: Some("r".into()),
             limits: None,
+            parameters: BTreeMap::from([("Model".to_owned(), "a/b".to_owned())]),
             without_aws: false,
         };
         assert_eq!(
-            parse("--port 8080 --state-dir=s --fresh --no-build --ready-file r"),
+            parse(
+                r#"--port 8080 --state-dir=s --fresh --no-build --ready-file r --parameters {"Model":"a/b"}"#
+            ),
             Ok(Parsed::Run(options))
         );
         assert_eq!(parse("--help"), Ok(Parsed::Help));
@@ -130,6 +142,10 @@ mod tests {
             Err("--prot is not an option.".to_owned())
         );
         assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
+        assert_eq!(
+            parse(r#"--parameters {"SlackBotToken":1,"x":"secret"}"#),
+            Err("--parameters is not a JSON object of texts.".to_owned())
+        );
         assert!(
             parse(r#"--limits {"idle":1}"#)
                 .is_err_and(|e| e.starts_with("--limits is not a JSON object of known bounds"))

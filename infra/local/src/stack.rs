@@ -383,6 +383,7 @@ fn parameters(
         parameters.insert("LogLevel".to_owned(), level);
     }
     parameters.extend(outside.parameters.clone());
+    parameters.extend(options.parameters.clone());
     parameters
 }
 

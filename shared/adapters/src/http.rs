@@ -517,8 +517,32 @@ mod tests {
             "198.18.0.1",
             "224.0.0.1",
             "255.255.255.255",
+            "172.31.255.254",
+            "100.127.0.1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "198.19.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "239.1.1.1",
+            "240.0.0.1",
             "2130706433",
             "0x7f.1",
+            "0x7f000001",
+            "0177.0.0.1",
+            "017700000001",
+            "127.1",
+            "0",
+            "127.0.0.1.",
+            "%31%32%37.0.0.1",
+            "\u{ff11}\u{ff12}\u{ff17}.0.0.1",
+            "127\u{3002}0\u{3002}0\u{3002}1",
+            "3232235521",
+            "0xa9fea9fe",
+            "0251.0376.0251.0376",
+            "localhost",
+            "LOCALHOST",
             "[::1]",
             "[::]",
             "[fe80::1]",
@@ -526,6 +550,19 @@ mod tests {
             "[fd12::1]",
             "[::ffff:127.0.0.1]",
             "[::ffff:8.8.8.8]",
+            "[::ffff:7f00:1]",
+            "[::ffff:169.254.169.254]",
+            "[::127.0.0.1]",
+            "[0:0:0:0:0:0:0:1]",
+            "[64:ff9b::8.8.8.8]",
+            "[64:ff9b:1::1]",
+            "[100::1]",
+            "[fe80::1:2:3]",
+            "[fec0::1]",
+            "[2001:10::1]",
+            "[2001:20::1]",
+            "[3fff::1]",
+            "[5f00::1]",
             "[64:ff9b::a00:1]",
             "[2002:7f00:1::]",
             "[2001:db8::1]",
@@ -534,9 +571,88 @@ mod tests {
         ] {
             assert!(guard.check(&format!("https://{host}/")).is_err(), "{host}");
         }
-        for host in ["8.8.8.8", "[2606:4700::1111]", "172.32.0.1", "example.com"] {
+        for host in [
+            "8.8.8.8",
+            "[2606:4700::1111]",
+            "172.32.0.1",
+            "100.128.0.1",
+            "192.0.1.1",
+            "198.20.0.1",
+            "example.com",
+        ] {
             assert!(guard.check(&format!("https://{host}/")).is_ok(), "{host}");
         }
+    }
+
+    #[test]
+    fn a_guard_for_loopback_opens_nothing_else_that_is_private() {
+        let guard = Guard::new(Hosts::Public, true);
+        for address in [
+            "http://10.0.0.1/",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[fe80::1]/",
+            "http://0.0.0.0/",
+            "http://user@127.0.0.1/",
+            "ftp://127.0.0.1/",
+            "file:///etc/passwd",
+            "http://localhost.evil.test/",
+            "http://127.0.0.1.evil.test/",
+        ] {
+            assert!(guard.check(address).is_err(), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
+        let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = trap.local_addr().unwrap().port();
+        for loopback in [false, true] {
+            let http = Http::guarded(Guard::new(Hosts::Public, loopback));
+            // With its dot at the end it is a name like any other; where it is known it leads to loopback.
+            let address = format!("https://localhost.:{port}/");
+            let request = http.request(Method::GET, &address).unwrap();
+            let error = http.send(request).await.unwrap_err();
+            assert!(
+                matches!(&error, HttpError::Transport { unsent: true, .. }),
+                "{error:?}"
+            );
+        }
+        let seen = tokio::time::timeout(Duration::from_millis(50), trap.accept()).await;
+        assert!(seen.is_err(), "somebody connected");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_answer_and_is_not_followed() {
+        let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("http://{}/secret", trap.local_addr().unwrap());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let to = target.clone();
+        let away = move |status: u16| {
+            let to = to.clone();
+            async move {
+                let status = axum::http::StatusCode::from_u16(status).expect("a status");
+                (status, [("location", to)])
+            }
+        };
+        let routes = axum::Router::new().route(
+            "/{status}",
+            axum::routing::get(
+                move |axum::extract::Path(status): axum::extract::Path<u16>| away(status),
+            ),
+        );
+        let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+        let http = Http::new(&base, Hosts::Public).unwrap();
+        for status in [301, 302, 303, 307, 308] {
+            let address = format!("{base}/{status}");
+            let request = http.request(Method::GET, &address).unwrap();
+            assert_eq!(http.send(request).await.unwrap().status, status);
+        }
+        let seen = tokio::time::timeout(Duration::from_millis(50), trap.accept()).await;
+        assert!(seen.is_err(), "a redirect was followed to {target}");
+        server.abort();
     }
 
     #[test]

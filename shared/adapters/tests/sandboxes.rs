@@ -80,6 +80,8 @@ struct Scene {
     desk: Desk,
     thread: ThreadKey,
     session: String,
+    /// Where the local Discord would serve its files.
+    files: Option<std::net::TcpListener>,
 }
 
 impl Scene {
@@ -298,7 +300,7 @@ async fn life() {
     std::fs::remove_dir_all(&state_dir).unwrap();
 }
 
-fn settings(provider: &Provider, model: &Model) -> SandboxSettings {
+fn settings(provider: &Provider, model: &Model, discord: &str) -> SandboxSettings {
     SandboxSettings {
         stack: STACK.to_owned(),
         stack_key: "stack-key".to_owned(),
@@ -308,7 +310,7 @@ fn settings(provider: &Provider, model: &Model) -> SandboxSettings {
         model: format!("scripted/{MODEL_ID}"),
         model_base_url: Some(model.base_url()),
         keys: ModelKeys::default(),
-        discord_api: "http://127.0.0.1:1/api".to_owned(),
+        discord_api: format!("{discord}/api"),
         slack_api: "https://slack.com/api".to_owned(),
         slack_bot_token: Some("xoxb-test".to_owned()),
         limits: Limits {
@@ -320,7 +322,9 @@ fn settings(provider: &Provider, model: &Model) -> SandboxSettings {
 }
 
 fn scene(provider: Provider, model: Model) -> Scene {
-    let sandboxes = Sandboxes::new(settings(&provider, &model)).unwrap();
+    let files = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let discord = format!("http://{}", files.local_addr().unwrap());
+    let sandboxes = Sandboxes::new(settings(&provider, &model, &discord)).unwrap();
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
         cancelled_by: Mutex::default(),
@@ -335,6 +339,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
         desk,
         thread,
         session: String::new(),
+        files: Some(files),
     }
 }
 
@@ -367,7 +372,7 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     assert_eq!(scene.perform(check).await, Event::Healthy);
     let other = Sandboxes::new(SandboxSettings {
         stack: "other".to_owned(),
-        ..settings(&scene.provider, &scene.model)
+        ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
     })
     .unwrap();
     let look = Effect::Observe {
@@ -436,8 +441,11 @@ async fn a_prompt_is_sent_once(scene: &mut Scene) {
 }
 
 async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = scene.files.take().unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
+    let other = scene.provider.api_url();
     let routes = axum::Router::new().route("/a.txt", axum::routing::get(|| async { "attached" }));
     let server = tokio::spawn(async move { axum::serve(listener, routes).await });
     let file = |name: &str, url: String| Attachment {
@@ -450,6 +458,7 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         file("a.txt", format!("{base}/a.txt")),
         file("gone.txt", format!("{base}/gone.txt")),
         file("inside.txt", "https://169.254.169.254/latest".to_owned()),
+        file("beside.txt", format!("{other}/sandbox")),
         Attachment {
             size: u64::MAX,
             ..file("huge.bin", format!("{base}/a.txt"))
@@ -468,7 +477,7 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
     };
     let path = note
         .lines()
-        .find_map(|line| line.strip_prefix("- ")?.split_once(" (a.txt, 8 bytes)"))
+        .find_map(|line| line.strip_prefix("- ")?.split_once(" (`a.txt`, 8 bytes)"))
         .unwrap()
         .0;
     assert_eq!(
@@ -476,9 +485,10 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         "attached"
     );
     for line in [
-        "gone.txt is gone",
-        "inside.txt lies at an address that is not allowed",
-        "huge.bin is larger than",
+        "`gone.txt` is gone",
+        "`beside.txt` lies at an address that is not allowed",
+        "`inside.txt` lies at an address that is not allowed",
+        "`huge.bin` is larger than",
     ] {
         assert!(note.contains(line), "{line}: {note}");
     }
@@ -744,7 +754,7 @@ async fn a_models_error_is_told(scene: &mut Scene) {
 async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scene: &mut Scene) {
     let unknown = SandboxSettings {
         model: "scripted/nobody".to_owned(),
-        ..settings(&scene.provider, &scene.model)
+        ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
     };
     let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown).unwrap());
     let ids = scene.send("t8", "echo: x", false).await;

@@ -1,7 +1,8 @@
 //! Files that came along with a prompt: fetched from the platform, put into the sandbox, named to the agent.
 //!
-//! Promised: a file that cannot be had is named with the reason and never fails the turn; the platform's token goes to
-//! the platform's hosts only; a file's name cannot leave its folder.
+//! Promised: a file that cannot be had is named with the reason and never fails the turn; a file comes from the
+//! platform's hosts only, or from the very origin of a local platform; the platform's token goes there only as well; a
+//! file's name cannot leave its folder.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,8 @@ const NAME_CHARS_MAX: usize = 80;
 /// Where files may come from.
 pub(super) struct FileSources {
     http: Http,
+    /// Origins of the platforms that run on this machine. Other ports of it are somebody else's.
+    local: Vec<String>,
     slack_token: Option<String>,
     slack_api: String,
 }
@@ -28,11 +31,16 @@ impl FileSources {
         let hosts = ["cdn.discordapp.com", "media.discordapp.net", ".slack.com"]
             .map(str::to_owned)
             .to_vec();
-        let loopback = is_loopback(&settings.discord_api) || is_loopback(&settings.slack_api);
+        let local: Vec<String> = [&settings.discord_api, &settings.slack_api]
+            .into_iter()
+            .filter(|api| is_loopback(api))
+            .filter_map(|api| origin(api))
+            .collect();
         let bytes_max = usize::try_from(settings.limits.attachment_bytes).unwrap_or(usize::MAX);
         Self {
-            http: Http::guarded(Guard::new(Hosts::Named(hosts), loopback))
+            http: Http::guarded(Guard::new(Hosts::Named(hosts), !local.is_empty()))
                 .with_body_bytes_max(bytes_max),
+            local,
             slack_token: settings
                 .slack_bot_token
                 .clone()
@@ -59,10 +67,14 @@ impl FileSources {
         if file.url.is_empty() {
             return Err("has no address".to_owned());
         }
+        const NOT_ALLOWED: &str = "lies at an address that is not allowed";
+        if is_loopback(&file.url) && !origin(&file.url).is_some_and(|at| self.local.contains(&at)) {
+            return Err(NOT_ALLOWED.to_owned());
+        }
         let mut request = self
             .http
             .request(Method::GET, &file.url)
-            .map_err(|_| "lies at an address that is not allowed")?;
+            .map_err(|_| NOT_ALLOWED)?;
         if self.wants_slack_token(&file.url)
             && let Some(token) = &self.slack_token
         {
@@ -193,17 +205,18 @@ fn missed(lines: &[(String, String, usize)], arrived: bool) -> Vec<String> {
     lines.iter().filter_map(line).collect()
 }
 
-/// A file's own name for words: one short line.
+/// A file's own name for words: one short line, in a code span, where neither links nor emphasis have an effect.
 fn shown_name(name: &str) -> String {
     let line: String = name
         .chars()
         .filter(|c| !c.is_control())
         .take(NAME_CHARS_MAX)
+        .map(|c| if c == '`' { '\'' } else { c })
         .collect();
     if line.trim().is_empty() {
         "A file without a name".to_owned()
     } else {
-        line
+        format!("`{line}`")
     }
 }
 
@@ -363,6 +376,22 @@ mod tests {
         let long = format!("{}.tar.gz", "x".repeat(300));
         assert!(free_name(&long, 9, &mut taken).ends_with(".tar.gz"));
         assert!(free_name(&long, 9, &mut taken).len() <= NAME_CHARS_MAX + 2);
+    }
+
+    #[test]
+    fn a_name_in_words_stays_in_its_code_span() {
+        let table = [
+            ("notes.txt", "`notes.txt`"),
+            (
+                "[x](https://evil.test) ```.txt",
+                "`[x](https://evil.test) \'\'\'.txt`",
+            ),
+            ("two\nlines", "`twolines`"),
+            ("\n", "A file without a name"),
+        ];
+        for (name, shown) in table {
+            assert_eq!(shown_name(name), shown);
+        }
     }
 
     #[test]

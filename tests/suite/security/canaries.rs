@@ -1,0 +1,571 @@
+//! Secrets stay where they belong: a stack whose every secret is recognisable runs everything that can happen to a
+//! thread, at the most verbose level of its logs, and then each place that anything was written to is searched.
+//!
+//! A canary may stand in the places of [`allowed`] and nowhere else. What a person writes is no secret, but no log
+//! holds it either: a word that only prompts contain must be found in the chat, at the model and in the sandbox, which
+//! shows that the search looks there, and must not be found in the logs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bobbin_core::ids::{ThreadKey, sandbox_name, sandbox_password};
+use bobbin_core::message::{Body, Control, Person, Reply, Want};
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::processes;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::{Talk, World};
+use libtest_mimic::Trial;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::search::{Found, Place, Search, Secret, files, places};
+use super::{queue, requests};
+use crate::run::trial;
+
+/// Name of the laptop stack, part of its sandboxes' names.
+const STACK: &str = "local";
+/// Stands in prompts only.
+const WORD: &str = "woodpecker-in-every-prompt";
+
+pub fn trials() -> Vec<Trial> {
+    vec![trial(
+        "security::no_secret_leaves_its_place_whatever_happens_at_the_most_verbose_level",
+        canaries,
+    )]
+}
+
+/// Values with characters that URLs and base64 change, and none of the prefixes by which a scrubber could know them.
+fn keys() -> Vec<Secret> {
+    let canary = |name: &str| {
+        Secret::new(
+            name,
+            format!("canary/{name}+must=stay.{}", std::process::id()),
+        )
+    };
+    [
+        "discord_bot_token",
+        "slack_bot_token",
+        "slack_signing_secret",
+        "daytona_api_key",
+    ]
+    .map(canary)
+    .to_vec()
+}
+
+fn model_keys() -> Vec<Secret> {
+    let canary = |name: &str| {
+        Secret::new(
+            name,
+            format!("canary/{name}+must=stay.{}", std::process::id()),
+        )
+    };
+    ["openai_api_key", "anthropic_api_key", "openrouter_api_key"]
+        .map(canary)
+        .to_vec()
+}
+
+fn start(secrets: &[Secret]) -> Stack {
+    let folder = tempfile::Builder::new()
+        .prefix("bobbin-test-")
+        .tempdir()
+        .unwrap();
+    let of = |name: &str| {
+        secrets
+            .iter()
+            .find(|one| one.name == name)
+            .unwrap()
+            .value
+            .clone()
+    };
+    let keys = json!({
+        "discord_seed": "7e".repeat(32), "discord_application_id": "1240000000000000001", "discord_bot_token": of("discord_bot_token"),
+        "slack_signing_secret": of("slack_signing_secret"), "slack_bot_token": of("slack_bot_token"),
+        "slack_bot_user_id": "U0CANARYBOT", "slack_app_id": "A0CANARYAPP", "daytona_api_key": of("daytona_api_key"),
+    });
+    std::fs::create_dir(folder.path().join("state")).unwrap();
+    std::fs::write(folder.path().join("state/keys.json"), keys.to_string()).unwrap();
+    let mut limits = quick();
+    limits["attempts"] = json!(2);
+    Stack::start_in(
+        &Arc::new(folder),
+        &Options {
+            // A model behind a key: the scripted one under the name of a provider that wants one.
+            parameters: json!({
+                "Model": "anthropic/scripted-1", "OpenAiApiKey": of("openai_api_key"),
+                "AnthropicApiKey": of("anthropic_api_key"), "OpenRouterApiKey": of("openrouter_api_key"),
+            }),
+            environment: [("BOBBIN_LOG", "trace"), ("BOBBIN_LOG_LEVEL", "trace")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
+            ..Options::limits(limits)
+        },
+    )
+}
+
+async fn canaries() {
+    let mut secrets = [keys(), model_keys()].concat();
+    let stack = start(&secrets);
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        usual(&world, platform).await;
+        troubled(&world, platform).await;
+        gone(&world, platform).await;
+        buried(&world, platform).await;
+    }
+    let stack_key = stack_key(&world).await;
+    for session in world.aws.sessions(&world.deployment.table).await.unwrap() {
+        for generation in 1..=session.generation {
+            let name = sandbox_name(STACK, &session.thread, generation);
+            let password = sandbox_password(&stack_key, &name);
+            secrets.push(Secret::new(format!("password of {name}"), password));
+        }
+    }
+    secrets.push(Secret::new("stack_key", stack_key));
+    let passwords = secrets
+        .iter()
+        .filter(|one| one.name.starts_with("password"))
+        .count();
+    assert!(passwords >= 8, "only {passwords} sandboxes were made");
+
+    let search = Search::new(&secrets);
+    in_processes(&stack, &search);
+    let told = told(&world).await;
+    let (mut looked, mut bytes) = (0, 0);
+    let mut leaks: Vec<Found> = Vec::new();
+    let mut used: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let word = Search::new(&[Secret::new("a prompt", WORD)]);
+    let mut prompts: Vec<String> = Vec::new();
+    let folder = stack.folder().path();
+    let written = files(folder)
+        .into_iter()
+        .flat_map(|(path, bytes)| places(folder, &path, &bytes));
+    for place in told.into_iter().chain(written) {
+        looked += 1;
+        bytes += place.text.len();
+        for found in search.find(&place) {
+            match allowed(&found) {
+                Some(why) => *used.entry(why).or_default() += 1,
+                None => leaks.push(found),
+            }
+        }
+        prompts.extend(word.find(&place).into_iter().map(|found| found.place));
+    }
+    leaks.sort();
+    assert!(
+        leaks.is_empty(),
+        "secrets stand where they must not: {leaks:#?}"
+    );
+    for (why, _) in ALLOWED {
+        assert!(
+            used.contains_key(why),
+            "nothing stands there any more: {why}"
+        );
+    }
+    // The search looked where people's words are, and the logs hold none of them.
+    for there in [
+        "the chat's requests of discord",
+        "the chat's requests of slack",
+        "the model's calls",
+        "state/daytona/",
+        "chat.sqlite: table item",
+    ] {
+        assert!(
+            prompts.iter().any(|place| place.contains(there)),
+            "{there} was not looked into: {prompts:?}"
+        );
+    }
+    assert!(
+        !prompts.iter().any(|place| place.contains("output.log")),
+        "a prompt stands in the logs"
+    );
+    tokens_are_not_logged(&world, folder).await;
+    println!(
+        "{} secrets in {} forms; {looked} places, {} MB searched; allowed places used: {used:?}",
+        secrets.len(),
+        search.len(),
+        bytes / 1_000_000
+    );
+    world.check_orphans().await.unwrap();
+    stack.end().unwrap();
+}
+
+/// Where a secret has to be, by the beginning of the place's name.
+const ALLOWED: [(&str, &str); 3] = [
+    (
+        "the keys of the local platforms and provider, made by the stack itself",
+        "state/keys.json",
+    ),
+    (
+        "the file of addresses and keys that --ready-file asks for",
+        "ready.json",
+    ),
+    ("Secrets Manager's own file", "state/aws/aws.sqlite"),
+];
+
+/// Why a secret may stand where it was found.
+fn allowed(found: &Found) -> Option<&'static str> {
+    let platform = [
+        "discord_bot_token",
+        "slack_bot_token",
+        "slack_signing_secret",
+        "daytona_api_key",
+    ];
+    let (why, _) = ALLOWED
+        .into_iter()
+        .find(|(_, place)| found.place.starts_with(place))?;
+    let secrets = found.place == "state/aws/aws.sqlite: table secrets"
+        // The same rows, as bytes of the file and of its log.
+        || ["state/aws/aws.sqlite", "state/aws/aws.sqlite-wal"].contains(&found.place.as_str());
+    let may = match found.place.as_str() {
+        "state/keys.json" | "ready.json" => platform.contains(&found.secret.as_str()),
+        _ => secrets && !found.secret.starts_with("password"),
+    };
+    (may && found.form == "as it is").then_some(why)
+}
+
+/// What a person does on a good day, and a model that refuses.
+async fn usual(world: &World, platform: Platform) {
+    let (mut talk, first) = world
+        .begin(platform, &format!("write: hello.txt {WORD}"))
+        .await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let second = talk.say(&format!("run: cat hello.txt; echo {WORD}")).await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    for (label, lines) in [
+        ("Allow once", "ask: echo allowed"),
+        ("Deny", "ask: echo denied"),
+    ] {
+        let turn = talk.say(lines).await;
+        let ask = talk
+            .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+                one.button(label).is_some()
+            })
+            .await;
+        talk.press(&ask, label).await;
+        talk.ended(&turn).await;
+    }
+    let question = talk.say("question: Which? | red | blue").await;
+    let asked = talk
+        .see(SEEN_MS_MAX * 2, "the question stands", |one| {
+            one.button("red").is_some()
+        })
+        .await;
+    talk.press(&asked, "red").await;
+    talk.ended(&question).await;
+    let long = talk.say("long: 5000").await;
+    assert_eq!(talk.ended(&long).await.outcome, Outcome::Answered);
+    let slow = talk.say("slow: 60 one two three four five").await;
+    talk.running(&slow).await;
+    talk.stop().await;
+    talk.ended_within(CANCEL_MS_MAX, &slow).await;
+    for status in ["401", "400"] {
+        let failing = talk.say(&format!("fail: {status}")).await;
+        assert!(matches!(
+            talk.ended(&failing).await.outcome,
+            Outcome::Failed { .. }
+        ));
+    }
+    talk.status().await;
+    talk.finish().await;
+
+    let files = [("secret.txt", "https://10.0.0.1/f?token=none".to_owned())];
+    let talk = super::outgoing::begin(world, platform, &format!("echo: {WORD}"), &files).await;
+    let turn = talk.accepted[0].turn.clone();
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+}
+
+/// The provider refuses, and the model fails for good.
+async fn troubled(world: &World, platform: Platform) {
+    for fault in [
+        json!({"fault": "answer", "operation": "*", "status": 401, "for_ms": 600_000}),
+        json!({"fault": "answer", "operation": "*", "status": 500, "for_ms": 600_000}),
+        json!({"fault": "html", "operation": "*", "status": 502, "for_ms": 600_000}),
+    ] {
+        world.provider.arm(&fault).await.unwrap();
+        let (talk, turn) = world.begin(platform, &format!("echo: {WORD}")).await;
+        let ended = talk.ended(&turn).await;
+        world.provider.clear().await.unwrap();
+        assert!(
+            matches!(ended.outcome, Outcome::Failed { .. }),
+            "{fault}: {:?}",
+            ended.outcome
+        );
+    }
+    let (talk, turn) = world.begin(platform, "fail: 500").await;
+    // Its server tries again and again: a person ends it.
+    talk.running(&turn).await;
+    talk.stop().await;
+    talk.ended_within(CANCEL_MS_MAX, &turn).await;
+}
+
+/// The thread is deleted while the agent works.
+async fn gone(world: &World, platform: Platform) {
+    let (talk, turn) = world.begin(platform, "slow: 5 nobody will read this").await;
+    talk.running(&turn).await;
+    match platform {
+        Platform::Discord => {
+            let gone = json!({"channel_id": talk.thread.channel});
+            world
+                .discord
+                .control(Method::POST, "delete_channel", &gone)
+                .await
+                .unwrap();
+        }
+        Platform::Slack => {
+            let fault =
+                json!({"route": "chat.", "status": 200, "error": "channel_not_found", "count": 4});
+            slack_fault(world, Method::POST, &fault).await;
+        }
+    }
+    ends_on_record(world, &talk, &turn).await;
+    if platform == Platform::Slack {
+        slack_fault(world, Method::DELETE, &Value::Null).await;
+    }
+}
+
+async fn ends_on_record(world: &World, talk: &Talk<'_>, turn: &str) {
+    eventually(ANSWER_MS_MAX, "the turn ends on record", async || {
+        let session = world.session(&talk.thread.key).await?;
+        let ended = session.ended.iter().any(|one| one.id == turn);
+        if ended {
+            Ok(())
+        } else {
+            Err(format!("{:?}", session.turn))
+        }
+    })
+    .await;
+}
+
+async fn slack_fault(world: &World, method: Method, fault: &Value) {
+    let url = format!("{}/_control/slack/faults", world.ready.console);
+    let client = bobbin_tests::http::client();
+    let armed = bobbin_tests::http::call(&client, method, &url, "", fault).await;
+    armed.and_then(|answer| answer.ok()).unwrap();
+}
+
+/// A word for a person ends among the dead letters.
+async fn buried(world: &World, platform: Platform) {
+    let ready = &world.ready;
+    let (thread, reply) = match platform {
+        Platform::Discord => (
+            ThreadKey::discord(&ready.discord_guild_id, &ready.discord_channel_id),
+            Reply::Discord {
+                application: ready.discord_application_id.clone(),
+                token: "a-token-that-is-over".to_owned(),
+            },
+        ),
+        Platform::Slack => (
+            ThreadKey::slack(
+                &ready.slack_team_id,
+                &ready.slack_channel_id,
+                "1700000000.000100",
+            ),
+            Reply::Slack {
+                channel: ready.slack_channel_id.clone(),
+                thread_ts: None,
+                user: ready.slack_user_id.clone(),
+            },
+        ),
+    };
+    let control = Control {
+        id: format!("buried-{}", platform.word()),
+        thread: thread.unwrap(),
+        by: Person {
+            id: "1".to_owned(),
+            name: "Ada".to_owned(),
+        },
+        reply,
+        want: Want::Status,
+    };
+    let body = Body::Control(control);
+    let queue_url = world
+        .deployment
+        .control_queue_url
+        .replace("Control.", "ControlDead.");
+    let sent = json!({
+        "QueueUrl": queue_url, "MessageBody": serde_json::to_string(&body).unwrap(),
+        "MessageGroupId": body.group(), "MessageDeduplicationId": body.id(),
+    });
+    world
+        .aws
+        .call("sqs", "AmazonSQS.SendMessage", &sent)
+        .await
+        .unwrap();
+    eventually(
+        SEEN_MS_MAX,
+        "the dead letter is read",
+        async || match queue(world, &queue_url)
+            .await
+            .as_array()
+            .map_or(1, Vec::len)
+        {
+            0 => Ok(()),
+            left => Err(format!("{left} left")),
+        },
+    )
+    .await;
+}
+
+async fn stack_key(world: &World) -> String {
+    let id = world.deployment.table.replace("Table", "Secrets");
+    let value = world
+        .aws
+        .call(
+            "secretsmanager",
+            "secretsmanager.GetSecretValue",
+            &json!({"SecretId": id}),
+        )
+        .await
+        .unwrap();
+    let secret: Value = serde_json::from_str(value["SecretString"].as_str().unwrap()).unwrap();
+    secret["stack_key"].as_str().unwrap().to_owned()
+}
+
+/// What the parts of the stack tell when they are asked.
+async fn told(world: &World) -> Vec<Place> {
+    let mut told = Vec::new();
+    for platform in ["discord", "slack"] {
+        let made = Value::Array(requests(world, platform, 0).await);
+        told.push(Place::new(
+            format!("the chat's requests of {platform}"),
+            made.to_string(),
+        ));
+    }
+    let items = world.aws.scan(&world.deployment.table).await.unwrap();
+    told.push(Place::new("the table", Value::Array(items).to_string()));
+    let deployment = &world.deployment;
+    for url in [
+        &deployment.messages_queue_url,
+        &deployment.control_queue_url,
+    ] {
+        for url in [url.clone(), url.replace(".fifo", "Dead.fifo")] {
+            let name = url.rsplit('/').next().unwrap().to_owned();
+            told.push(Place::new(
+                format!("queue {name}"),
+                queue(world, &url).await.to_string(),
+            ));
+        }
+    }
+    told.push(Place::new(
+        "the model's calls",
+        format!("{:?}", world.model_calls().await.unwrap()),
+    ));
+    let client = bobbin_tests::http::client();
+    let bearer = format!("Bearer {}", world.ready.daytona_api_key);
+    let asked = async |url: String| {
+        let answer = bobbin_tests::http::call(&client, Method::GET, &url, &bearer, &Value::Null)
+            .await
+            .unwrap();
+        Place::new(
+            format!(
+                "the provider's {}",
+                url.split("/api").last().unwrap_or_default()
+            ),
+            answer.text,
+        )
+    };
+    let api = world.ready.daytona_api.trim_end_matches('/').to_owned();
+    told.push(asked(format!("{api}/sandbox?limit=200")).await);
+    for sandbox in world.provider.list().await.unwrap() {
+        let toolbox = format!(
+            "{}/{}",
+            sandbox.toolbox_proxy_url.trim_end_matches('/'),
+            sandbox.id
+        );
+        told.push(asked(format!("{api}/sandbox/{}", sandbox.id)).await);
+        told.push(
+            asked(format!(
+                "{api}/sandbox/{}/ports/4096/preview-url",
+                sandbox.id
+            ))
+            .await,
+        );
+        told.push(asked(format!("{toolbox}/process/session")).await);
+        told.push(asked(format!("{toolbox}/files?path=project")).await);
+    }
+    told
+}
+
+/// Environments and arguments of every process of the stack. An agent's server has the password of its own sandbox and
+/// the key of the model that it uses; the functions have nothing, they read the secret themselves.
+fn in_processes(stack: &Stack, search: &Search) {
+    let (mut servers, mut others) = (0, 0);
+    for (pid, command) in processes::marked(stack.folder().path()) {
+        // The parameters of this test are arguments of the stack itself.
+        if pid == stack.pid() {
+            continue;
+        }
+        let read = |what: &str| {
+            let bytes = std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let arguments = read("cmdline");
+        let found = search.find(&Place::new("arguments", arguments.clone()));
+        assert!(
+            found.is_empty(),
+            "{command} has secrets among its arguments: {found:?}"
+        );
+        let environment = Place::new("environment", read("environ"));
+        let mut found: Vec<String> = search
+            .find(&environment)
+            .into_iter()
+            .map(|one| one.secret)
+            .collect();
+        found.sort();
+        found.dedup();
+        if environment.text.contains("OPENCODE_SERVER_PASSWORD=") {
+            servers += 1;
+            let [key, password] = &found[..] else {
+                panic!("{command}: {found:?}")
+            };
+            assert!(
+                key == "anthropic_api_key" && password.starts_with("password of "),
+                "{command}: {found:?}"
+            );
+        } else {
+            others += 1;
+            assert!(
+                found.is_empty(),
+                "{command} has secrets in its environment: {found:?}"
+            );
+        }
+    }
+    assert!(
+        servers > 0 && others > 2,
+        "{servers} servers and {others} other processes were looked at"
+    );
+}
+
+/// The tokens of interactions answer for fifteen minutes: the logs hold none.
+async fn tokens_are_not_logged(world: &World, folder: &std::path::Path) {
+    let log = std::fs::read_to_string(folder.join("output.log")).unwrap_or_default();
+    assert!(
+        log.contains("\"level\":\"INFO\"") || log.contains("a request was answered"),
+        "the functions' logs are not there"
+    );
+    let mut tokens: Vec<String> = Vec::new();
+    for request in requests(world, "discord", 0).await {
+        let route = request["route"].as_str().unwrap_or_default().to_owned();
+        let token = route
+            .split("/webhooks/")
+            .nth(1)
+            .and_then(|rest| rest.split('/').nth(1));
+        tokens.extend(token.map(str::to_owned));
+    }
+    tokens.sort();
+    tokens.dedup();
+    assert!(tokens.len() > 5, "only {} tokens were used", tokens.len());
+    let logged = tokens
+        .iter()
+        .filter(|token| log.contains(token.as_str()))
+        .count();
+    assert_eq!(
+        logged,
+        0,
+        "of {} tokens so many stand in the logs",
+        tokens.len()
+    );
+}

@@ -1,0 +1,73 @@
+//! Security, over the real programs: what is not signed is refused, secrets stay where they belong, no request leaves
+//! for a private address, what a model says has no effect beyond being read, tenants do not reach each other, and
+//! each function's role allows its own actions and nothing else. `docs/SECURITY.md` says what each of them stands for.
+
+mod canaries;
+mod outgoing;
+mod output;
+mod roles;
+mod search;
+mod signatures;
+mod tenants;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bobbin_tests::http;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use reqwest::Method;
+use serde_json::Value;
+
+/// All of them.
+pub fn trials() -> Vec<Trial> {
+    [
+        signatures::trials(),
+        search::trials(),
+        canaries::trials(),
+        outgoing::trials(),
+        output::trials(),
+        tenants::trials(),
+        roles::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Seconds since 1970.
+fn now_s() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// What the bot asked of a platform (`discord` or `slack`) after this sequence number, as the chat wrote it down.
+async fn requests(world: &World, platform: &str, after: i64) -> Vec<Value> {
+    let url = format!(
+        "{}/_control/{platform}/requests?after={after}",
+        world.ready.console
+    );
+    let client = http::client();
+    let list = http::call(&client, Method::GET, &url, "", &Value::Null).await;
+    let list = list.and_then(|answer| answer.ok());
+    let list = list.unwrap_or_else(|why| panic!("the requests cannot be read: {why}"));
+    list["requests"].as_array().cloned().unwrap_or_default()
+}
+
+/// The newest sequence number, to read on from.
+async fn newest(world: &World, platform: &str) -> i64 {
+    let all = requests(world, platform, 0).await;
+    all.last()
+        .and_then(|one| one["seq"].as_i64())
+        .unwrap_or_default()
+}
+
+/// What waits on a queue or is being worked on, bodies included.
+async fn queue(world: &World, queue_url: &str) -> Value {
+    let name = queue_url.rsplit('/').next().unwrap_or_default();
+    let url = format!("{}/_bobbin/queues/{name}/messages", world.aws.endpoint);
+    let client = http::client();
+    let listed = http::call(&client, Method::GET, &url, "", &Value::Null).await;
+    let listed = listed.and_then(|answer| answer.ok());
+    listed.unwrap_or_else(|why| panic!("{name} cannot be read: {why}"))
+}

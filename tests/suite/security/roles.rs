@@ -1,0 +1,241 @@
+//! The role matrix, on somebody else's AWS with roles enforced: each function may do what `template.yaml` says of it, on
+//! the resources that it names, and is refused every other call of the services that matter. What is allowed is read
+//! from the template; what can be tried is read from the SDK's own list of calls.
+
+use std::collections::BTreeMap;
+
+use bobbin_tests::binaries::workspace;
+use bobbin_tests::ministack::{Cell, Emulator};
+use bobbin_tests::stack::Ready;
+use libtest_mimic::Trial;
+use serde_json::json;
+use serde_yaml_ng::Value;
+
+/// Every service that a function calls, and those with which it could widen what it may do.
+const SERVICES: [&str; 9] = [
+    "dynamodb",
+    "sqs",
+    "secretsmanager",
+    "scheduler",
+    "lambda",
+    "iam",
+    "sts",
+    "s3",
+    "logs",
+];
+/// What SAM attaches to the role of every function: `AWSLambdaBasicExecutionRole`, which allows writing logs anywhere.
+const SAM_ADDS: [&str; 3] = [
+    "logs:CreateLogGroup",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+];
+/// What it attaches for an event of a queue: `AWSLambdaSQSQueueExecutionRole`, on every queue of the account.
+const SAM_ADDS_FOR_QUEUES: [&str; 3] = [
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+];
+/// ministack looks for every schedule in the default group, so a permission on another group is refused there.
+const GROUP_UNSEEN: &str = "scheduler:";
+/// What is no call of its own: it is asked for by calls that hand a role on.
+const NO_CALL: &str = "iam:PassRole";
+/// Fewer cells than this would mean that the emulator has stopped to enforce something.
+const CELLS_MIN: usize = 1_500;
+
+pub fn trials() -> Vec<Trial> {
+    vec![Trial::test(
+        "ministack::security::each_role_may_do_what_the_template_says_and_nothing_else",
+        || {
+            matrix();
+            Ok(())
+        },
+    )]
+}
+
+/// One permission: an action on a resource, by its logical id.
+type Permission = (String, String);
+
+fn matrix() {
+    let allowed = permissions(&template());
+    let emulator = Emulator::start().unwrap();
+    // Nobody is called: the functions stay idle, and what the sweeper looks for is not there.
+    let nowhere = |path: &str| format!("http://127.0.0.1:9{path}");
+    let ready = Ready {
+        discord_api: nowhere("/discord/api/v10"),
+        slack_api: nowhere("/slack/api"),
+        daytona_api: nowhere("/api"),
+        daytona_api_key: "unused".to_owned(),
+        model_api: nowhere("/v1"),
+        ..Ready::default()
+    };
+    emulator.deploy(&ready, &json!({})).unwrap();
+    let roles: Vec<&str> = allowed.keys().map(String::as_str).collect();
+    let tried = emulator.try_roles(&roles, &SERVICES).unwrap();
+    let mut wrong = Vec::new();
+    let mut granted: BTreeMap<&str, usize> = BTreeMap::new();
+    for cell in &tried.cells {
+        let may = is_allowed(&allowed[&cell.role], cell);
+        if may {
+            *granted.entry(&cell.role).or_default() += 1;
+        }
+        let unseen = may && cell.action.starts_with(GROUP_UNSEEN);
+        if may == cell.refused && !unseen {
+            wrong.push(format!(
+                "{} {} on {}: {}, but {} ({})",
+                cell.role,
+                cell.action,
+                cell.resource,
+                if may {
+                    "the template allows it"
+                } else {
+                    "nothing allows it"
+                },
+                if cell.refused {
+                    "it was refused"
+                } else {
+                    "it was not refused"
+                },
+                cell.answer,
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} cells are wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    // Every permission of the template was tried, or it would stand there for nothing.
+    for (role, permissions) in &allowed {
+        for (action, resource) in permissions.iter().filter(|(action, _)| action != NO_CALL) {
+            let there = tried.cells.iter().any(|cell| {
+                cell.role == *role
+                    && cell.action == *action
+                    && (resource == "*" || cell.resource == *resource)
+            });
+            assert!(there, "{role}: {action} on {resource} was not tried");
+        }
+    }
+    assert!(
+        tried.cells.len() >= CELLS_MIN,
+        "only {} cells",
+        tried.cells.len()
+    );
+    println!(
+        "{} cells (role, action, resource) tried, allowed: {granted:?}; {} calls cannot be enforced there",
+        tried.cells.len(),
+        tried.unenforced.len()
+    );
+    emulator.end().unwrap();
+}
+
+fn is_allowed(permissions: &[Permission], cell: &Cell) -> bool {
+    permissions.iter().any(|(action, resource)| {
+        *action == cell.action && (resource == "*" || *resource == cell.resource)
+    })
+}
+
+fn template() -> Value {
+    let text = std::fs::read_to_string(workspace().join("template.yaml")).unwrap();
+    serde_yaml_ng::from_str(&text).unwrap()
+}
+
+/// What each function, and each role that the template makes itself, may do, by its logical id.
+fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
+    let resources = template["Resources"].as_mapping().unwrap();
+    let mut found = BTreeMap::new();
+    for (id, resource) in resources {
+        let properties = &resource["Properties"];
+        let list = match resource["Type"].as_str() {
+            Some("AWS::Serverless::Function") => of_function(properties),
+            Some("AWS::IAM::Role") => {
+                let policies = many(&properties["Policies"]).into_iter();
+                policies
+                    .flat_map(|policy| statements(&policy["PolicyDocument"]))
+                    .collect()
+            }
+            _ => continue,
+        };
+        found.insert(id.as_str().unwrap().to_owned(), list);
+    }
+    assert!(
+        found.len() >= 3,
+        "the template has fewer functions than it should"
+    );
+    found
+}
+
+fn of_function(properties: &Value) -> Vec<Permission> {
+    let anywhere = |action: &&str| ((*action).to_owned(), "*".to_owned());
+    let mut list: Vec<Permission> = SAM_ADDS.iter().map(anywhere).collect();
+    let events = properties["Events"].as_mapping();
+    if events
+        .into_iter()
+        .flatten()
+        .any(|(_, event)| event["Type"] == "SQS")
+    {
+        list.extend(SAM_ADDS_FOR_QUEUES.iter().map(anywhere));
+    }
+    list.extend(
+        many(&properties["Policies"])
+            .into_iter()
+            .flat_map(statements),
+    );
+    list
+}
+
+/// The permissions of a policy document. A condition narrows one further, and what it needs is not told here.
+fn statements(policy: &Value) -> Vec<Permission> {
+    let mut list = Vec::new();
+    for statement in many(&policy["Statement"]) {
+        assert_eq!(
+            statement["Effect"], "Allow",
+            "only permissions are understood here"
+        );
+        for action in many(&statement["Action"]) {
+            let action = action.as_str().unwrap();
+            assert!(!action.contains('*'), "{action}: every action is named");
+            let places = many(&statement["Resource"]).into_iter();
+            list.extend(places.map(|place| (action.to_owned(), logical(place))));
+        }
+    }
+    list
+}
+
+/// One or many.
+fn many(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Sequence(list) => list.iter().collect(),
+        Value::Null => Vec::new(),
+        one => vec![one],
+    }
+}
+
+/// The logical id behind `!GetAtt X.Arn`, `!GetAtt X.Id`, `!Ref X`, `!Sub "${X.Arn}/path"`, or an ARN that is put
+/// together from `${X}`.
+fn logical(resource: &Value) -> String {
+    let Value::Tagged(tagged) = resource else {
+        panic!("{resource:?}: a resource is named by its logical id");
+    };
+    let text = tagged.value.as_str().unwrap();
+    match tagged.tag.to_string().as_str() {
+        "!Ref" => text.to_owned(),
+        "!GetAtt" => text.split('.').next().unwrap().to_owned(),
+        "!Sub" => match text
+            .strip_prefix("${")
+            .and_then(|rest| rest.split_once(".Arn}"))
+        {
+            Some((id, path)) => format!("{id}{path}"),
+            None => {
+                let ids = text
+                    .split("${")
+                    .skip(1)
+                    .filter_map(|rest| rest.split('}').next());
+                let own = ids.filter(|id| !id.starts_with("AWS::")).last();
+                own.unwrap_or_else(|| panic!("{text} names no resource of the template"))
+                    .to_owned()
+            }
+        },
+        other => panic!("{other} is not understood here"),
+    }
+}
