@@ -10,6 +10,7 @@ use bobbin_core::wire::discord;
 use bobbin_local_aws::{Clock, Engine, LogLine};
 use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 use bobbin_local_daytona::{Confinement, Provider, opencode};
+use bobbin_local_gate::Gates;
 use bobbin_local_model::Model;
 use tokio::sync::watch;
 
@@ -202,6 +203,8 @@ async fn start_parts(
         keys.daytona_api_key.clone(),
     );
     settings.tools = vec![opencode.bin_dir.clone()];
+    let gates = Gates::default();
+    settings.gates = gates.clone();
     let provider = Arc::new(Provider::start(settings).await.map_err(|e| e.to_string())?);
     if let Confinement::None { why } = provider.confinement() {
         notes.push(format!(
@@ -229,6 +232,7 @@ async fn start_parts(
         },
         slack: slack_keys(root, &keys)?,
         backstage,
+        gates: gates.clone(),
     })
     .await
     .map_err(|e| e.to_string())?;
@@ -264,11 +268,14 @@ async fn start_parts(
     };
     if !options.without_aws {
         let parameters = parameters(&ready, options, &outside, &model_api);
-        let engine = start_engine(root, state_dir, binaries, parameters).await?;
+        let engine = start_engine(root, state_dir, binaries, parameters, gates).await?;
         say(began, &format!("AWS: {}", engine.endpoint()));
-        notes.extend(engine.unhonoured().into_iter().map(|property| {
-            format!("not honoured from template.yaml: {property}")
-        }));
+        notes.extend(
+            engine
+                .unhonoured()
+                .into_iter()
+                .map(|property| format!("not honoured from template.yaml: {property}")),
+        );
         let function_url = engine
             .function_url("Ingress")
             .ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;
@@ -325,6 +332,7 @@ async fn start_engine(
     state_dir: &Path,
     functions: BTreeMap<String, PathBuf>,
     parameters: BTreeMap<String, String>,
+    gates: Gates,
 ) -> Result<Engine, String> {
     let settings = bobbin_local_aws::Settings {
         template: root.join("template.yaml"),
@@ -337,6 +345,7 @@ async fn start_engine(
         ingress_port: 0,
         endpoint_port: 0,
         clock: Clock::system(),
+        gates,
         log: Arc::new(
             |line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text),
         ),
