@@ -11,6 +11,7 @@ pub mod aws;
 pub mod binaries;
 pub mod browser;
 pub mod chat;
+pub mod gates;
 pub mod http;
 pub mod limits;
 pub mod ministack;

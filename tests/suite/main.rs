@@ -4,6 +4,7 @@
 mod browser;
 mod discord;
 mod emulated;
+mod faults;
 mod manners;
 mod promises;
 mod protocol;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         slack::trials(),
         scenarios::trials(),
         trouble::trials(),
+        faults::trials(),
         manners::trials(),
         browser::trials(),
         emulated::trials(),

@@ -172,11 +172,17 @@ async fn start_parts(
     let began = Instant::now();
     println!("Starting Bobbin's laptop stack");
 
-    let cache = root.join(".bobbin/cache");
-    let opencode = opencode::install(&cache, |line| say(began, line))
-        .await
-        .map_err(|e| e.to_string())?;
-    notes.extend(opencode.warnings.iter().cloned());
+    let tools = match std::env::var_os("BOBBIN_AGENT_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => {
+            let cache = root.join(".bobbin/cache");
+            let opencode = opencode::install(&cache, |line| say(began, line))
+                .await
+                .map_err(|e| e.to_string())?;
+            notes.extend(opencode.warnings.iter().cloned());
+            opencode.bin_dir
+        }
+    };
     ended.check()?;
 
     let binaries = if options.without_aws {
@@ -202,7 +208,7 @@ async fn start_parts(
         state_dir.join("daytona"),
         keys.daytona_api_key.clone(),
     );
-    settings.tools = vec![opencode.bin_dir.clone()];
+    settings.tools = vec![tools];
     let gates = Gates::default();
     settings.gates = gates.clone();
     let provider = Arc::new(Provider::start(settings).await.map_err(|e| e.to_string())?);

@@ -1,0 +1,267 @@
+//! `kill -9` of the worker while one of its remote calls is held: before the other side has processed it, and after,
+//! before the answer is there. An undisturbed turn tells which calls there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::gates::Order;
+use bobbin_tests::limits::{
+    FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE, QUEUE_VISIBILITY_MS,
+};
+use bobbin_tests::processes;
+use bobbin_tests::stack::{Options, Stack, quick, words};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::{Talk, World, marked};
+use futures::{FutureExt, StreamExt, stream};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::run::trial;
+
+/// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
+const RECORDINGS: usize = 2;
+/// Kill points a platform without `BOBBIN_KILLS`.
+const SAMPLE: usize = 12;
+/// Threads that may pass a point by, because a look came out differently, before the test fails.
+const TRIES: usize = 3;
+/// The claim of a message: who dies before it costs the thread the queue's own visibility.
+const CLAIM: &str = "sqs ChangeMessageVisibility";
+
+/// Where the worker is killed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Point {
+    platform: Platform,
+    call: String,
+    nth: usize,
+    after: bool,
+}
+
+impl std::fmt::Display for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            platform,
+            call,
+            nth,
+            after,
+        } = self;
+        let when = if *after { "after" } else { "before" };
+        write!(f, "{} {when} {call} #{nth}", platform.word())
+    }
+}
+
+/// A thread whose worker was killed, and when.
+struct Killed<'w> {
+    talk: Talk<'w>,
+    turn: String,
+    at: Instant,
+}
+
+pub fn trials() -> Vec<Trial> {
+    vec![trial(
+        "faults::kill_9_at_each_call_of_the_first_message_costs_time_and_nothing_else",
+        kills,
+    )]
+}
+
+/// Deliveries of a dead worker come back after six seconds.
+fn limits() -> Value {
+    let mut limits = quick();
+    limits["visibility_ms"] = json!(6_000);
+    limits["heartbeat_ms"] = json!(2_000);
+    limits["lifecycle_call_ms"] = json!(5_000);
+    limits
+}
+
+async fn kills() {
+    let stack = Stack::start(&Options::limits(limits()));
+    let world = World::of(&stack);
+    let mut points = Vec::new();
+    for platform in Platform::ALL {
+        let all = record(&world, platform).await;
+        let sampled = sample(&all);
+        println!(
+            "{}: {} kill points, {} of them taken",
+            platform.word(),
+            all.len(),
+            sampled.len()
+        );
+        points.extend(sampled);
+    }
+    let count = points.len();
+    // Before the claim only the queue's own clock brings the message back, and moving it concerns every thread.
+    let (claims, others): (Vec<_>, Vec<_>) = points
+        .into_iter()
+        .partition(|point| point.call == CLAIM && !point.after);
+    let mut ends = at_once(others, async |point| {
+        let killed = kill(&world, &point).await;
+        (survived(killed).await, point)
+    })
+    .await;
+    let killed = at_once(claims, async |point| (kill(&world, &point).await, point)).await;
+    world.advance_clock(QUEUE_VISIBILITY_MS).await.unwrap();
+    for killed in killed {
+        ends.push(match killed {
+            Ok((killed, point)) => Ok((survived(killed).await, point)),
+            Err(why) => Err(why),
+        });
+    }
+    let (mut survived, mut trouble) = (Vec::new(), Vec::new());
+    for end in ends {
+        match end {
+            Ok(end) => survived.push(end),
+            Err(why) => trouble.push(why),
+        }
+    }
+    survived.sort_by_key(|(took_ms, _)| *took_ms);
+    for (took_ms, point) in survived.iter().rev().take(3) {
+        println!("{took_ms:>6} ms from the kill to the answer: {point}");
+    }
+    println!("kills survived: {} of {count}", survived.len());
+    assert!(trouble.is_empty(), "{}", trouble.join("\n"));
+    world.check_quiet().await;
+    stack.end().unwrap();
+}
+
+/// The calls of the worker that every undisturbed first turn makes, each once before and once after.
+async fn record(world: &World, platform: Platform) -> Vec<Point> {
+    let mut order: Vec<(String, usize)> = Vec::new();
+    let mut common: Option<BTreeSet<(String, usize)>> = None;
+    for _ in 0..RECORDINGS {
+        let (text, mark) = marked("write: first.txt the first words");
+        let gate = world.gate(&order_of(&mark, "", 0, false)).await;
+        let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        talk.check().await;
+        let calls = gate.look().await.unwrap().calls;
+        gate.remove().await.unwrap();
+        talk.finish().await;
+        let mut seen = BTreeMap::new();
+        order = calls
+            .into_iter()
+            .map(|call| {
+                let nth = seen.entry(call.clone()).or_insert(0);
+                *nth += 1;
+                (call, *nth)
+            })
+            .collect();
+        let now: BTreeSet<_> = order.iter().cloned().collect();
+        common = Some(match common {
+            Some(before) => before.intersection(&now).cloned().collect(),
+            None => now,
+        });
+    }
+    let common = common.unwrap_or_default();
+    assert!(
+        common.len() > 20,
+        "a first message takes more calls than {common:?}"
+    );
+    order.retain(|call| common.contains(call));
+    let points = order.into_iter().flat_map(|(call, nth)| {
+        [false, true].map(|after| Point {
+            platform,
+            call: call.clone(),
+            nth,
+            after,
+        })
+    });
+    points.collect()
+}
+
+/// Some of them, evenly spread, as the environment wants it.
+fn sample(all: &[Point]) -> Vec<Point> {
+    let wanted = match std::env::var("BOBBIN_KILLS").as_deref() {
+        Ok("all") => all.len(),
+        Ok(number) => number.parse().expect("BOBBIN_KILLS is `all` or a number"),
+        Err(_) => SAMPLE,
+    };
+    let seed: usize = std::env::var("BOBBIN_SEED")
+        .map_or(0, |seed| seed.parse().expect("BOBBIN_SEED is a number"));
+    let wanted = wanted.min(all.len());
+    let mut taken: Vec<usize> = (0..wanted)
+        .map(|index| (index * all.len() / wanted + seed) % all.len())
+        .collect();
+    taken.sort_unstable();
+    taken.dedup();
+    taken.into_iter().map(|index| all[index].clone()).collect()
+}
+
+/// Does the same for many points, not more at once than the machine carries. What fails is named with its point.
+async fn at_once<T>(points: Vec<Point>, each: impl AsyncFn(Point) -> T) -> Vec<Result<T, String>> {
+    let each = &each;
+    let runs = points.into_iter().map(|point| async move {
+        let name = point.to_string();
+        let run = AssertUnwindSafe(each(point)).catch_unwind();
+        run.await
+            .map_err(|panic| format!("{name}: {}", words(panic.as_ref())))
+    });
+    stream::iter(runs)
+        .buffer_unordered(KILLS_AT_ONCE)
+        .collect()
+        .await
+}
+
+/// Begins a thread, waits until its worker's call is held, and ends exactly that process.
+async fn kill<'w>(world: &'w World, point: &Point) -> Killed<'w> {
+    for _ in 0..TRIES {
+        let (text, mark) = marked("write: first.txt the first words");
+        let gate = world
+            .gate(&order_of(&mark, &point.call, point.nth, point.after))
+            .await;
+        let (talk, turn) = world.begin_marked(point.platform, &text, &mark).await;
+        let held = eventually(
+            FAULTY_ANSWER_MS_MAX,
+            "the call is held",
+            async || match gate.holds().await {
+                Ok(process) => Ok(Some(process)),
+                Err(_) if talk.has_ended(&turn).await => Ok(None),
+                Err(why) => Err(why),
+            },
+        )
+        .await;
+        let Some(process) = held else {
+            // A look less than in the recordings: this thread goes its way, another one tries again.
+            gate.remove().await.unwrap();
+            talk.finish().await;
+            continue;
+        };
+        let at = Instant::now();
+        processes::kill(process);
+        eventually(KILLED_MS_MAX, "the worker is gone", async || {
+            let state = gate.look().await?.state;
+            assert_ne!(state, "passed", "the call was over before the worker was");
+            if processes::alive(process) {
+                Err(format!("{process} lives, the gate is {state}"))
+            } else {
+                Ok(())
+            }
+        })
+        .await;
+        gate.remove().await.unwrap();
+        return Killed { talk, turn, at };
+    }
+    panic!("{TRIES} threads came by without making this call");
+}
+
+/// Waits for the end of the thread's turn, checks the promises, and once more after a reset, which waits behind the
+/// redelivery. Tells how long the end took from the kill on, in milliseconds.
+async fn survived(killed: Killed<'_>) -> u128 {
+    let Killed { talk, turn, at } = killed;
+    let ended = talk.ended_within(FAULTY_ANSWER_MS_MAX, &turn).await;
+    let took_ms = at.elapsed().as_millis();
+    assert_eq!(ended.outcome, Outcome::Answered);
+    talk.finish().await;
+    took_ms
+}
+
+fn order_of(mark: &str, call: &str, nth: usize, after: bool) -> Order {
+    Order {
+        text: mark.to_owned(),
+        function: "Worker".to_owned(),
+        call: call.to_owned(),
+        nth,
+        after,
+    }
+}
