@@ -1,7 +1,7 @@
 //! `kill -9` of the worker while one of its remote calls is held: before the other side has processed it, and after,
 //! before the answer is there. An undisturbed turn tells which calls there are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
@@ -15,12 +15,14 @@ use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick, words};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::{Talk, World, marked};
+use futures::future::join_all;
 use futures::{FutureExt, StreamExt, stream};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::run::trial;
 
+const PROMPT: &str = "echo: the first words";
 /// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
 const RECORDINGS: usize = 2;
 /// Kill points a platform without `BOBBIN_KILLS`.
@@ -79,8 +81,8 @@ async fn kills() {
     let stack = Stack::start(&Options::limits(limits()));
     let world = World::of(&stack);
     let mut points = Vec::new();
-    for platform in Platform::ALL {
-        let all = record(&world, platform).await;
+    let recorded = join_all(Platform::ALL.map(|platform| record(&world, platform))).await;
+    for (platform, all) in Platform::ALL.into_iter().zip(recorded) {
         let sampled = sample(&all);
         println!(
             "{}: {} kill points, {} of them taken",
@@ -127,38 +129,13 @@ async fn kills() {
 
 /// The calls of the worker that every undisturbed first turn makes, each once before and once after.
 async fn record(world: &World, platform: Platform) -> Vec<Point> {
-    let mut order: Vec<(String, usize)> = Vec::new();
-    let mut common: Option<BTreeSet<(String, usize)>> = None;
-    for _ in 0..RECORDINGS {
-        let (text, mark) = marked("write: first.txt the first words");
-        let gate = world.gate(&order_of(&mark, "", 0, false)).await;
-        let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
-        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        talk.check().await;
-        let calls = gate.look().await.unwrap().calls;
-        gate.remove().await.unwrap();
-        talk.finish().await;
-        let mut seen = BTreeMap::new();
-        order = calls
-            .into_iter()
-            .map(|call| {
-                let nth = seen.entry(call.clone()).or_insert(0);
-                *nth += 1;
-                (call, *nth)
-            })
-            .collect();
-        let now: BTreeSet<_> = order.iter().cloned().collect();
-        common = Some(match common {
-            Some(before) => before.intersection(&now).cloned().collect(),
-            None => now,
-        });
-    }
-    let common = common.unwrap_or_default();
+    let recordings = join_all((0..RECORDINGS).map(|_| undisturbed(world, platform))).await;
+    let mut order = recordings[0].clone();
+    order.retain(|call| recordings.iter().all(|other| other.contains(call)));
     assert!(
-        common.len() > 20,
-        "a first message takes more calls than {common:?}"
+        order.len() > 20,
+        "a first message takes more calls than {order:?}"
     );
-    order.retain(|call| common.contains(call));
     let points = order.into_iter().flat_map(|(call, nth)| {
         [false, true].map(|after| Point {
             platform,
@@ -168,6 +145,26 @@ async fn record(world: &World, platform: Platform) -> Vec<Point> {
         })
     });
     points.collect()
+}
+
+/// The calls of one undisturbed first turn in their order, those of one name numbered from 1.
+async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> {
+    let (text, mark) = marked(PROMPT);
+    let gate = world.gate(&order_of(&mark, "", 0, false)).await;
+    let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
+    let ended = talk.ended_within(FAULTY_ANSWER_MS_MAX, &turn).await;
+    assert_eq!(ended.outcome, Outcome::Answered);
+    talk.check().await;
+    let calls = gate.look().await.unwrap().calls;
+    gate.remove().await.unwrap();
+    talk.finish().await;
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let number = |call: String| {
+        let nth = seen.entry(call.clone()).or_insert(0);
+        *nth += 1;
+        (call, *nth)
+    };
+    calls.into_iter().map(number).collect()
 }
 
 /// Some of them, evenly spread, as the environment wants it.
@@ -206,7 +203,7 @@ async fn at_once<T>(points: Vec<Point>, each: impl AsyncFn(Point) -> T) -> Vec<R
 /// Begins a thread, waits until its worker's call is held, and ends exactly that process.
 async fn kill<'w>(world: &'w World, point: &Point) -> Killed<'w> {
     for _ in 0..TRIES {
-        let (text, mark) = marked("write: first.txt the first words");
+        let (text, mark) = marked(PROMPT);
         let gate = world
             .gate(&order_of(&mark, &point.call, point.nth, point.after))
             .await;
