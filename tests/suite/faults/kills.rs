@@ -9,7 +9,7 @@ use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::gates::Order;
 use bobbin_tests::limits::{
-    FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE, QUEUE_VISIBILITY_MS,
+    FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE, QUEUE_VISIBILITY_MS, STAND_IN_KILLS_AT_ONCE,
 };
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick, words};
@@ -25,12 +25,36 @@ use crate::run::trial;
 const PROMPT: &str = "echo: the first words";
 /// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
 const RECORDINGS: usize = 2;
-/// Kill points a platform without `BOBBIN_KILLS`.
-const SAMPLE: usize = 12;
 /// Threads that may pass a point by, because a look came out differently, before the test fails.
 const TRIES: usize = 3;
 /// The claim of a message: who dies before it costs the thread the queue's own visibility.
 const CLAIM: &str = "sqs ChangeMessageVisibility";
+
+/// What runs in the sandboxes, and how much of it the machine carries.
+#[derive(Clone, Copy)]
+struct Agent {
+    word: &'static str,
+    is_stand_in: bool,
+    /// Kill points a platform without `BOBBIN_KILLS`.
+    sample: usize,
+    /// Threads at once.
+    at_once: usize,
+}
+
+/// OpenCode itself: 6 s of processor time and 450 MB for each thread.
+const REAL: Agent = Agent {
+    word: "with_opencode",
+    is_stand_in: false,
+    sample: 12,
+    at_once: KILLS_AT_ONCE,
+};
+/// The stand-in: what is killed is the worker, whatever it talks to.
+const STAND_IN: Agent = Agent {
+    word: "with_a_stand_in",
+    is_stand_in: true,
+    sample: 40,
+    at_once: STAND_IN_KILLS_AT_ONCE,
+};
 
 /// Where the worker is killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,10 +86,15 @@ struct Killed<'w> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "faults::kill_9_at_each_call_of_the_first_message_costs_time_and_nothing_else",
-        kills,
-    )]
+    [REAL, STAND_IN]
+        .map(|agent| {
+            let name = format!(
+                "faults::{}_kill_9_at_a_call_of_the_first_message_costs_only_time",
+                agent.word
+            );
+            trial(&name, async move || kills(agent).await)
+        })
+        .into()
 }
 
 /// Deliveries of a dead worker come back after six seconds.
@@ -77,18 +106,23 @@ fn limits() -> Value {
     limits
 }
 
-async fn kills() {
-    let stack = Stack::start(&Options::limits(limits()));
+async fn kills(agent: Agent) {
+    let stack = Stack::start(&Options {
+        stand_in_agent: agent.is_stand_in,
+        ..Options::limits(limits())
+    });
     let world = World::of(&stack);
     let mut points = Vec::new();
     let recorded = join_all(Platform::ALL.map(|platform| record(&world, platform))).await;
     for (platform, all) in Platform::ALL.into_iter().zip(recorded) {
-        let sampled = sample(&all);
+        let sampled = sample(&all, agent.sample);
         println!(
-            "{}: {} kill points, {} of them taken",
+            "{} {}: {} kill points, {} of them taken from BOBBIN_SEED={} on",
+            agent.word,
             platform.word(),
             all.len(),
-            sampled.len()
+            sampled.len(),
+            seed()
         );
         points.extend(sampled);
     }
@@ -97,12 +131,15 @@ async fn kills() {
     let (claims, others): (Vec<_>, Vec<_>) = points
         .into_iter()
         .partition(|point| point.call == CLAIM && !point.after);
-    let mut ends = at_once(others, async |point| {
+    let mut ends = at_once(agent.at_once, others, async |point| {
         let killed = kill(&world, &point).await;
         (survived(killed).await, point)
     })
     .await;
-    let killed = at_once(claims, async |point| (kill(&world, &point).await, point)).await;
+    let killed = at_once(agent.at_once, claims, async |point| {
+        (kill(&world, &point).await, point)
+    })
+    .await;
     world.advance_clock(QUEUE_VISIBILITY_MS).await.unwrap();
     for killed in killed {
         ends.push(match killed {
@@ -121,7 +158,11 @@ async fn kills() {
     for (took_ms, point) in survived.iter().rev().take(3) {
         println!("{took_ms:>6} ms from the kill to the answer: {point}");
     }
-    println!("kills survived: {} of {count}", survived.len());
+    println!(
+        "{}: kills survived: {} of {count}",
+        agent.word,
+        survived.len()
+    );
     assert!(trouble.is_empty(), "{}", trouble.join("\n"));
     world.check_quiet().await;
     stack.end().unwrap();
@@ -168,25 +209,31 @@ async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> 
 }
 
 /// Some of them, evenly spread, as the environment wants it.
-fn sample(all: &[Point]) -> Vec<Point> {
+fn sample(all: &[Point], count: usize) -> Vec<Point> {
     let wanted = match std::env::var("BOBBIN_KILLS").as_deref() {
         Ok("all") => all.len(),
         Ok(number) => number.parse().expect("BOBBIN_KILLS is `all` or a number"),
-        Err(_) => SAMPLE,
+        Err(_) => count,
     };
-    let seed: usize = std::env::var("BOBBIN_SEED")
-        .map_or(0, |seed| seed.parse().expect("BOBBIN_SEED is a number"));
     let wanted = wanted.min(all.len());
     let mut taken: Vec<usize> = (0..wanted)
-        .map(|index| (index * all.len() / wanted + seed) % all.len())
+        .map(|index| (index * all.len() / wanted + seed()) % all.len())
         .collect();
     taken.sort_unstable();
     taken.dedup();
     taken.into_iter().map(|index| all[index].clone()).collect()
 }
 
+fn seed() -> usize {
+    std::env::var("BOBBIN_SEED").map_or(0, |seed| seed.parse().expect("BOBBIN_SEED is a number"))
+}
+
 /// Does the same for many points, not more at once than the machine carries. What fails is named with its point.
-async fn at_once<T>(points: Vec<Point>, each: impl AsyncFn(Point) -> T) -> Vec<Result<T, String>> {
+async fn at_once<T>(
+    count: usize,
+    points: Vec<Point>,
+    each: impl AsyncFn(Point) -> T,
+) -> Vec<Result<T, String>> {
     let each = &each;
     let runs = points.into_iter().map(|point| async move {
         let name = point.to_string();
@@ -194,10 +241,7 @@ async fn at_once<T>(points: Vec<Point>, each: impl AsyncFn(Point) -> T) -> Vec<R
         run.await
             .map_err(|panic| format!("{name}: {}", words(panic.as_ref())))
     });
-    stream::iter(runs)
-        .buffer_unordered(KILLS_AT_ONCE)
-        .collect()
-        .await
+    stream::iter(runs).buffer_unordered(count).collect().await
 }
 
 /// Begins a thread, waits until its worker's call is held, and ends exactly that process.

@@ -2,12 +2,13 @@
 
 use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{CROWD_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{CROWD_MS_MAX, PEOPLE_AT_ONCE, SEEN_MS_MAX};
 use bobbin_tests::promises;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::{Talk, World};
 use futures::future::join_all;
+use futures::{StreamExt, stream};
 use libtest_mimic::Trial;
 
 use crate::run::trial;
@@ -35,11 +36,11 @@ async fn interleaved() {
         let world = &world;
         async move { world.begin(platform, "echo: 1").await }
     });
-    let mut talks: Vec<Talk<'_>> = join_all(began)
-        .await
-        .into_iter()
+    let mut talks: Vec<Talk<'_>> = stream::iter(began)
+        .buffered(PEOPLE_AT_ONCE)
         .map(|(talk, _)| talk)
-        .collect();
+        .collect()
+        .await;
     // A person cannot write in a Discord thread before it is there.
     join_all(talks.iter().map(async |talk| {
         eventually(CROWD_MS_MAX, "the thread is there", async || {
@@ -50,7 +51,10 @@ async fn interleaved() {
     .await;
     for round in 0..FURTHER {
         let lines = format!("echo: {}", round + 2);
-        join_all(talks.iter_mut().map(|talk| talk.say(&lines))).await;
+        stream::iter(talks.iter_mut().map(|talk| talk.say(&lines)))
+            .buffered(PEOPLE_AT_ONCE)
+            .for_each(async |_| {})
+            .await;
     }
     join_all(talks.iter().map(async |talk| {
         for accepted in &talk.accepted {
@@ -71,7 +75,9 @@ async fn interleaved() {
         let accepted: Vec<&str> = talk.accepted.iter().map(|one| one.turn.as_str()).collect();
         assert_eq!(ended, accepted, "{}", talk.thread.key);
         for (index, turn) in accepted.iter().enumerate() {
-            assert_eq!(talk.answer(turn).await.trim(), (index + 1).to_string());
+            let answer = talk.answer(turn).await;
+            let words = answer.lines().next().unwrap_or_default();
+            assert_eq!(words, (index + 1).to_string(), "of {answer:?}");
         }
     }
     println!(
