@@ -9,7 +9,8 @@ use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::gates::Order;
 use bobbin_tests::limits::{
-    FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE, QUEUE_VISIBILITY_MS, STAND_IN_KILLS_AT_ONCE,
+    FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE, PEOPLE_AT_ONCE, QUEUE_VISIBILITY_MS,
+    STAND_IN_KILLS_AT_ONCE,
 };
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick, words};
@@ -19,16 +20,22 @@ use futures::future::join_all;
 use futures::{FutureExt, StreamExt, stream};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::run::trial;
 
 const PROMPT: &str = "echo: the first words";
 /// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
 const RECORDINGS: usize = 2;
+/// Calls of one name that are taken, but for writes of the record: a look is repeated as time passes.
+const LOOKS_MAX: usize = 3;
 /// Threads that may pass a point by, because a look came out differently, before the test fails.
 const TRIES: usize = 3;
 /// The claim of a message: who dies before it costs the thread the queue's own visibility.
 const CLAIM: &str = "sqs ChangeMessageVisibility";
+
+/// Lets some people in at once, so that the ingress keeps the platforms' three seconds.
+static DOOR: Semaphore = Semaphore::const_new(PEOPLE_AT_ONCE);
 
 /// What runs in the sandboxes, and how much of it the machine carries.
 #[derive(Clone, Copy)]
@@ -52,7 +59,7 @@ const REAL: Agent = Agent {
 const STAND_IN: Agent = Agent {
     word: "with_a_stand_in",
     is_stand_in: true,
-    sample: 40,
+    sample: 30,
     at_once: STAND_IN_KILLS_AT_ONCE,
 };
 
@@ -172,6 +179,16 @@ async fn kills(agent: Agent) {
 async fn record(world: &World, platform: Platform) -> Vec<Point> {
     let recordings = join_all((0..RECORDINGS).map(|_| undisturbed(world, platform))).await;
     let mut order = recordings[0].clone();
+    // Beyond the claims a change of the visibility is a heartbeat, which comes by time and not by step.
+    let claims = match platform {
+        Platform::Discord => 2,
+        Platform::Slack => 1,
+    };
+    order.retain(|(call, nth)| match call.as_str() {
+        "dynamodb UpdateItem" => true,
+        CLAIM => *nth <= claims,
+        _ => *nth <= LOOKS_MAX,
+    });
     order.retain(|call| recordings.iter().all(|other| other.contains(call)));
     assert!(
         order.len() > 20,
@@ -188,11 +205,21 @@ async fn record(world: &World, platform: Platform) -> Vec<Point> {
     points.collect()
 }
 
+async fn begin<'w>(
+    world: &'w World,
+    platform: Platform,
+    text: &str,
+    mark: &str,
+) -> (Talk<'w>, String) {
+    let _permit = DOOR.acquire().await;
+    world.begin_marked(platform, text, mark).await
+}
+
 /// The calls of one undisturbed first turn in their order, those of one name numbered from 1.
 async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> {
     let (text, mark) = marked(PROMPT);
     let gate = world.gate(&order_of(&mark, "", 0, false)).await;
-    let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
+    let (talk, turn) = begin(world, platform, &text, &mark).await;
     let ended = talk.ended_within(FAULTY_ANSWER_MS_MAX, &turn).await;
     assert_eq!(ended.outcome, Outcome::Answered);
     talk.check().await;
@@ -251,7 +278,7 @@ async fn kill<'w>(world: &'w World, point: &Point) -> Killed<'w> {
         let gate = world
             .gate(&order_of(&mark, &point.call, point.nth, point.after))
             .await;
-        let (talk, turn) = world.begin_marked(point.platform, &text, &mark).await;
+        let (talk, turn) = begin(world, point.platform, &text, &mark).await;
         let held = eventually(
             FAULTY_ANSWER_MS_MAX,
             "the call is held",
