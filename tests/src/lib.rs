@@ -12,6 +12,7 @@ pub mod binaries;
 pub mod browser;
 pub mod chat;
 pub mod fuzz;
+pub mod gates;
 pub mod http;
 pub mod limits;
 pub mod ministack;

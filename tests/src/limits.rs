@@ -15,6 +15,24 @@ pub const CLEANED_MS_MAX: u64 = 20_000;
 pub const ANSWER_MS_MAX: u64 = 120_000;
 /// Something becomes visible that takes no model and no sandbox.
 pub const SEEN_MS_MAX: u64 = 45_000;
+/// A turn whose worker is killed in the middle of it, while other threads keep the machine busy.
+pub const FAULTY_ANSWER_MS_MAX: u64 = 300_000;
+/// The same in a crowd of fifty threads.
+pub const CROWD_MS_MAX: u64 = 240_000;
+/// People who write at the same moment: each needs a process of the ingress, which has three seconds to start.
+pub const PEOPLE_AT_ONCE: usize = 3;
+/// A message is received as often as its queue allows.
+pub const DEAD_LETTER_MS_MAX: u64 = 120_000;
+/// The platforms wait so long for the ingress (both document three seconds).
+pub const PLATFORM_MS_MAX: u128 = 3_000;
+/// From SIGKILL to the end of the process.
+pub const KILLED_MS_MAX: u64 = 10_000;
+/// Threads whose workers are killed at once.
+pub const KILLS_AT_ONCE: usize = 6;
+/// The same with the stand-in for the agent.
+pub const STAND_IN_KILLS_AT_ONCE: usize = 8;
+/// A little more than the template's `VisibilityTimeout` of the queues.
+pub const QUEUE_VISIBILITY_MS: u32 = 5_401_000;
 /// From a person's Stop to the end of the turn.
 pub const CANCEL_MS_MAX: u64 = 45_000;
 /// An idle sandbox is stopped by the sweep that finds it.

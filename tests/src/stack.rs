@@ -57,6 +57,8 @@ pub struct Options {
     pub without_aws: bool,
     /// Parameters of the template that differ, by their names; null for none.
     pub parameters: Value,
+    /// Sandboxes run the stand-in for OpenCode (`tests/agent`).
+    pub stand_in_agent: bool,
     /// More of the environment, such as a key that is wrong on purpose.
     pub environment: Vec<(String, String)>,
 }
@@ -156,6 +158,9 @@ impl Stack {
         }
         if options.without_aws {
             command.arg("--without-aws");
+        }
+        if options.stand_in_agent {
+            command.env("BOBBIN_AGENT_DIR", stand_in_agent(folder.path()));
         }
         let since = Instant::now();
         let mut program = command
@@ -274,6 +279,18 @@ impl Drop for Stack {
             panic!("the stack did not end well: {why}");
         }
     }
+}
+
+/// A folder with the stand-in under the name of the real one.
+fn stand_in_agent(folder: &Path) -> PathBuf {
+    let place = folder.join("agent");
+    std::fs::create_dir_all(&place).expect("the folder is ours");
+    std::fs::copy(
+        binaries::folder().join("stand-in-agent"),
+        place.join("opencode"),
+    )
+    .unwrap_or_else(|error| panic!("the stand-in for OpenCode is not there: {error}"));
+    place
 }
 
 /// Ends the stack when this program is gone, however it went: then the pipe to the guard closes.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::aws::Aws;
 use crate::chat::{Discord, Platform, Seen, Slack, Thread};
+use crate::gates::{Gate, Order};
 use crate::http;
 use crate::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use crate::model::{self, Call};
@@ -174,15 +175,28 @@ impl World {
     /// When the platform's ingress did not accept it.
     pub async fn begin(&self, platform: Platform, lines: &str) -> (Talk<'_>, String) {
         let (text, mark) = marked(lines);
+        self.begin_marked(platform, &text, &mark).await
+    }
+
+    /// The same with a text that [`marked`] has made.
+    ///
+    /// # Panics
+    /// As [`World::begin`].
+    pub async fn begin_marked(
+        &self,
+        platform: Platform,
+        text: &str,
+        mark: &str,
+    ) -> (Talk<'_>, String) {
         let started = match platform {
-            Platform::Discord => self.discord.start(&text).await,
-            Platform::Slack => self.slack.start(&text).await,
+            Platform::Discord => self.discord.start(text).await,
+            Platform::Slack => self.slack.start(text).await,
         };
         let (thread, turn) =
             started.unwrap_or_else(|why| panic!("the first prompt was not accepted: {why}"));
         let accepted = vec![Accepted {
             turn: turn.clone(),
-            mark: Some(mark),
+            mark: Some(mark.to_owned()),
         }];
         (
             Talk {
@@ -193,6 +207,89 @@ impl World {
             },
             turn,
         )
+    }
+
+    /// The conversation that a request of the test's own has started: its thread is the one whose record has the turn.
+    ///
+    /// # Panics
+    /// When no record has it within its bound.
+    pub async fn found(&self, platform: Platform, turn: &str, mark: &str) -> Talk<'_> {
+        let key = eventually(ANSWER_MS_MAX, "the turn has a thread", async || {
+            let has = |session: &Session| {
+                let current = session.turn.as_ref().is_some_and(|now| now.id == turn);
+                current || session.ended.iter().any(|ended| ended.id == turn)
+            };
+            let sessions = self.aws.sessions(&self.deployment.table).await?;
+            let found = sessions.into_iter().find(has);
+            found.ok_or_else(|| format!("no record has the turn {turn}"))
+        })
+        .await
+        .thread
+        .to_string();
+        let parts: Vec<&str> = key.split(':').collect();
+        let thread = match platform {
+            Platform::Discord => self.discord.thread(parts[2]),
+            Platform::Slack => self.slack.thread(parts[2], parts[3]),
+        };
+        let accepted = vec![Accepted {
+            turn: turn.to_owned(),
+            mark: Some(mark.to_owned()),
+        }];
+        Talk {
+            world: self,
+            platform,
+            thread: thread.unwrap_or_else(|why| panic!("{key}: {why}")),
+            accepted,
+        }
+    }
+
+    /// Arms a gate at the embedded engine.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn gate(&self, order: &Order) -> Gate {
+        Gate::arm(&self.client, &self.deployment.aws_endpoint, order)
+            .await
+            .unwrap_or_else(|why| panic!("no gate: {why}"))
+    }
+
+    /// A test call of the embedded engine, below `/_bobbin/`.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn engine(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
+        let url = format!("{}/_bobbin/{path}", self.deployment.aws_endpoint);
+        http::call(&self.client, method, &url, "", body).await?.ok()
+    }
+
+    /// Pushes the clock of the embedded engine's queues and schedules forward.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn advance_clock(&self, ms: u32) -> Result<(), String> {
+        let body = json!({"advance_ms": ms});
+        self.engine(Method::POST, "clock", &body).await.map(|_| ())
+    }
+
+    /// Nothing is under way any more: both queues are empty, and no sandbox is without a record.
+    ///
+    /// # Panics
+    /// When it does not become so within its bound.
+    pub async fn check_quiet(&self) {
+        let queues = [
+            &self.deployment.messages_queue_url,
+            &self.deployment.control_queue_url,
+        ];
+        eventually(SEEN_MS_MAX, "the queues are empty", async || {
+            for url in queues {
+                match self.aws.queued(url).await? {
+                    0 => {}
+                    count => return Err(format!("{count} messages at {url}")),
+                }
+            }
+            self.check_orphans().await
+        })
+        .await;
     }
 
     /// Every live sandbox belongs to a record's present generation; to be asked when nothing is under way.
@@ -253,6 +350,14 @@ impl Talk<'_> {
     /// When it was not accepted.
     pub async fn say(&mut self, lines: &str) -> String {
         let (text, mark) = marked(lines);
+        self.say_marked(&text, &mark).await
+    }
+
+    /// The same with a text that [`marked`] has made.
+    ///
+    /// # Panics
+    /// As [`Talk::say`].
+    pub async fn say_marked(&mut self, text: &str, mark: &str) -> String {
         let (discord, slack) = (&self.world.discord, &self.world.slack);
         let turn = match self.platform {
             Platform::Discord => discord
@@ -260,14 +365,14 @@ impl Talk<'_> {
                 .await
                 .map(|acted| acted.interaction),
             Platform::Slack => slack
-                .mention(Some(&self.thread), &text)
+                .mention(Some(&self.thread), text)
                 .await
                 .map(|done| self.slack_turn(&done)),
         };
         let turn = turn.unwrap_or_else(|why| panic!("the prompt was not accepted: {why}"));
         self.accepted.push(Accepted {
             turn: turn.clone(),
-            mark: Some(mark),
+            mark: Some(mark.to_owned()),
         });
         turn
     }
@@ -556,6 +661,12 @@ impl Talk<'_> {
             card.text
         );
         ended
+    }
+
+    /// Whether a turn has ended on record by now.
+    pub async fn has_ended(&self, turn: &str) -> bool {
+        let session = self.world.session(&self.thread.key).await;
+        session.is_ok_and(|session| session.ended.iter().any(|ended| ended.id == turn))
     }
 
     /// The words of a turn's answer, its parts joined.

@@ -5,6 +5,7 @@ mod asks;
 mod browser;
 mod discord;
 mod emulated;
+mod faults;
 mod fuzz;
 mod manners;
 mod promises;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         asks::trials(),
         trouble::trials(),
         waiting::trials(),
+        faults::trials(),
         manners::trials(),
         browser::trials(),
         emulated::trials(),

@@ -79,9 +79,10 @@ impl Worker {
         };
         let body = match serde_json::from_str::<Body>(record.body.as_deref().unwrap_or_default()) {
             Ok(body) => body,
-            // A repeat cannot make it readable, and it would hold its group: it goes to the dead letters by its count.
+            // A repeat cannot make it readable: it goes to the dead letters by its count.
             Err(error) => {
                 tracing::error!(message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
+                self.hasten(&receipt).await;
                 return false;
             }
         };
@@ -111,6 +112,21 @@ impl Worker {
                 }
                 false
             }
+        }
+    }
+
+    /// Lets what nobody can read come back soon, because it holds its group until the queue gives it up: with the
+    /// queue's own visibility that takes three days. Among the dead letters nothing waits behind it but its like.
+    async fn hasten(&self, receipt: &Receipt) {
+        let Receipt {
+            queue_url, handle, ..
+        } = receipt;
+        if self.queues.is_dead(queue_url) {
+            return;
+        }
+        let soon_ms = self.config.limits.backoff_ms;
+        if let Err(error) = self.queues.set_visibility(queue_url, handle, soon_ms).await {
+            tracing::warn!(%error, "it comes back when its visibility ends");
         }
     }
 

@@ -10,6 +10,7 @@ use bobbin_core::wire::discord;
 use bobbin_local_aws::{Clock, Engine, LogLine};
 use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 use bobbin_local_daytona::{Confinement, Provider, opencode};
+use bobbin_local_gate::Gates;
 use bobbin_local_model::Model;
 use tokio::sync::watch;
 
@@ -171,11 +172,17 @@ async fn start_parts(
     let began = Instant::now();
     println!("Starting Bobbin's laptop stack");
 
-    let cache = root.join(".bobbin/cache");
-    let opencode = opencode::install(&cache, |line| say(began, line))
-        .await
-        .map_err(|e| e.to_string())?;
-    notes.extend(opencode.warnings.iter().cloned());
+    let tools = match std::env::var_os("BOBBIN_AGENT_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => {
+            let cache = root.join(".bobbin/cache");
+            let opencode = opencode::install(&cache, |line| say(began, line))
+                .await
+                .map_err(|e| e.to_string())?;
+            notes.extend(opencode.warnings.iter().cloned());
+            opencode.bin_dir
+        }
+    };
     ended.check()?;
 
     let binaries = if options.without_aws {
@@ -201,7 +208,9 @@ async fn start_parts(
         state_dir.join("daytona"),
         keys.daytona_api_key.clone(),
     );
-    settings.tools = vec![opencode.bin_dir.clone()];
+    settings.tools = vec![tools];
+    let gates = Gates::default();
+    settings.gates = gates.clone();
     let provider = Arc::new(Provider::start(settings).await.map_err(|e| e.to_string())?);
     if let Confinement::None { why } = provider.confinement() {
         notes.push(format!(
@@ -229,6 +238,7 @@ async fn start_parts(
         },
         slack: slack_keys(root, &keys)?,
         backstage,
+        gates: gates.clone(),
     })
     .await
     .map_err(|e| e.to_string())?;
@@ -264,7 +274,7 @@ async fn start_parts(
     };
     if !options.without_aws {
         let parameters = parameters(&ready, options, &outside, &model_api);
-        let engine = start_engine(root, state_dir, binaries, parameters).await?;
+        let engine = start_engine(root, state_dir, binaries, parameters, gates).await?;
         say(began, &format!("AWS: {}", engine.endpoint()));
         notes.extend(
             engine
@@ -328,6 +338,7 @@ async fn start_engine(
     state_dir: &Path,
     functions: BTreeMap<String, PathBuf>,
     parameters: BTreeMap<String, String>,
+    gates: Gates,
 ) -> Result<Engine, String> {
     let settings = bobbin_local_aws::Settings {
         template: root.join("template.yaml"),
@@ -340,6 +351,7 @@ async fn start_engine(
         ingress_port: 0,
         endpoint_port: 0,
         clock: Clock::system(),
+        gates,
         log: Arc::new(
             |line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text),
         ),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::{Button, Seen, Side, Thread, collect, now_ms, texts};
-use crate::http::Answer;
+use crate::http::{Answer, send};
 use crate::limits::MESSAGES_MAX;
 use crate::stack::Ready;
 
@@ -136,7 +136,7 @@ impl Slack {
         (action, value): (&str, &str),
         by: &Person,
     ) -> Result<(), String> {
-        let team = &self.ready.slack_team_id;
+        let team = &self.side.ready.slack_team_id;
         let payload = json!({
             "type": "block_actions", "user": {"id": by.id, "username": by.name, "name": by.name, "team_id": team},
             "team": {"id": team, "domain": "test"}, "enterprise": null, "is_enterprise_install": false,
@@ -149,8 +149,9 @@ impl Slack {
             .finish();
         let timestamp = now_s().to_string();
         let request = self
+            .side
             .client
-            .post(format!("{}/slack/interactivity", self.ingress))
+            .post(format!("{}/slack/interactivity", self.side.ingress))
             .header("content-type", "application/x-www-form-urlencoded")
             .header("x-slack-signature", self.sign(&timestamp, &body))
             .header("x-slack-request-timestamp", &timestamp)

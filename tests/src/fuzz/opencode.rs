@@ -2,7 +2,7 @@
 
 use bobbin_core::card::CardStep;
 use bobbin_core::session::About;
-use bobbin_core::wire::opencode::asks::OPTIONS_MAX;
+use bobbin_core::asks::{OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::wire::opencode::steps::STEPS_MAX;
 use bobbin_core::wire::opencode::types::{Message, Role, Status};
 use bobbin_core::wire::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
@@ -123,14 +123,18 @@ fn within_bounds(run: &Run) {
         assert!(reason.chars().count() <= REASON_CHARS_MAX, "{reason}");
     }
     for (id, about) in run.asks() {
-        let subject = match &about {
-            About::Permission { subject, .. } => subject,
-            About::Question { text, options } => {
-                assert!(options.len() <= OPTIONS_MAX, "options of {id}");
-                text
+        let questions = match &about {
+            About::Permission { subject, .. } => {
+                assert!(subject.chars().count() <= SUBJECT_CHARS_MAX, "{subject}");
+                continue;
             }
+            About::Question { questions } => questions,
         };
-        assert!(subject.chars().count() <= SUBJECT_CHARS_MAX, "{subject}");
+        assert!(questions.len() <= QUESTIONS_MAX, "questions of {id}");
+        for one in questions {
+            assert!(one.options.len() <= OPTIONS_MAX, "options of {id}");
+            assert!(one.text.chars().count() <= TEXT_CHARS_MAX, "{}", one.text);
+        }
     }
 }
 

@@ -22,6 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .collect();
     let engine = Engine::start(Settings {
+        gates: bobbin_local_gate::Gates::default(),
         template,
         parameters: BTreeMap::new(),
         stack_name: "test".to_owned(),

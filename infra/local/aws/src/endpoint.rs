@@ -9,6 +9,7 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bobbin_local_gate::Gates;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -28,6 +29,7 @@ pub(crate) struct Services {
     pub(crate) secrets: Secrets,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) functions: Arc<Functions>,
+    pub(crate) gates: Gates,
 }
 
 /// The router of the address.
@@ -100,7 +102,7 @@ struct IndexLag {
 }
 
 impl Services {
-    /// Test calls: move the clock, look into queues, see and kill processes, make the index lag.
+    /// Test calls: move the clock, look into queues, see and kill processes, make the index lag, hold calls.
     async fn control(&self, method: &Method, path: &str, body: &Bytes) -> Response {
         let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         match (method.as_str(), parts.as_slice()) {
@@ -130,6 +132,8 @@ impl Services {
                 Some(function) => told(&json!({ "killed": function.kill() })),
                 None => (StatusCode::NOT_FOUND, "no such function").into_response(),
             },
+            (_, ["gates"]) => self.gates.control(method, "", body),
+            (_, ["gates", id]) => self.gates.control(method, id, body),
             ("POST", ["index-lag"]) => match serde_json::from_slice::<IndexLag>(body) {
                 Ok(lag) => match self.dynamo.set_index_lag(lag.ms).await {
                     Ok(()) => told(&json!({ "ms": lag.ms })),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use bobbin_local_gate::Gates;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub clock: Clock,
     /// Receives what functions print.
     pub log: LogSink,
+    /// Test control: holds calls of functions.
+    pub gates: Gates,
 }
 
 /// Why the engine did not start; the text says what to do.
@@ -178,12 +181,16 @@ impl Engine {
             secrets,
             scheduler: Arc::clone(&scheduler),
             functions: Arc::clone(&functions),
+            gates: settings.gates.clone(),
         });
+        settings.gates.know(Arc::clone(&functions) as _);
         serve(
             &tasks,
             &stopping,
             endpoint_listener,
-            endpoint::router(services),
+            settings
+                .gates
+                .before("aws", bobbin_local_gate::peer, endpoint::router(services)),
         );
         for (logical_id, listener) in url_listeners {
             if let Some(function) = functions.by_logical_id(&logical_id) {

@@ -25,9 +25,11 @@ mod store;
 pub use seeds::Seeds;
 pub use store::StoreError;
 
+use bobbin_local_gate::Gates;
 use futures::future::BoxFuture;
 use hub::Hub;
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -103,6 +105,8 @@ pub struct Settings {
     pub slack: SlackKeys,
     /// Session records and sandboxes for the page.
     pub backstage: Arc<dyn Backstage>,
+    /// Test control: holds calls of functions.
+    pub gates: Gates,
 }
 
 /// Why the chat did not start.
@@ -151,8 +155,15 @@ impl Chat {
         let address = listener
             .local_addr()
             .map_err(io("reading the bound address"))?;
+        let gates = settings.gates.clone();
         let hub = Hub::open(settings, address.port())?;
-        let (router, stop) = (page::router(Arc::clone(&hub)), hub.stop.clone());
+        let router = gates.before(
+            "chat",
+            bobbin_local_gate::peer,
+            page::router(Arc::clone(&hub)),
+        );
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
+        let stop = hub.stop.clone();
         let server = tokio::spawn(async move {
             let served = axum::serve(listener, router)
                 .with_graceful_shutdown(stop.cancelled_owned())

@@ -42,6 +42,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bobbin_local_gate::Gates;
 use rustix::fs::{FlockOperation, flock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub toolbox_url: Option<String>,
     /// The snapshot of a create that names neither one nor a build; it is always there and active.
     pub default_snapshot: String,
+    /// Test control: holds calls of functions.
+    pub gates: Gates,
 }
 
 impl Settings {
@@ -90,6 +93,7 @@ impl Settings {
             init: None,
             toolbox_url: None,
             default_snapshot: "bobbin-opencode".to_owned(),
+            gates: Gates::default(),
         }
     }
 }
@@ -215,6 +219,7 @@ impl Provider {
                 .toolbox_url
                 .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
             default_snapshot: settings.default_snapshot,
+            gates: settings.gates,
             state_dir,
             tools,
             init,
@@ -230,7 +235,9 @@ impl Provider {
         });
         shared.tasks.spawn(serve::run(
             listener,
-            api::router(&shared),
+            shared
+                .gates
+                .before("provider", serve::peer, api::router(&shared)),
             shared.stopping.clone(),
         ));
         shared.tasks.spawn(timers::run(shared.clone()));

@@ -78,6 +78,7 @@ async fn listen(shared: &Context, id: &str, port: u16) -> Result<u16, Fail> {
         id: id.to_owned(),
         port,
     });
+    let router = shared.gates.before("agent", serve::peer, router);
     shared
         .tasks
         .spawn(serve::run(listener, router, end.clone()));

@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::ConnectInfo;
 use axum::extract::connect_info::Connected;
+use axum::http::Extensions;
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,13 +35,21 @@ pub(crate) async fn run(listener: TcpListener, router: Router, stopping: Cancell
 }
 
 /// Cuts the connection on which a request came: its answer is not sent.
-#[derive(Clone, Default)]
-pub(crate) struct Cut(Arc<AtomicBool>);
+#[derive(Clone)]
+pub(crate) struct Cut {
+    is_cut: Arc<AtomicBool>,
+    peer: SocketAddr,
+}
 
 impl Cut {
     pub(crate) fn cut(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_cut.store(true, Ordering::Relaxed);
     }
+}
+
+/// The address of the other end of a request's connection.
+pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+    Some(extensions.get::<ConnectInfo<Cut>>()?.0.peer)
 }
 
 impl Connected<IncomingStream<'_, Cuttable>> for Cut {
@@ -61,7 +71,10 @@ impl Listener for Cuttable {
         (
             CuttableStream {
                 stream,
-                cut: Cut::default(),
+                cut: Cut {
+                    is_cut: Arc::default(),
+                    peer: address,
+                },
             },
             address,
         )
@@ -79,7 +92,7 @@ pub(crate) struct CuttableStream {
 
 impl CuttableStream {
     fn check(&self) -> io::Result<()> {
-        if self.cut.0.load(Ordering::Relaxed) {
+        if self.cut.is_cut.load(Ordering::Relaxed) {
             Err(io::ErrorKind::ConnectionReset.into())
         } else {
             Ok(())

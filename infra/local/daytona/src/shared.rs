@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bobbin_local_gate::Gates;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) faults: Faults,
     pub(crate) starter: Starter,
+    pub(crate) gates: Gates,
     /// Ends servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,

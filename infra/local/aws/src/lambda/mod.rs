@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use bobbin_local_gate::{Serving, Servings};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -48,6 +49,13 @@ impl Outcome {
     fn failed(error_type: &str, message: &str) -> Self {
         let body = json!({ "errorType": error_type, "errorMessage": message });
         Self::Failed(body.to_string().into())
+    }
+}
+
+impl Servings for Functions {
+    fn servings(&self) -> Vec<Serving> {
+        let functions = self.by_logical_id.values();
+        functions.flat_map(|function| function.servings()).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
+use bobbin_local_gate::Serving;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -67,6 +68,19 @@ impl Function {
 
     pub(super) fn processes(&self) -> Vec<u32> {
         lock(&self.processes).keys().copied().collect()
+    }
+
+    /// Its processes that hold an invocation.
+    pub(super) fn servings(&self) -> Vec<Serving> {
+        let processes = lock(&self.processes);
+        let serving = |process: &Arc<Process>| {
+            Some(Serving {
+                process: process.id,
+                function: self.launch.logical_id.clone(),
+                event: process.event()?,
+            })
+        };
+        processes.values().filter_map(serving).collect()
     }
 
     /// Kills every process; returns their ids.

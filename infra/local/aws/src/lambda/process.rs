@@ -8,6 +8,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::net::TcpListener;
@@ -150,6 +151,11 @@ impl Process {
             gone.cancel();
         });
         Ok(process)
+    }
+
+    /// The event of the invocation that it holds.
+    pub(crate) fn event(&self) -> Option<Bytes> {
+        self.api.event()
     }
 
     /// Kills the process and its group.

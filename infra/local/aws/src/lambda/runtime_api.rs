@@ -41,6 +41,7 @@ pub(crate) struct Work {
 
 struct Pending {
     request_id: String,
+    event: Bytes,
     reply: oneshot::Sender<Outcome>,
 }
 
@@ -65,6 +66,11 @@ impl RuntimeApi {
         self.pending()
             .as_ref()
             .map(|pending| pending.request_id.clone())
+    }
+
+    /// The event of that invocation.
+    pub(crate) fn event(&self) -> Option<Bytes> {
+        self.pending().as_ref().map(|pending| pending.event.clone())
     }
 
     pub(crate) fn router(self: Arc<Self>) -> Router {
@@ -124,6 +130,7 @@ async fn next(State(api): State<Arc<RuntimeApi>>) -> Response {
     ];
     *api.pending() = Some(Pending {
         request_id: work.request_id,
+        event: work.payload.clone(),
         reply: work.reply,
     });
     (headers, work.payload).into_response()

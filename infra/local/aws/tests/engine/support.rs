@@ -58,6 +58,7 @@ pub fn echo_function() -> PathBuf {
 
 pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> Settings {
     Settings {
+        gates: bobbin_local_gate::Gates::default(),
         template: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(template),
         parameters: BTreeMap::new(),
         stack_name: "test".to_owned(),

@@ -76,6 +76,7 @@ pub struct World {
 
 fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
     Settings {
+        gates: bobbin_local_gate::Gates::default(),
         state_dir: dir,
         port: 0,
         ingress,

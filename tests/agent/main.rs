@@ -1,0 +1,330 @@
+//! A stand-in for OpenCode where a test needs more agents at once than a machine carries of the real one (6 s of
+//! processor time and 450 MB each): the calls of its API that a plain turn takes, in its shapes of version 1.18.33.
+//!
+//! Promised: a prompt whose id is known is not run again; the prompts of a session run one after another; each asks the
+//! model of the server's configuration once and becomes one assistant message. Started as the real one is:
+//! `opencode serve --hostname 127.0.0.1 --port N`. Deliberately absent: tools, permissions, questions, a password, and
+//! state that survives the process.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures::{Stream, StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+
+/// As the real server's heartbeat.
+const HEARTBEAT_MS: u64 = 10_000;
+/// One answer of the model.
+const MODEL_MS_MAX: u64 = 60_000;
+/// Events that a slow listener may lag behind.
+const EVENTS_MAX: usize = 256;
+
+struct Agent {
+    client: reqwest::Client,
+    /// `…/v1/chat/completions`.
+    model_url: String,
+    events: broadcast::Sender<Value>,
+    sessions: Mutex<BTreeMap<String, Session>>,
+}
+
+#[derive(Default)]
+struct Session {
+    info: Value,
+    messages: Vec<Value>,
+    /// Prompts that wait or run: message id, model, text.
+    prompts: Vec<(String, String, String)>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let port = arguments
+        .windows(2)
+        .find(|pair| pair[0] == "--port")
+        .and_then(|pair| pair[1].parse::<u16>().ok())
+        .ok_or_else(|| std::io::Error::other("--port N is missing"))?;
+    let (events, _) = broadcast::channel(EVENTS_MAX);
+    let agent = Arc::new(Agent {
+        client: bobbin_tests::http::client(),
+        model_url: model_url()?,
+        events,
+        sessions: Mutex::default(),
+    });
+    let router = Router::new()
+        .route("/global/health", get(health))
+        .route("/event", get(listen))
+        .route("/permission", get(async || Json(json!([]))))
+        .route("/question", get(async || Json(json!([]))))
+        .route("/session", get(sessions).post(create))
+        .route("/session/status", get(statuses))
+        .route("/session/{session}", get(session))
+        .route("/session/{session}/abort", post(async || Json(true)))
+        .route("/session/{session}/diff", get(async || Json(json!([]))))
+        .route("/session/{session}/message", get(messages))
+        .route("/session/{session}/message/{message}", get(message))
+        .route("/session/{session}/prompt_async", post(prompt))
+        .with_state(agent);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    axum::serve(listener, router).await
+}
+
+/// The endpoint of the one provider that the configuration names.
+fn model_url() -> std::io::Result<String> {
+    let config = std::env::var("OPENCODE_CONFIG_CONTENT").unwrap_or_default();
+    let config: Value = serde_json::from_str(&config)?;
+    let providers = config["provider"].as_object();
+    providers
+        .and_then(|providers| providers.values().next())
+        .and_then(|provider| provider["options"]["baseURL"].as_str())
+        .map(|base| format!("{}/chat/completions", base.trim_end_matches('/')))
+        .ok_or_else(|| std::io::Error::other("the configuration names no endpoint"))
+}
+
+impl Agent {
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<String, Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, kind: &str, properties: Value) {
+        // Nobody may be listening.
+        let _ = self
+            .events
+            .send(json!({"type": kind, "properties": properties}));
+    }
+
+    /// Runs the prompts of a session until none waits.
+    async fn run(self: Arc<Self>, id: String) {
+        loop {
+            let first = self
+                .sessions()
+                .get(&id)
+                .and_then(|session| session.prompts.first().cloned());
+            let Some((prompt, model, text)) = first else {
+                self.tell("session.idle", json!({"sessionID": id}));
+                return;
+            };
+            let created = now_ms();
+            let answer = self.ask(&id, &model, &text).await;
+            let message = assistant(&id, &prompt, created, answer);
+            self.tell(
+                "message.updated",
+                json!({"sessionID": id, "info": message["info"]}),
+            );
+            if let Some(session) = self.sessions().get_mut(&id) {
+                session.messages.push(message);
+                session.prompts.remove(0);
+            }
+        }
+    }
+
+    async fn ask(&self, session: &str, model: &str, text: &str) -> Result<String, String> {
+        let body = json!({"model": model, "messages": [{"role": "user", "content": text}]});
+        let sent = self
+            .client
+            .post(&self.model_url)
+            .header("x-session-id", session)
+            .timeout(Duration::from_millis(MODEL_MS_MAX))
+            .json(&body)
+            .send();
+        let answer = sent.await.map_err(|error| error.to_string())?;
+        let answer: Value = answer.json().await.map_err(|error| error.to_string())?;
+        answer["choices"][0]["message"]["content"]
+            .as_str()
+            .map(str::to_owned)
+            .ok_or_else(|| answer.to_string())
+    }
+}
+
+fn assistant(session: &str, prompt: &str, created: u64, answer: Result<String, String>) -> Value {
+    let id = format!("{prompt}-answer");
+    let mut info = json!({
+        "id": id, "sessionID": session, "role": "assistant", "parentID": prompt, "mode": "build", "cost": 0,
+        "time": {"created": created, "completed": now_ms()}, "path": {"cwd": "/project", "root": "/"},
+        "tokens": {"total": 120, "input": 100, "output": 20, "reasoning": 0, "cache": {"read": 0, "write": 0}},
+    });
+    let part = |number: u32, kind: &str, text: &str| json!({"id": format!("{id}-{number}"), "sessionID": session, "messageID": id, "type": kind, "text": text});
+    let parts = match answer {
+        Ok(text) => {
+            info["finish"] = "stop".into();
+            json!([part(0, "step-start", ""), part(1, "text", &text)])
+        }
+        Err(why) => {
+            info["error"] = json!({"name": "APIError", "data": {"message": why}});
+            json!([])
+        }
+    };
+    json!({"info": info, "parts": parts})
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+fn missing(what: &str, id: &str) -> Response {
+    let body =
+        json!({"name": "NotFoundError", "data": {"message": format!("{what} not found: {id}")}});
+    (StatusCode::NOT_FOUND, Json(body)).into_response()
+}
+
+async fn health() -> Json<Value> {
+    Json(json!({"healthy": true, "version": bobbin_core::wire::opencode::VERSION}))
+}
+
+async fn listen(
+    State(agent): State<Arc<Agent>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let connected = json!({"type": "server.connected", "properties": {}});
+    let told = stream::unfold(agent.events.subscribe(), |mut events| async move {
+        let beat = Duration::from_millis(HEARTBEAT_MS);
+        let event = match tokio::time::timeout(beat, events.recv()).await {
+            Ok(Ok(event)) => event,
+            Ok(Err(broadcast::error::RecvError::Closed)) => return None,
+            // Who was too slow looks anew, as after a heartbeat.
+            Ok(Err(broadcast::error::RecvError::Lagged(_))) | Err(_) => {
+                json!({"type": "server.heartbeat", "properties": {}})
+            }
+        };
+        Some((event, events))
+    });
+    let all = stream::once(async { connected }).chain(told);
+    Sse::new(all.map(|event| Ok(Event::default().data(event.to_string()))))
+}
+
+async fn sessions(
+    State(agent): State<Arc<Agent>>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Json<Value> {
+    let search = query.get("search").map_or("", String::as_str);
+    let sessions = agent.sessions();
+    let fits = |info: &&Value| {
+        info["title"]
+            .as_str()
+            .is_some_and(|title| title.contains(search))
+    };
+    Json(
+        sessions
+            .values()
+            .map(|session| &session.info)
+            .filter(fits)
+            .cloned()
+            .collect(),
+    )
+}
+
+async fn create(State(agent): State<Arc<Agent>>, Json(body): Json<Value>) -> Json<Value> {
+    let mut sessions = agent.sessions();
+    let now_ms = now_ms();
+    // As the real ones, in order of time; the number tells apart what is made within a millisecond.
+    let id = format!("ses_{now_ms:x}{:04x}{}", sessions.len(), std::process::id());
+    let info = json!({
+        "id": id, "title": body["title"], "metadata": body["metadata"], "version": bobbin_core::wire::opencode::VERSION,
+        "time": {"created": now_ms, "updated": now_ms},
+    });
+    let session = Session {
+        info: info.clone(),
+        ..Session::default()
+    };
+    sessions.insert(id, session);
+    Json(info)
+}
+
+async fn session(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Response {
+    match agent.sessions().get(&id) {
+        Some(session) => Json(session.info.clone()).into_response(),
+        None => missing("Session", &id),
+    }
+}
+
+async fn statuses(State(agent): State<Arc<Agent>>) -> Json<Value> {
+    let sessions = agent.sessions();
+    let busy = sessions
+        .iter()
+        .filter(|(_, session)| !session.prompts.is_empty());
+    Json(
+        busy.map(|(id, _)| (id.clone(), json!({"type": "busy"})))
+            .collect(),
+    )
+}
+
+async fn messages(
+    State(agent): State<Arc<Agent>>,
+    Path(id): Path<String>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
+    let limit = query.get("limit").and_then(|limit| limit.parse().ok());
+    match agent.sessions().get(&id) {
+        Some(session) => {
+            let skipped = session
+                .messages
+                .len()
+                .saturating_sub(limit.unwrap_or(usize::MAX));
+            Json(session.messages[skipped..].to_vec()).into_response()
+        }
+        None => missing("Session", &id),
+    }
+}
+
+async fn message(
+    State(agent): State<Arc<Agent>>,
+    Path((id, message)): Path<(String, String)>,
+) -> Response {
+    let sessions = agent.sessions();
+    let Some(session) = sessions.get(&id) else {
+        return missing("Session", &id);
+    };
+    let found = session
+        .messages
+        .iter()
+        .find(|one| one["info"]["id"] == message.as_str());
+    match found {
+        Some(found) => Json(found.clone()).into_response(),
+        None => missing("Message", &message),
+    }
+}
+
+async fn prompt(
+    State(agent): State<Arc<Agent>>,
+    Path(id): Path<String>,
+    Json(body): Json<Value>,
+) -> Response {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let message = text(&body["messageID"]);
+    let mut sessions = agent.sessions();
+    let Some(session) = sessions.get_mut(&id) else {
+        return missing("Session", &id);
+    };
+    let is_known = session
+        .messages
+        .iter()
+        .any(|one| one["info"]["id"] == message.as_str());
+    if !is_known {
+        let mut parts = body["parts"].clone();
+        for part in parts.as_array_mut().into_iter().flatten() {
+            part["sessionID"] = id.as_str().into();
+            part["messageID"] = message.as_str().into();
+        }
+        let info =
+            json!({"id": message, "sessionID": id, "role": "user", "time": {"created": now_ms()}});
+        let words = text(&body["parts"][0]["text"]);
+        session.messages.push(json!({"info": info, "parts": parts}));
+        session
+            .prompts
+            .push((message, text(&body["model"]["modelID"]), words));
+        if session.prompts.len() == 1 {
+            tokio::spawn(Arc::clone(&agent).run(id));
+        }
+    }
+    StatusCode::NO_CONTENT.into_response()
+}

@@ -1,0 +1,335 @@
+//! `kill -9` of the worker while one of its remote calls is held: before the other side has processed it, and after,
+//! before the answer is there. An undisturbed turn tells which calls there are.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::gates::Order;
+use bobbin_tests::limits::{
+    FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE, PEOPLE_AT_ONCE, QUEUE_VISIBILITY_MS,
+    STAND_IN_KILLS_AT_ONCE,
+};
+use bobbin_tests::processes;
+use bobbin_tests::stack::{Options, Stack, quick, words};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::{Talk, World, marked};
+use futures::future::join_all;
+use futures::{FutureExt, StreamExt, stream};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::run::trial;
+
+const PROMPT: &str = "echo: the first words";
+/// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
+const RECORDINGS: usize = 2;
+/// Calls of one name that are taken, but for writes of the record: a look is repeated as time passes.
+const LOOKS_MAX: usize = 3;
+/// Threads that may pass a point by, because a look came out differently, before the test fails.
+const TRIES: usize = 3;
+/// The claim of a message: who dies before it costs the thread the queue's own visibility.
+const CLAIM: &str = "sqs ChangeMessageVisibility";
+
+/// Lets some people in at once, so that the ingress keeps the platforms' three seconds.
+static DOOR: Semaphore = Semaphore::const_new(PEOPLE_AT_ONCE);
+
+/// What runs in the sandboxes, and how much of it the machine carries.
+#[derive(Clone, Copy)]
+struct Agent {
+    word: &'static str,
+    is_stand_in: bool,
+    /// Kill points a platform without `BOBBIN_KILLS`.
+    sample: usize,
+    /// Threads at once.
+    at_once: usize,
+}
+
+/// OpenCode itself: 6 s of processor time and 450 MB for each thread.
+const REAL: Agent = Agent {
+    word: "with_opencode",
+    is_stand_in: false,
+    sample: 12,
+    at_once: KILLS_AT_ONCE,
+};
+/// The stand-in: what is killed is the worker, whatever it talks to.
+const STAND_IN: Agent = Agent {
+    word: "with_a_stand_in",
+    is_stand_in: true,
+    sample: 30,
+    at_once: STAND_IN_KILLS_AT_ONCE,
+};
+
+/// Where the worker is killed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Point {
+    platform: Platform,
+    call: String,
+    nth: usize,
+    after: bool,
+}
+
+impl std::fmt::Display for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            platform,
+            call,
+            nth,
+            after,
+        } = self;
+        let when = if *after { "after" } else { "before" };
+        write!(f, "{} {when} {call} #{nth}", platform.word())
+    }
+}
+
+/// A thread whose worker was killed, and when.
+struct Killed<'w> {
+    talk: Talk<'w>,
+    turn: String,
+    at: Instant,
+}
+
+pub fn trials() -> Vec<Trial> {
+    [REAL, STAND_IN]
+        .map(|agent| {
+            let name = format!(
+                "faults::{}_kill_9_at_a_call_of_the_first_message_costs_only_time",
+                agent.word
+            );
+            trial(&name, async move || kills(agent).await)
+        })
+        .into()
+}
+
+/// Deliveries of a dead worker come back after six seconds.
+fn limits() -> Value {
+    let mut limits = quick();
+    limits["visibility_ms"] = json!(6_000);
+    limits["heartbeat_ms"] = json!(2_000);
+    limits["lifecycle_call_ms"] = json!(5_000);
+    limits
+}
+
+async fn kills(agent: Agent) {
+    let stack = Stack::start(&Options {
+        stand_in_agent: agent.is_stand_in,
+        ..Options::limits(limits())
+    });
+    let world = World::of(&stack);
+    let mut points = Vec::new();
+    let recorded = join_all(Platform::ALL.map(|platform| record(&world, platform))).await;
+    for (platform, all) in Platform::ALL.into_iter().zip(recorded) {
+        let sampled = sample(&all, agent.sample);
+        println!(
+            "{} {}: {} kill points, {} of them taken from BOBBIN_SEED={} on",
+            agent.word,
+            platform.word(),
+            all.len(),
+            sampled.len(),
+            seed()
+        );
+        points.extend(sampled);
+    }
+    let count = points.len();
+    // Before the claim only the queue's own clock brings the message back, and moving it concerns every thread.
+    let (claims, others): (Vec<_>, Vec<_>) = points
+        .into_iter()
+        .partition(|point| point.call == CLAIM && !point.after);
+    let mut ends = at_once(agent.at_once, others, async |point| {
+        let killed = kill(&world, &point).await;
+        (survived(killed).await, point)
+    })
+    .await;
+    let killed = at_once(agent.at_once, claims, async |point| {
+        (kill(&world, &point).await, point)
+    })
+    .await;
+    world.advance_clock(QUEUE_VISIBILITY_MS).await.unwrap();
+    for killed in killed {
+        ends.push(match killed {
+            Ok((killed, point)) => Ok((survived(killed).await, point)),
+            Err(why) => Err(why),
+        });
+    }
+    let (mut survived, mut trouble) = (Vec::new(), Vec::new());
+    for end in ends {
+        match end {
+            Ok(end) => survived.push(end),
+            Err(why) => trouble.push(why),
+        }
+    }
+    survived.sort_by_key(|(took_ms, _)| *took_ms);
+    for (took_ms, point) in survived.iter().rev().take(3) {
+        println!("{took_ms:>6} ms from the kill to the answer: {point}");
+    }
+    println!(
+        "{}: kills survived: {} of {count}",
+        agent.word,
+        survived.len()
+    );
+    assert!(trouble.is_empty(), "{}", trouble.join("\n"));
+    world.check_quiet().await;
+    stack.end().unwrap();
+}
+
+/// The calls of the worker that every undisturbed first turn makes, each once before and once after.
+async fn record(world: &World, platform: Platform) -> Vec<Point> {
+    let recordings = join_all((0..RECORDINGS).map(|_| undisturbed(world, platform))).await;
+    let mut order = recordings[0].clone();
+    // Beyond the claims a change of the visibility is a heartbeat, which comes by time and not by step.
+    let claims = match platform {
+        Platform::Discord => 2,
+        Platform::Slack => 1,
+    };
+    order.retain(|(call, nth)| match call.as_str() {
+        "dynamodb UpdateItem" => true,
+        CLAIM => *nth <= claims,
+        _ => *nth <= LOOKS_MAX,
+    });
+    order.retain(|call| recordings.iter().all(|other| other.contains(call)));
+    assert!(
+        order.len() > 20,
+        "a first message takes more calls than {order:?}"
+    );
+    let points = order.into_iter().flat_map(|(call, nth)| {
+        [false, true].map(|after| Point {
+            platform,
+            call: call.clone(),
+            nth,
+            after,
+        })
+    });
+    points.collect()
+}
+
+async fn begin<'w>(
+    world: &'w World,
+    platform: Platform,
+    text: &str,
+    mark: &str,
+) -> (Talk<'w>, String) {
+    let _permit = DOOR.acquire().await;
+    world.begin_marked(platform, text, mark).await
+}
+
+/// The calls of one undisturbed first turn in their order, those of one name numbered from 1.
+async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> {
+    let (text, mark) = marked(PROMPT);
+    let gate = world.gate(&order_of(&mark, "", 0, false)).await;
+    let (talk, turn) = begin(world, platform, &text, &mark).await;
+    let ended = talk.ended_within(FAULTY_ANSWER_MS_MAX, &turn).await;
+    assert_eq!(ended.outcome, Outcome::Answered);
+    talk.check().await;
+    let calls = gate.look().await.unwrap().calls;
+    gate.remove().await.unwrap();
+    talk.finish().await;
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let number = |call: String| {
+        let nth = seen.entry(call.clone()).or_insert(0);
+        *nth += 1;
+        (call, *nth)
+    };
+    calls.into_iter().map(number).collect()
+}
+
+/// Some of them, evenly spread, as the environment wants it.
+fn sample(all: &[Point], count: usize) -> Vec<Point> {
+    let wanted = match std::env::var("BOBBIN_KILLS").as_deref() {
+        Ok("all") => all.len(),
+        Ok(number) => number.parse().expect("BOBBIN_KILLS is `all` or a number"),
+        Err(_) => count,
+    };
+    let wanted = wanted.min(all.len());
+    let mut taken: Vec<usize> = (0..wanted)
+        .map(|index| (index * all.len() / wanted + seed()) % all.len())
+        .collect();
+    taken.sort_unstable();
+    taken.dedup();
+    taken.into_iter().map(|index| all[index].clone()).collect()
+}
+
+fn seed() -> usize {
+    std::env::var("BOBBIN_SEED").map_or(0, |seed| seed.parse().expect("BOBBIN_SEED is a number"))
+}
+
+/// Does the same for many points, not more at once than the machine carries. What fails is named with its point.
+async fn at_once<T>(
+    count: usize,
+    points: Vec<Point>,
+    each: impl AsyncFn(Point) -> T,
+) -> Vec<Result<T, String>> {
+    let each = &each;
+    let runs = points.into_iter().map(|point| async move {
+        let name = point.to_string();
+        let run = AssertUnwindSafe(each(point)).catch_unwind();
+        run.await
+            .map_err(|panic| format!("{name}: {}", words(panic.as_ref())))
+    });
+    stream::iter(runs).buffer_unordered(count).collect().await
+}
+
+/// Begins a thread, waits until its worker's call is held, and ends exactly that process.
+async fn kill<'w>(world: &'w World, point: &Point) -> Killed<'w> {
+    for _ in 0..TRIES {
+        let (text, mark) = marked(PROMPT);
+        let gate = world
+            .gate(&order_of(&mark, &point.call, point.nth, point.after))
+            .await;
+        let (talk, turn) = begin(world, point.platform, &text, &mark).await;
+        let held = eventually(
+            FAULTY_ANSWER_MS_MAX,
+            "the call is held",
+            async || match gate.holds().await {
+                Ok(process) => Ok(Some(process)),
+                Err(_) if talk.has_ended(&turn).await => Ok(None),
+                Err(why) => Err(why),
+            },
+        )
+        .await;
+        let Some(process) = held else {
+            // A look less than in the recordings: this thread goes its way, another one tries again.
+            gate.remove().await.unwrap();
+            talk.finish().await;
+            continue;
+        };
+        let at = Instant::now();
+        processes::kill(process);
+        eventually(KILLED_MS_MAX, "the worker is gone", async || {
+            let state = gate.look().await?.state;
+            assert_ne!(state, "passed", "the call was over before the worker was");
+            if processes::alive(process) {
+                Err(format!("{process} lives, the gate is {state}"))
+            } else {
+                Ok(())
+            }
+        })
+        .await;
+        gate.remove().await.unwrap();
+        return Killed { talk, turn, at };
+    }
+    panic!("{TRIES} threads came by without making this call");
+}
+
+/// Waits for the end of the thread's turn, checks the promises, and once more after a reset, which waits behind the
+/// redelivery. Tells how long the end took from the kill on, in milliseconds.
+async fn survived(killed: Killed<'_>) -> u128 {
+    let Killed { talk, turn, at } = killed;
+    let ended = talk.ended_within(FAULTY_ANSWER_MS_MAX, &turn).await;
+    let took_ms = at.elapsed().as_millis();
+    assert_eq!(ended.outcome, Outcome::Answered);
+    talk.finish().await;
+    took_ms
+}
+
+fn order_of(mark: &str, call: &str, nth: usize, after: bool) -> Order {
+    Order {
+        text: mark.to_owned(),
+        function: "Worker".to_owned(),
+        call: call.to_owned(),
+        nth,
+        after,
+    }
+}

@@ -1,0 +1,25 @@
+//! Faults at exact places of the real thing: processes killed in the middle of a call, messages that cannot be read or
+//! never end, a queue that does not answer, many threads at once. They cost time and nothing else.
+//!
+//! `BOBBIN_KILLS=all` kills at every call of the first-message scenario, `BOBBIN_KILLS=n` at so many a platform, spread
+//! over all of them from `BOBBIN_SEED` on; otherwise a sample that takes less than three minutes on two processors.
+
+mod kills;
+mod letters;
+mod order;
+mod slow_queue;
+
+use libtest_mimic::Trial;
+
+/// All of them.
+pub fn trials() -> Vec<Trial> {
+    [
+        kills::trials(),
+        order::trials(),
+        letters::trials(),
+        slow_queue::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,123 @@
+//! The queue does not answer the ingress in time: the platform is told so while it still listens, and the next try
+//! makes one turn, whether the queue had taken the first or not. Slack itself sends the same event again; on Discord a
+//! person reads the words and asks once more, which is another interaction, and the first one never starts anything.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::gates::Order;
+use bobbin_tests::http::Answer;
+use bobbin_tests::limits::PLATFORM_MS_MAX;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::world::{World, marked};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::run::trial;
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for platform in Platform::ALL {
+        for (after, word) in [(false, "takes_nothing"), (true, "takes_it_unheard")] {
+            let name = format!(
+                "faults::{}::a_slow_queue_that_{word}_costs_one_more_try",
+                platform.word()
+            );
+            trials.push(trial(&name, async move || slow(platform, after).await));
+        }
+    }
+    trials
+}
+
+async fn slow(platform: Platform, after: bool) {
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(quick())
+    });
+    let world = World::of(&stack);
+    let (text, mark) = marked("echo: said once");
+    let (body, turn) = request(&world, platform, &text);
+    let gate = world
+        .gate(&Order {
+            function: "Ingress".to_owned(),
+            call: "sqs SendMessage".to_owned(),
+            nth: 1,
+            after,
+            ..Order::default()
+        })
+        .await;
+    let began = Instant::now();
+    let refused = deliver(&world, platform, &body).await;
+    let took_ms = began.elapsed().as_millis();
+    assert!(
+        took_ms < PLATFORM_MS_MAX,
+        "the platform gave up after 3 s, the answer came after {took_ms} ms"
+    );
+    let seen = gate.look().await.unwrap();
+    assert!(
+        seen.process.is_some(),
+        "the queue was not slow at all: {seen:?}"
+    );
+    gate.remove().await.unwrap();
+    match platform {
+        // Words for the person alone, as the answer of the interaction.
+        Platform::Discord => {
+            let answer = refused.json();
+            assert_eq!((refused.status, &answer["type"]), (200, &json!(4)));
+            assert!(refused.text.contains("try again"), "{refused:?}");
+        }
+        // Slack tries again by itself when it is told that it failed.
+        Platform::Slack => {
+            assert_eq!(refused.status, 503, "{refused:?}");
+            assert!(refused.text.contains("send it again"), "{refused:?}");
+        }
+    }
+    let (body, turn) = match platform {
+        Platform::Discord => request(&world, platform, &text),
+        Platform::Slack => (body, turn),
+    };
+    let taken = deliver(&world, platform, &body).await;
+    assert_eq!(taken.status, 200, "{taken:?}");
+    let talk = world.found(platform, &turn, &mark).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    talk.finish().await;
+    world.check_quiet().await;
+    let calls = world.model_calls().await.unwrap();
+    let asked = calls
+        .iter()
+        .filter(|call| call.user.contains(&mark))
+        .count();
+    assert_eq!(asked, 1, "two tries made {asked} turns");
+    stack.end().unwrap();
+}
+
+/// A request of the test's own, and the turn that it stands for.
+fn request(world: &World, platform: Platform, text: &str) -> (String, String) {
+    match platform {
+        Platform::Discord => {
+            let discord = &world.discord;
+            let options = json!({"prompt": text});
+            let body = discord.interaction("sandbox", &discord.channel(), &options);
+            let turn = body["id"].as_str().unwrap_or_default().to_owned();
+            (body.to_string(), turn)
+        }
+        Platform::Slack => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            let ts = format!("{}.{:06}", now.as_secs(), now.subsec_micros());
+            let said = format!("<@{}> {text}", world.ready.slack_bot_user_id);
+            let id = format!("Ev0SLOW{}", now.as_micros());
+            let body: Value = world.slack.envelope("app_mention", &id, &ts, &said);
+            let turn = world.slack.turn(&world.ready.slack_channel_id, &ts);
+            (body.to_string(), turn)
+        }
+    }
+}
+
+async fn deliver(world: &World, platform: Platform, body: &str) -> Answer {
+    let answer = match platform {
+        Platform::Discord => world.discord.deliver(body).await,
+        Platform::Slack => world.slack.deliver(body).await,
+    };
+    answer.unwrap_or_else(|why| panic!("the ingress is silent: {why}"))
+}
