@@ -32,7 +32,7 @@ pub const KILLS_AT_ONCE: usize = 6;
 /// The same with the stand-in for the agent.
 pub const STAND_IN_KILLS_AT_ONCE: usize = 8;
 /// A little more than the template's `VisibilityTimeout` of the queues.
-pub const QUEUE_VISIBILITY_MS: u32 = 5_401_000;
+pub const QUEUE_VISIBILITY_MS: u32 = 961_000;
 /// From a person's Stop to the end of the turn.
 pub const CANCEL_MS_MAX: u64 = 45_000;
 /// An idle sandbox is stopped by the sweep that finds it.

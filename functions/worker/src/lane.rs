@@ -82,6 +82,9 @@ impl Worker {
             // A repeat cannot make it readable: it goes to the dead letters by its count.
             Err(error) => {
                 tracing::error!(message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
+                if self.queues.is_dead(&receipt.queue_url) {
+                    return self.bury_unread(&record).await;
+                }
                 self.hasten(&receipt).await;
                 return false;
             }
@@ -112,6 +115,29 @@ impl Worker {
                 }
                 false
             }
+        }
+    }
+
+    /// A dead letter that nobody can read: its group and its id still say whose it was, and that thread is told. True:
+    /// it may be deleted; left where it is it would hold back every later dead letter of its thread.
+    async fn bury_unread(&self, record: &SqsMessage) -> bool {
+        let attribute = |name: &str| record.attributes.get(name).map(String::as_str);
+        let (Some(group), Some(id)) = (
+            attribute("MessageGroupId"),
+            attribute("MessageDeduplicationId"),
+        ) else {
+            return false;
+        };
+        match group.parse() {
+            Ok(thread) => match dead::tell_thread(&self.queues, thread, id, now_ms()).await {
+                Ok(()) => true,
+                Err(error) => {
+                    tracing::warn!(%error, "a thread could not be told of a dead letter yet");
+                    false
+                }
+            },
+            // Not a thread's: nobody waits for it.
+            Err(_) => true,
         }
     }
 

@@ -4,12 +4,12 @@
 
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
-use bobbin_core::ids::{Ms, digest};
+use bobbin_core::ids::{Ms, ThreadKey, digest};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Body, Message, Reply, Work};
 
 use crate::chat::Chat;
-use crate::queue::Queues;
+use crate::queue::{QueueError, Queues};
 
 /// Tells about one dead letter. `receive` counts its deliveries, from 1.
 pub async fn bury(
@@ -31,15 +31,7 @@ pub async fn bury(
             ..
         }) => Verdict::Done,
         Body::Message(message) => {
-            let burial = Message {
-                id: format!("bury-{}", &digest(&["bury", &message.id])[..24]),
-                thread: message.thread.clone(),
-                accepted_at_ms: now_ms,
-                work: Work::Bury {
-                    turn: message.id.clone(),
-                },
-            };
-            match queues.send(&Body::Message(burial)).await {
+            match tell_thread(queues, message.thread.clone(), &message.id, now_ms).await {
                 Ok(()) => Verdict::Done,
                 Err(error) => Verdict::Hold {
                     delay_ms: limits.backoff(receive),
@@ -52,6 +44,27 @@ pub async fn bury(
         // The prompt that it was about is in its own group.
         Body::Announce(_) => Verdict::Done,
     }
+}
+
+/// Has a thread told, in its own group, that nothing will come of the message with this id.
+///
+/// # Errors
+/// When the queue does not take it; a repeat is harmless.
+pub async fn tell_thread(
+    queues: &Queues,
+    thread: ThreadKey,
+    turn: &str,
+    now_ms: Ms,
+) -> Result<(), QueueError> {
+    let burial = Message {
+        id: format!("bury-{}", &digest(&["bury", turn])[..24]),
+        thread,
+        accepted_at_ms: now_ms,
+        work: Work::Bury {
+            turn: turn.to_owned(),
+        },
+    };
+    queues.send(&Body::Message(burial)).await
 }
 
 async fn tell(chat: &Chat, reply: &Reply) -> Verdict {

@@ -118,7 +118,7 @@ impl Limits {
         resends: 1,
         server_restarts: 1,
         outage_ms: 15 * MINUTE_MS,
-        refusals: 30,
+        refusals: 15,
         tenant_sandboxes: 100,
         thread_queue: 20,
         look_ms: 10 * MINUTE_MS,
@@ -194,6 +194,10 @@ const _: () = {
     assert!(l.lifecycle_call_ms < l.visibility_ms);
     assert!(l.slice_ms + 60_000 < 15 * MINUTE_MS);
     assert!(l.auto_stop_min as u64 * MINUTE_MS > l.idle_pause_ms);
+    // Deliveries that one message may take for each of its reasons: the queue gives it up after `maxReceiveCount` (50).
+    let slices = l.turn_ms.div_ceil(l.slice_ms);
+    let outage = l.outage_ms / l.backoff_ms_max + 6;
+    assert!(l.attempts as u64 + l.refusals as u64 + slices + outage < 50);
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
 };
 

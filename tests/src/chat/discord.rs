@@ -167,8 +167,7 @@ impl Discord {
         custom_id: &str,
         by: &Person,
     ) -> Result<Value, String> {
-        let channel =
-            json!({"id": thread.channel, "type": 11, "parent_id": self.side.ready.discord_channel_id});
+        let channel = json!({"id": thread.channel, "type": 11, "parent_id": self.side.ready.discord_channel_id});
         let mut click = self.interaction("", &channel, &json!({}));
         click["type"] = 3.into();
         click["data"] = json!({"custom_id": custom_id, "component_type": 2});

@@ -1,8 +1,8 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
+use bobbin_core::asks::{OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
 use bobbin_core::session::About;
-use bobbin_core::asks::{OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::wire::opencode::steps::STEPS_MAX;
 use bobbin_core::wire::opencode::types::{Message, Role, Status};
 use bobbin_core::wire::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};

@@ -185,7 +185,7 @@ async fn record(world: &World, platform: Platform) -> Vec<Point> {
         Platform::Slack => 1,
     };
     order.retain(|(call, nth)| match call.as_str() {
-        "dynamodb UpdateItem" => true,
+        "dynamodb UpdateItem" | "dynamodb TransactWriteItems" => true,
         CLAIM => *nth <= claims,
         _ => *nth <= LOOKS_MAX,
     });

@@ -71,6 +71,7 @@ impl Cloud {
             endpoint_port: 0,
             clock: clock.clone(),
             log: Arc::new(|_| {}),
+            gates: Default::default(),
         })
         .await
         .unwrap();
