@@ -28,9 +28,9 @@ pub const PLATFORM_MS_MAX: u128 = 3_000;
 /// From SIGKILL to the end of the process.
 pub const KILLED_MS_MAX: u64 = 10_000;
 /// Threads whose workers are killed at once.
-pub const KILLS_AT_ONCE: usize = 6;
+pub const KILLS_AT_ONCE: usize = 4;
 /// The same with the stand-in for the agent.
-pub const STAND_IN_KILLS_AT_ONCE: usize = 8;
+pub const STAND_IN_KILLS_AT_ONCE: usize = 6;
 /// A little more than the template's `VisibilityTimeout` of the queues.
 pub const QUEUE_VISIBILITY_MS: u32 = 961_000;
 /// From a person's Stop to the end of the turn.

@@ -1,5 +1,7 @@
 //! Running a test, and the stacks that tests share.
 
+use std::sync::{PoisonError, RwLock};
+
 use bobbin_tests::stack::{Shared, quick};
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
@@ -20,10 +22,24 @@ fn brisk() -> Value {
 /// A test of its own runtime.
 pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
     Trial::test(name, move || {
+        let _others = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
         block_on(test());
         Ok(())
     })
 }
+
+/// A test that needs the whole machine: dozens of threads at once beside other tests would miss the platforms' three
+/// seconds for want of processors, not by a fault.
+pub fn alone(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        block_on(test());
+        Ok(())
+    })
+}
+
+/// Held by the tests that run, exclusively by one that runs alone.
+static MACHINE: RwLock<()> = RwLock::new(());
 
 /// A test on a shared stack.
 pub fn on(
@@ -32,6 +48,7 @@ pub fn on(
     test: impl AsyncFnOnce(World) + Send + 'static,
 ) -> Trial {
     Trial::test(name, move || {
+        let _others = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
         let stack = stack.get();
         block_on(test(World::of(&stack)));
         Ok(())

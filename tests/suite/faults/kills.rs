@@ -22,7 +22,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::run::trial;
+use crate::run::alone;
 
 const PROMPT: &str = "echo: the first words";
 /// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
@@ -52,14 +52,14 @@ struct Agent {
 const REAL: Agent = Agent {
     word: "with_opencode",
     is_stand_in: false,
-    sample: 12,
+    sample: 8,
     at_once: KILLS_AT_ONCE,
 };
 /// The stand-in: what is killed is the worker, whatever it talks to.
 const STAND_IN: Agent = Agent {
     word: "with_a_stand_in",
     is_stand_in: true,
-    sample: 30,
+    sample: 20,
     at_once: STAND_IN_KILLS_AT_ONCE,
 };
 
@@ -99,7 +99,7 @@ pub fn trials() -> Vec<Trial> {
                 "faults::{}_kill_9_at_a_call_of_the_first_message_costs_only_time",
                 agent.word
             );
-            trial(&name, async move || kills(agent).await)
+            alone(&name, async move || kills(agent).await)
         })
         .into()
 }

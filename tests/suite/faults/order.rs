@@ -11,14 +11,14 @@ use futures::future::join_all;
 use futures::{StreamExt, stream};
 use libtest_mimic::Trial;
 
-use crate::run::trial;
+use crate::run::alone;
 
 const THREADS: usize = 50;
 /// Prompts of each thread after its first.
 const FURTHER: usize = 2;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
+    vec![alone(
         "faults::fifty_threads_interleaved_keep_their_order",
         interleaved,
     )]

@@ -89,6 +89,10 @@ fn start(secrets: &[Secret]) -> Stack {
     std::fs::write(folder.path().join("state/keys.json"), keys.to_string()).unwrap();
     let mut limits = quick();
     limits["attempts"] = json!(2);
+    limits["outage_ms"] = json!(4_000);
+    for bound in ["breaker_open_ms", "breaker_open_ms_max", "breaker_probe_ms"] {
+        limits[bound] = json!(500);
+    }
     Stack::start_in(
         &Arc::new(folder),
         &Options {
