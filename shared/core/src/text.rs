@@ -281,7 +281,7 @@ impl<'a> Map<'a> {
             }
             if offset > 0 && used + closing(from + offset) <= max {
                 any = Some(from + offset);
-                if !joins(c) && previous != Some('\u{200d}') {
+                if !joins(c) && previous != Some('\u{200d}') && !would_open_block(&rest[offset..]) {
                     clean = any;
                 }
             }
@@ -298,6 +298,11 @@ fn options() -> Options {
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_FOOTNOTES
+}
+
+/// Marks within a line that would open a block of code if a part began with them.
+fn would_open_block(rest: &str) -> bool {
+    rest.starts_with("```") || rest.starts_with("~~~")
 }
 
 /// Characters that change the one before them.
@@ -435,7 +440,11 @@ fn cuts(
             .map(|(_, rank)| *rank);
         let rank = block.or(match previous {
             Some('\n') => Some(Rank::Line),
-            Some(p) if p.is_whitespace() && !c.is_whitespace() => Some(Rank::Word),
+            Some(p)
+                if p.is_whitespace() && !c.is_whitespace() && !would_open_block(&text[at..]) =>
+            {
+                Some(Rank::Word)
+            }
             _ => None,
         });
         if let Some(rank) = rank
@@ -594,6 +603,22 @@ mod tests {
             }
         }
         ink(&out)
+    }
+
+    #[test]
+    fn marks_of_a_block_within_a_line_never_begin_a_part() {
+        let text = format!(
+            "{} ```no block``` {}",
+            "word ".repeat(20),
+            "word ".repeat(20)
+        );
+        for max in 20..140 {
+            let parts = split(&text, max);
+            assert!(
+                parts.iter().all(|part| !part.starts_with("```")),
+                "{max}: {parts:?}"
+            );
+        }
     }
 
     #[test]
