@@ -32,7 +32,7 @@ impl Behind {
         let mut start = Value::Null;
         for _ in 0..PAGES_MAX {
             let mut page = self.page(&start).await?;
-            items.extend(page["Items"].as_array_mut()?.drain(..));
+            items.append(page["Items"].as_array_mut()?);
             start = page["LastEvaluatedKey"].take();
             if start.is_null() {
                 break;

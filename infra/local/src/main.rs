@@ -41,7 +41,13 @@ fn main() -> ExitCode {
         }
     };
     let filter = EnvFilter::try_from_env("BOBBIN_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"));
+        .unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"))
+        // At its most verbose the table prints whole items, and with them what people asked.
+        .add_directive(
+            "dynoxide::server=info"
+                .parse()
+                .expect("a target and a level are a directive"),
+        );
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -50,14 +50,13 @@ async fn poison(platform: Platform) {
     let world = World::of(&stack);
     let (mut talk, first) = world.begin(platform, "echo: before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
-    let mut told = 0;
-    for body in [
+    let unreadable = [
         "{\"kind\":\"from the future\"",
         "{\"kind\":\"from the future\"}",
-    ] {
+    ];
+    for (told, body) in (1..).zip(unreadable) {
         put(&world, &talk, body).await;
         let next = talk.say("echo: after").await;
-        told += 1;
         eventually(
             DEAD_LETTER_MS_MAX,
             "the thread is told of what nobody can read",
