@@ -139,12 +139,51 @@ async fn narrow() {
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
     for platform in Platform::ALL {
+        stopped_early(&world, platform).await;
         lost(&world, platform).await;
         full(&world, platform).await;
         vanished(&world, platform).await;
     }
     world.check_orphans().await.unwrap();
     stack.end().unwrap();
+}
+
+/// Stop is pressed while the sandbox is being made: the turn ends long before the sandbox is there, and the next prompt
+/// gets the same one.
+async fn stopped_early(world: &World, platform: Platform) {
+    let slow = json!({"fault": "hold_state", "state": "creating", "ms": 40_000});
+    world.provider.arm(&slow).await.unwrap();
+    let (mut talk, turn) = world.begin(platform, "echo: never").await;
+    eventually(SEEN_MS_MAX, "the sandbox is being made", async || {
+        let session = world.session(&talk.thread.key).await?;
+        let made = world.provider.of(&talk.thread.key).await?;
+        if session.phase == Phase::Creating && made.len() == 1 {
+            Ok(())
+        } else {
+            Err(format!("{} and {made:?}", session.phase.word()))
+        }
+    })
+    .await;
+    let card = talk.card(&turn).await;
+    talk.press(&card, "Stop").await;
+    let ended = talk.ended_within(CANCEL_MS_MAX, &turn).await;
+    assert!(
+        matches!(ended.outcome, Outcome::Cancelled { .. }),
+        "{:?}",
+        ended.outcome
+    );
+    let [sandbox] = &world.provider.of(&talk.thread.key).await.unwrap()[..] else {
+        panic!("not one sandbox")
+    };
+    assert_eq!(
+        sandbox.state, "starting",
+        "it ended only when the sandbox was there"
+    );
+    world.provider.clear().await.unwrap();
+    let next = talk.say("echo: this one is wanted").await;
+    assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
+    assert_eq!(talk.session().await.generation, 1);
+    talk.finish().await;
 }
 
 /// A sandbox vanishes under a run: the turn is lost, and a button runs it again; who comes to the new sandbox is told

@@ -37,6 +37,8 @@ use attach::FileSources;
 /// An abort waits this long for the run to begin, looking this often.
 const BEGIN_MS_MAX: u64 = 20_000;
 const BEGIN_LOOK_MS: u64 = 250;
+/// Between two looks for a Stop while a sandbox is waited for.
+const CANCEL_LOOK_MS: u64 = 1_000;
 /// Clients kept in memory; more are forgotten, and made again when needed.
 const CLIENTS_MAX: usize = 64;
 
@@ -178,7 +180,11 @@ impl Sandboxes {
             Effect::Observe {
                 generation,
                 after_ms,
-            } => self.observe(thread, *generation, *after_ms).await,
+                watch,
+            } => {
+                let look = self.observe(thread, *generation, *after_ms);
+                unless_cancelled(beside, thread, watch.as_deref(), look).await
+            }
             Effect::Start { generation } => self.start(thread, *generation).await,
             Effect::Stop { generation } => self.stop(beside, thread, *generation).await,
             Effect::Delete { generation } => self.delete(thread, *generation).await,
@@ -190,9 +196,10 @@ impl Sandboxes {
                 generation,
                 restart,
                 within_ms,
+                watch,
             } => {
-                self.ensure_server(thread, *generation, *restart, *within_ms)
-                    .await
+                let ensure = self.ensure_server(thread, *generation, *restart, *within_ms);
+                unless_cancelled(beside, thread, watch.as_deref(), ensure).await
             }
             Effect::FindAgentSession { generation, known } => {
                 self.find_session(thread, *generation, known.as_deref())
@@ -399,6 +406,30 @@ impl Sandboxes {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(name);
+    }
+}
+
+/// Waits, unless the turn is cancelled meanwhile: what was begun at the provider goes on, and the next look finds it.
+async fn unless_cancelled<B: Beside>(
+    beside: &B,
+    thread: &ThreadKey,
+    turn: Option<&str>,
+    waiting: impl Future<Output = Result<Event, Failure>>,
+) -> Result<Event, Failure> {
+    let Some(turn) = turn else {
+        return waiting.await;
+    };
+    let cancelled = async {
+        loop {
+            if let Some(by) = beside.cancelled(thread, turn).await {
+                return by;
+            }
+            sleep(Duration::from_millis(CANCEL_LOOK_MS)).await;
+        }
+    };
+    tokio::select! {
+        done = waiting => done,
+        by = cancelled => Ok(Event::CancelSeen { by }),
     }
 }
 

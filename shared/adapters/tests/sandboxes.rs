@@ -98,6 +98,7 @@ impl Scene {
                 .perform(Effect::Observe {
                     generation: GENERATION,
                     after_ms: 100,
+                    watch: None,
                 })
                 .await;
             if seen == Event::Observed(coarse.clone()) {
@@ -113,6 +114,7 @@ impl Scene {
             generation: GENERATION,
             restart,
             within_ms: 60_000,
+            watch: None,
         })
         .await
     }
@@ -378,6 +380,7 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     let look = Effect::Observe {
         generation: GENERATION,
         after_ms: 0,
+        watch: None,
     };
     assert_eq!(
         other.perform(&scene.desk, &scene.thread, &look).await,
@@ -772,6 +775,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
         generation: GENERATION,
         restart: true,
         within_ms: 30_000,
+        watch: None,
     };
     assert_eq!(scene.perform(ensure).await, Event::Healthy);
 }
@@ -934,6 +938,7 @@ async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
         .perform(Effect::Observe {
             generation: GENERATION,
             after_ms: 0,
+            watch: None,
         })
         .await;
     assert!(

@@ -15,12 +15,14 @@ pub enum Effect {
         /// Generation: with stack and thread it is the name.
         generation: u32,
     },
-    /// Look at the sandbox after a pause. Answers `Observed`.
+    /// Look at the sandbox after a pause. Answers `Observed`, or `CancelSeen`.
     Observe {
         /// Generation.
         generation: u32,
         /// Milliseconds to wait first.
         after_ms: u64,
+        /// A cancel mark of this turn ends the wait.
+        watch: Option<String>,
     },
     /// Look, start if it is parked, look again. Answers `Observed`.
     Start {
@@ -44,7 +46,7 @@ pub enum Effect {
         /// How long it may take.
         within_ms: u64,
     },
-    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy` or `Failed`.
+    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `CancelSeen` or `Failed`.
     EnsureServer {
         /// Generation.
         generation: u32,
@@ -52,6 +54,8 @@ pub enum Effect {
         restart: bool,
         /// How long it may take.
         within_ms: u64,
+        /// A cancel mark of this turn ends the wait.
+        watch: Option<String>,
     },
     /// The OpenCode session: the known id, else by title, else a new one. Answers `AgentSession`.
     FindAgentSession {

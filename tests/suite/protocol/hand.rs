@@ -223,6 +223,15 @@ impl Hand {
                 here.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
                 here.observed(*generation, now_ms)
             }
+            Effect::Observe {
+                watch: Some(turn), ..
+            }
+            | Effect::EnsureServer {
+                watch: Some(turn), ..
+            } if here.marks.cancelled.contains_key(turn) => {
+                let by = here.marks.cancelled[turn].clone();
+                Event::CancelSeen { by }
+            }
             Effect::Observe { generation, .. } => here.observed(*generation, now_ms),
             Effect::Start { generation } => {
                 let takes_ms = dice.below(5_000);

@@ -50,6 +50,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Resuming, None) => act(Effect::Observe {
                 generation,
                 after_ms: 0,
+                watch: None,
             }),
             (Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy))
                 if late(limits.start_ms) =>
@@ -65,6 +66,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 act(Effect::Observe {
                     generation,
                     after_ms: mark::pause_ms(session.phase_since_ms, context),
+                    watch: watch(session),
                 })
             }
             (Phase::Creating | Phase::Resuming, Some(Coarse::Parked)) => {
@@ -125,6 +127,7 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
         return act(Effect::Observe {
             generation,
             after_ms: mark::pause_ms(session.phase_since_ms, context),
+            watch: watch(session),
         });
     }
     session.seen.start_asked = true;
@@ -138,9 +141,17 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             generation,
             restart,
             within_ms: context.delivery.limits.health_start_ms,
+            watch: watch(session),
         });
     }
     find_agent_session(session)
+}
+
+/// The turn whose Stop ends a wait for its sandbox: once it is known, what is under way goes on to its end.
+fn watch(session: &Session) -> Option<String> {
+    let turn = session.turn.as_ref()?;
+    let stoppable = turn.stage == Stage::Received && turn.cancelled_by.is_none();
+    stoppable.then(|| turn.id.clone())
 }
 
 fn find_agent_session(session: &mut Session) -> Option<Next> {

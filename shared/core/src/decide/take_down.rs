@@ -25,6 +25,7 @@ pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
             return Next::Do(Effect::Observe {
                 generation,
                 after_ms: 0,
+                watch: None,
             });
         }
         Some(Coarse::Gone) => mark::gone(session, "the sandbox vanished", context),
@@ -169,6 +170,7 @@ fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         (_, Some(asked)) => Next::Do(Effect::Observe {
             generation,
             after_ms: mark::pause_ms(asked, context),
+            watch: None,
         }),
     }
 }
@@ -206,6 +208,7 @@ pub(super) fn delete_step(session: &mut Session, context: &Context<'_>) -> Optio
         (_, Some(asked)) => Next::Do(Effect::Observe {
             generation,
             after_ms: mark::pause_ms(asked, context),
+            watch: None,
         }),
     })
 }

@@ -53,6 +53,8 @@ struct State {
     tenant_sandboxes: u32,
     /// What the agents were told, in order.
     told: Vec<String>,
+    /// Neither the first read nor a write sees the marks.
+    late_marks: bool,
 }
 
 struct Fake(Mutex<State>);
@@ -121,8 +123,12 @@ impl Fake {
                 Effect::Observe {
                     generation,
                     after_ms,
+                    watch,
                 } => {
                     s.now_ms += after_ms;
+                    if let Some(by) = watch.as_ref().and_then(|turn| s.marks.cancelled.get(turn)) {
+                        return Event::CancelSeen { by: by.clone() };
+                    }
                     look(s, generation)
                 }
                 Effect::Start { generation } => {
@@ -283,7 +289,11 @@ impl World for Fake {
                 .record
                 .as_ref()
                 .map(|record| Session::decode(&record.encode()).unwrap()),
-            marks: s.marks.clone(),
+            marks: if s.late_marks {
+                Marks::default()
+            } else {
+                s.marks.clone()
+            },
             in_ledger: s.ledger.contains_key(turn),
         });
         if after {
@@ -310,7 +320,11 @@ impl World for Fake {
                 version: expected + 1,
                 ..session.clone()
             });
-            Saved::Written(s.marks.clone())
+            Saved::Written(if s.late_marks {
+                Marks::default()
+            } else {
+                s.marks.clone()
+            })
         });
         if after {
             self.crash();
@@ -1257,4 +1271,19 @@ fn a_stop_of_a_waiting_prompt_ends_it_without_the_agent_hearing_of_it() {
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
     assert_eq!(world.with(|s| s.prompted.len()), 1);
+}
+
+#[test]
+fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.sandboxes.insert(1, Coarse::Provisioning);
+        s.marks.cancelled.insert("m1".into(), person("bob"));
+        // The mark comes after the message was read.
+        s.late_marks = true;
+    });
+    assert_eq!(deliver(&world, &prompt("m1"), 1), Verdict::Done);
+    assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
+    assert!(world.with(|s| s.now_ms) < 1_000_000 + 2 * Limits::DEFAULT.poll_ms);
+    assert_eq!(record(&world).phase, Phase::Creating);
 }

@@ -973,6 +973,12 @@ impl Machine {
                 self.create(s, *generation);
                 Self::observed(s, *generation)
             }
+            Effect::Observe {
+                watch: Some(turn), ..
+            }
+            | Effect::EnsureServer {
+                watch: Some(turn), ..
+            } if self.marked(s, turn) => Event::CancelSeen { by: ann() },
             Effect::Observe { generation, .. } => Self::observed(s, *generation),
             Effect::Start { generation } => {
                 let sandbox = &mut s.sandboxes[at(*generation)];
@@ -1106,17 +1112,19 @@ impl Machine {
         Event::Prompted
     }
 
+    /// Whether a person has stopped this turn.
+    fn marked(&self, s: &State, turn: &str) -> bool {
+        self.driver
+            .turn_of(turn)
+            .is_some_and(|turn| s.marks & (1 << turn) != 0)
+    }
+
     fn follow(&self, s: &mut State, follow: &bobbin_core::effect::Follow) -> Event {
         let Some(turn) = self.driver.turn_of(&follow.turn) else {
             return down();
         };
         if s.marks & (1 << turn) != 0 && !follow.cancel_known {
-            return Event::CancelSeen {
-                by: bobbin_core::message::Person {
-                    id: "ann".into(),
-                    name: "ann".into(),
-                },
-            };
+            return Event::CancelSeen { by: ann() };
         }
         let known = &mut s.known[usize::from(turn)];
         let end = match known.run {
@@ -1177,6 +1185,13 @@ impl Machine {
     pub fn within(&self, s: &State) -> bool {
         let record = self.record(s);
         record.version <= self.version_max && (record.generation as usize) < GENERATIONS
+    }
+}
+
+fn ann() -> bobbin_core::message::Person {
+    bobbin_core::message::Person {
+        id: "ann".into(),
+        name: "ann".into(),
     }
 }
 
