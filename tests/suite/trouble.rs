@@ -10,10 +10,16 @@ use serde_json::{Value, json};
 use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "embedded::trouble::a_provider_that_answers_html_or_refuses_the_key_is_reported_in_words",
-        provider,
-    )]
+    vec![
+        trial(
+            "embedded::trouble::a_provider_that_answers_html_or_refuses_the_key_is_reported_in_words",
+            provider,
+        ),
+        trial(
+            "embedded::trouble::a_model_of_openai_behind_an_endpoint_of_ones_own_answers",
+            own_endpoint,
+        ),
+    ]
 }
 
 /// A stack of its own: armed faults hit whoever comes first.
@@ -43,6 +49,22 @@ async fn provider() {
         }
     }
     world.check_orphans().await.unwrap();
+    stack.end().unwrap();
+}
+
+/// `MODEL=openai/…` with a base URL, as somebody with a gateway of their own would set it.
+async fn own_endpoint() {
+    let stack = Stack::start(&Options {
+        parameters: json!({"Model": "openai/scripted-1", "OpenAiApiKey": "a-key"}),
+        ..Options::limits(quick())
+    });
+    let world = World::of(&stack);
+    let (talk, turn) = world
+        .begin(Platform::Discord, "echo: over the gateway")
+        .await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&turn).await.contains("over the gateway"));
+    talk.finish().await;
     stack.end().unwrap();
 }
 

@@ -151,8 +151,12 @@ impl Sandboxes {
     /// # Errors
     /// [`SettingsError`] with the setting.
     pub fn new(settings: SandboxSettings) -> Result<Self, SettingsError> {
+        let model = ModelName::parse(&settings.model).map_err(SettingsError::Model)?;
         Ok(Self {
-            model: ModelName::parse(&settings.model).map_err(SettingsError::Model)?,
+            model: match settings.model_base_url {
+                Some(_) => model.compatible(),
+                None => model,
+            },
             daytona: Daytona::new(&settings.daytona_api, &settings.daytona_api_key)?,
             http: OpenCode::http(&settings.daytona_api)?,
             files: FileSources::new(&settings),

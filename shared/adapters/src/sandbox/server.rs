@@ -7,7 +7,9 @@ use bobbin_core::event::{Coarse, Event};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::wire::daytona::Sandbox;
-use bobbin_core::wire::opencode::request::{QUIET_ENVIRONMENT, plugin_marker, server_config};
+use bobbin_core::wire::opencode::request::{
+    ModelName, QUIET_ENVIRONMENT, plugin_marker, server_config,
+};
 use bobbin_core::wire::opencode::steps::redact;
 use tokio::time::{Instant, timeout_at};
 
@@ -128,7 +130,7 @@ impl Sandboxes {
         let keys = &settings.keys;
         let (variable, key) = match self.model.provider.as_str() {
             "anthropic" => ("ANTHROPIC_API_KEY", keys.anthropic.as_str()),
-            "openai" => ("OPENAI_API_KEY", keys.openai.as_str()),
+            "openai" | ModelName::COMPATIBLE => ("OPENAI_API_KEY", keys.openai.as_str()),
             "openrouter" => ("OPENROUTER_API_KEY", keys.openrouter.as_str()),
             _ => (ENDPOINT_KEY, ""),
         };

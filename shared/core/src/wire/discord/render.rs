@@ -123,12 +123,10 @@ pub fn thread(prompt: &str) -> Value {
 /// A thread's name: the task, on one line.
 #[must_use]
 pub fn thread_name(prompt: &str) -> String {
-    let name = shorten(&one_line(prompt), THREAD_NAME_UNITS_MAX);
-    if is_blank(&name) {
-        "Sandbox task".to_owned()
-    } else {
-        name
+    if is_blank(prompt) {
+        return "Sandbox task".to_owned();
     }
+    shorten(&visible(&one_line(prompt)), THREAD_NAME_UNITS_MAX)
 }
 
 /// One part of an answer, with a Reply button under the last one.

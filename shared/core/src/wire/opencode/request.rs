@@ -31,6 +31,24 @@ impl ModelName {
     }
 }
 
+impl ModelName {
+    /// The provider's id for an endpoint of one's own: OpenCode's loader of `openai` takes the responses API for granted,
+    /// whatever package is configured, and endpoints that are only compatible do not have it (measured on 1.18.33).
+    pub const COMPATIBLE: &str = "openai-compatible";
+
+    /// The same model behind an endpoint of one's own.
+    #[must_use]
+    pub fn compatible(self) -> Self {
+        match self.provider.as_str() {
+            "openai" => Self {
+                provider: Self::COMPATIBLE.to_owned(),
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
 impl std::fmt::Display for ModelName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.provider, self.model)
@@ -118,6 +136,18 @@ pub fn plugin_marker() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_of_openai_behind_an_endpoint_of_ones_own_is_not_loaded_as_openais() {
+        let at_home = |name| {
+            ModelName::parse(name)
+                .expect("valid")
+                .compatible()
+                .to_string()
+        };
+        assert_eq!(at_home("openai/gpt-x"), "openai-compatible/gpt-x");
+        assert_eq!(at_home("anthropic/claude-x"), "anthropic/claude-x");
+    }
 
     #[test]
     fn a_model_name_keeps_the_slashes_of_the_model() {

@@ -435,6 +435,7 @@ fn the_anchor_names_task_and_requester_and_pings_nobody() {
 fn a_thread_is_named_after_its_task_on_one_line() {
     assert_eq!(thread_name("Fix\nthe   login"), "Fix the login");
     assert_eq!(thread_name(" \n\u{200b}"), "Sandbox task");
+    assert_eq!(thread_name("\u{202e}txt.exe"), "\\u{202e}txt.exe");
     assert!(units(&thread_name(&"word ".repeat(100))) <= 100);
     assert_fits(THREAD, "post", &thread("Fix it"));
 }
