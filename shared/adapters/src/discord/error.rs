@@ -33,6 +33,10 @@ pub enum DiscordError {
     /// An interaction can no longer be answered: its 15 minutes are over, or Discord dropped it.
     #[error("the interaction's token is no longer valid")]
     TokenGone,
+    /// The interaction had been answered with a refusal, because the queue took it too late to be heard: the person was
+    /// told that nothing was started, and so it stays.
+    #[error("it could not be accepted in time. Please try again")]
+    Unheard,
     /// The call did not come through, or its outcome is not known.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -70,7 +74,7 @@ impl DiscordError {
         };
         match self {
             Self::RateLimited { after_ms } => Failure::Wait { after_ms: *after_ms, seen },
-            Self::Revoked | Self::TokenGone | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
+            Self::Revoked | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
             Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable { advice: seen },
             Self::Http(_) | Self::Unreadable { .. } => Failure::Wait { after_ms: 0, seen },
             Self::Api { code, status, .. } => match code {

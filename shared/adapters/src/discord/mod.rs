@@ -13,6 +13,7 @@ use bobbin_core::card::{Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest, post_key};
 use bobbin_core::message::{Open, Reply};
+use bobbin_core::wire::discord::answer::EPHEMERAL;
 use bobbin_core::wire::discord::commands::{commands, guild_commands, registered};
 use bobbin_core::wire::discord::render::{self, Rendered};
 use reqwest::Method;
@@ -91,7 +92,9 @@ impl Discord {
             Err(DiscordError::TokenGone)
         };
         let message = match answered {
-            Ok(message) => message,
+            // An accepted task is answered for all to see; what only the person sees is the refusal of ingress.
+            Ok((_, true)) => return Err(DiscordError::Unheard),
+            Ok((message, false)) => message,
             Err(DiscordError::TokenGone) => {
                 let nonce = &digest(&["open", &open.guild, &open.channel, &open.id])[..24];
                 self.create_message(
@@ -322,7 +325,7 @@ impl Discord {
         }
     }
 
-    /// Edits the first answer to an interaction.
+    /// Edits the first answer to an interaction; true: only the person sees it.
     ///
     /// # Errors
     /// [`DiscordError::TokenGone`] when it cannot be answered any more; others.
@@ -331,7 +334,7 @@ impl Discord {
         application: &str,
         token: &str,
         body: &Value,
-    ) -> Result<PostRef, DiscordError> {
+    ) -> Result<(PostRef, bool), DiscordError> {
         let call = by_token(
             "edit answer",
             Method::PATCH,
@@ -341,7 +344,8 @@ impl Discord {
         );
         let edited = self.on_original(&call, token, Some(body)).await?;
         let channel = edited["channel_id"].as_str().unwrap_or_default();
-        post_ref(&call, channel, &edited)
+        let whispered = edited["flags"].as_u64().unwrap_or(0) & EPHEMERAL != 0;
+        Ok((post_ref(&call, channel, &edited)?, whispered))
     }
 
     /// Adds a message to the answers to an interaction.

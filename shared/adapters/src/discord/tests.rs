@@ -487,6 +487,20 @@ async fn a_task_gets_its_anchor_by_token_and_its_thread_by_the_bot() {
 }
 
 #[tokio::test]
+async fn a_task_whose_person_was_told_that_it_was_not_accepted_is_not_started() {
+    let refusal = says(200, json!({"id": "30", "channel_id": "20", "flags": 64}));
+    let (server, discord) = Server::start([refusal]).await;
+    let unheard = discord.open(&open(), 2_000).await.unwrap_err();
+    assert_eq!(
+        unheard.failure(),
+        Failure::NonRecoverable {
+            advice: "it could not be accepted in time. Please try again".to_owned()
+        }
+    );
+    assert_eq!(server.lines().len(), 1, "no thread was asked for");
+}
+
+#[tokio::test]
 async fn a_thread_that_exists_is_adopted() {
     let (_server, discord) = Server::start([message("30"), error(400, 160_004)]).await;
     assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
