@@ -1,0 +1,431 @@
+//! A small world in memory, as `drive` sees it, and how its messages are delivered.
+
+use super::*;
+
+/// What exists outside, and what a test wants to go wrong.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) now_ms: Ms,
+    pub(super) record: Option<Session>,
+    pub(super) marks: Marks,
+    pub(super) sandboxes: BTreeMap<u32, Coarse>,
+    /// Prompts that the agent has, by (generation, message id).
+    pub(super) prompted: Vec<(u32, String)>,
+    pub(super) finished: BTreeSet<String>,
+    pub(super) asks: Vec<String>,
+    pub(super) aborted: bool,
+    /// Posts by key: what stands in the thread.
+    pub(super) posts: BTreeMap<String, Post>,
+    pub(super) posted: Vec<String>,
+    pub(super) stopped_while_running: bool,
+    /// Failures that the next effects of this name meet.
+    pub(super) fail: BTreeMap<&'static str, Vec<Failure>>,
+    pub(super) calls: u32,
+    pub(super) crash_at: Option<(u32, bool)>,
+    pub(super) crashed: bool,
+    pub(super) silent_agent: bool,
+    /// Somebody presses Stop while the run is followed.
+    pub(super) stop_in_follow: bool,
+    /// The abort of that Stop ends the run before the mark is looked at.
+    pub(super) abort_wins: bool,
+    /// The message in hand has become visible to others.
+    pub(super) lapsed: bool,
+    pub(super) ledger: BTreeMap<String, Entry>,
+    pub(super) wakes: Vec<Ms>,
+    pub(super) tenant_sandboxes: u32,
+    /// What the agents were told, in order.
+    pub(super) told: Vec<String>,
+    /// Neither the first read nor a write sees the marks.
+    pub(super) late_marks: bool,
+}
+
+pub(super) struct Fake(Mutex<State>);
+
+impl Fake {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(State {
+            now_ms: 1_000_000,
+            ..State::default()
+        }))
+    }
+
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(
+            &mut self
+                .0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
+    }
+
+    /// Counts a call and crashes before it if that is wanted; says whether to crash after it.
+    pub(super) fn call(&self) -> bool {
+        let (before, after) = self.with(|s| {
+            s.calls += 1;
+            let here = |after| s.crash_at == Some((s.calls, after));
+            (here(false), here(true))
+        });
+        if before {
+            self.crash();
+        }
+        after
+    }
+
+    pub(super) fn crash(&self) {
+        self.with(|s| s.crashed = true);
+        panic!("crash point");
+    }
+
+    pub(super) fn effect(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        self.with(|s| {
+            if let Some(failures) = s.fail.get_mut(effect.name())
+                && !failures.is_empty()
+            {
+                return Event::Failed(failures.remove(0));
+            }
+            let look = |s: &State, generation: &u32| {
+                Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone))
+            };
+            match effect {
+                Effect::Count => Event::Counted(s.tenant_sandboxes),
+                Effect::Recall { turns } => Event::Recalled(
+                    turns
+                        .iter()
+                        .filter_map(|turn| s.ledger.get(turn).cloned())
+                        .collect(),
+                ),
+                Effect::Wake { at_ms } => {
+                    s.wakes.push(*at_ms);
+                    Event::Woken
+                }
+                Effect::Create { generation } => {
+                    s.sandboxes.entry(*generation).or_insert(Coarse::Running);
+                    look(s, generation)
+                }
+                Effect::Observe {
+                    generation,
+                    after_ms,
+                    watch,
+                } => {
+                    s.now_ms += after_ms;
+                    if let Some(by) = watch.as_ref().and_then(|turn| s.marks.cancelled.get(turn)) {
+                        return Event::CancelSeen { by: by.clone() };
+                    }
+                    look(s, generation)
+                }
+                Effect::Start { generation } => {
+                    if s.sandboxes.get(generation) == Some(&Coarse::Parked) {
+                        s.sandboxes.insert(*generation, Coarse::Running);
+                    }
+                    look(s, generation)
+                }
+                Effect::Stop { generation } => {
+                    s.stopped_while_running |=
+                        s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
+                    if s.sandboxes.get(generation) == Some(&Coarse::Running) {
+                        s.sandboxes.insert(*generation, Coarse::Parked);
+                    }
+                    look(s, generation)
+                }
+                Effect::Delete { generation } => {
+                    s.sandboxes.remove(generation);
+                    look(s, generation)
+                }
+                Effect::CheckServer { generation, .. }
+                | Effect::EnsureServer { generation, .. } => match s.sandboxes.get(generation) {
+                    Some(Coarse::Running) => Event::Healthy,
+                    _ => Event::Failed(Failure::SandboxDown {
+                        seen: "no answer".to_owned(),
+                    }),
+                },
+                Effect::FindAgentSession { generation, .. } => Event::AgentSession {
+                    id: format!("ses_{generation}"),
+                },
+                Effect::Attach { files, .. } => Event::Attached {
+                    note: "files".into(),
+                    missed: files
+                        .iter()
+                        .map(|file| format!("{} is gone", file.name))
+                        .collect(),
+                },
+                Effect::SendPrompt {
+                    generation,
+                    ids,
+                    text,
+                    ..
+                } => {
+                    let entry = (*generation, ids.message.clone());
+                    if !s.prompted.contains(&entry) {
+                        s.prompted.push(entry);
+                        s.told.push(text.clone());
+                    }
+                    Event::Prompted
+                }
+                Effect::Follow(follow) => {
+                    let turn = follow.turn.clone();
+                    if std::mem::take(&mut s.stop_in_follow) {
+                        s.marks.cancelled.insert(turn.clone(), person("bob"));
+                        s.aborted |= s.abort_wins;
+                    }
+                    if let Some(by) = s
+                        .marks
+                        .cancelled
+                        .get(&turn)
+                        .filter(|_| !follow.cancel_known && !s.abort_wins)
+                    {
+                        return Event::CancelSeen { by: by.clone() };
+                    }
+                    if let Some(ask) = s
+                        .asks
+                        .iter()
+                        .find(|ask| !follow.asks.iter().any(|known| known.id == **ask))
+                    {
+                        return Event::Asked {
+                            id: ask.clone(),
+                            about: About::Permission {
+                                action: "bash".into(),
+                                subject: "rm x".into(),
+                                left_out: 0,
+                                places: [].into(),
+                                always: [].into(),
+                            },
+                        };
+                    }
+                    if let Some(known) = follow
+                        .asks
+                        .iter()
+                        .find(|known| !known.settled && !s.asks.contains(&known.id))
+                    {
+                        return Event::AskClosed {
+                            id: known.id.clone(),
+                            settlement: s.marks.settled.get(&known.id).cloned(),
+                        };
+                    }
+                    if !s.aborted && (s.silent_agent || !s.asks.is_empty()) {
+                        s.now_ms = s.now_ms.max(follow.until_ms);
+                        return Event::StillRunning;
+                    }
+                    s.finished.insert(follow.message.clone());
+                    let end = if s.aborted {
+                        RunEnd::Aborted
+                    } else {
+                        RunEnd::Completed
+                    };
+                    Event::Finished(Answer {
+                        end,
+                        text: "the answer".into(),
+                        usage: Usage::default(),
+                        steps: Vec::new(),
+                    })
+                }
+                Effect::Abort { .. } => {
+                    s.aborted = true;
+                    Event::Aborted
+                }
+                Effect::Decline { ask, .. } => {
+                    s.asks.retain(|open| open != ask);
+                    Event::Declined { id: ask.clone() }
+                }
+                Effect::Post {
+                    turn,
+                    kind,
+                    at,
+                    post,
+                } => {
+                    let key = at
+                        .as_ref()
+                        .map_or_else(|| post_key(thread, turn, kind), |at| at.id.clone());
+                    // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
+                    if !s.posts.contains_key(&key) {
+                        s.posted.push(key.clone());
+                        s.posts.insert(key.clone(), post.clone());
+                    } else if at.is_some() {
+                        s.posts.insert(key.clone(), post.clone());
+                    }
+                    Event::Posted(PostRef {
+                        channel: "c".into(),
+                        id: key,
+                    })
+                }
+            }
+        })
+    }
+}
+
+impl World for Fake {
+    fn now_ms(&self) -> Ms {
+        self.with(|s| s.now_ms)
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.with(|s| match s.lapsed {
+            true => s.now_ms,
+            false => s.now_ms + Limits::DEFAULT.visibility_ms,
+        })
+    }
+
+    async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+        let after = self.call();
+        let found = self.with(|s| Loaded {
+            session: s
+                .record
+                .as_ref()
+                .map(|record| Session::decode(&record.encode()).unwrap()),
+            marks: if s.late_marks {
+                Marks::default()
+            } else {
+                s.marks.clone()
+            },
+            in_ledger: s.ledger.contains_key(turn),
+        });
+        if after {
+            self.crash();
+        }
+        Ok(found)
+    }
+
+    async fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+        entries: &[Entry],
+    ) -> Result<Saved, Failure> {
+        let after = self.call();
+        let saved = self.with(|s| {
+            if s.record.as_ref().map_or(0, |r| r.version) != expected {
+                return Saved::Conflict;
+            }
+            let entries = entries.iter().cloned();
+            s.ledger
+                .extend(entries.map(|entry| (entry.turn.clone(), entry)));
+            s.record = Some(Session {
+                version: expected + 1,
+                ..session.clone()
+            });
+            Saved::Written(if s.late_marks {
+                Marks::default()
+            } else {
+                s.marks.clone()
+            })
+        });
+        if after {
+            self.crash();
+        }
+        Ok(saved)
+    }
+
+    async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        let after = self.call();
+        let event = self.effect(thread, effect);
+        if after {
+            self.crash();
+        }
+        event
+    }
+}
+
+/// The fake world never waits, so one poll is the whole run.
+pub(super) fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("the fake world never waits"),
+    }
+}
+
+pub(super) fn thread() -> ThreadKey {
+    ThreadKey::discord("1", "2").unwrap()
+}
+
+pub(super) fn person(name: &str) -> Person {
+    Person {
+        id: name.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+pub(super) fn prompt(id: &str) -> Message {
+    let work = Work::Prompt(Prompt {
+        text: "do it".into(),
+        by: person("ann"),
+        attachments: Vec::new(),
+    });
+    Message {
+        id: id.into(),
+        thread: thread(),
+        accepted_at_ms: 1_000_000,
+        work,
+    }
+}
+
+pub(super) fn work(id: &str, work: Work) -> Message {
+    Message {
+        id: id.into(),
+        thread: thread(),
+        accepted_at_ms: 1_000_000,
+        work,
+    }
+}
+
+pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
+    let limits = Limits::DEFAULT;
+    let delivery = Delivery {
+        message,
+        id: format!("{}#{receive}", message.id),
+        receive,
+        slice_until_ms: world.now_ms() + limits.slice_ms,
+        model: "m",
+        limits: &limits,
+        split: |text| vec![text.to_owned()],
+    };
+    now(drive(world, &delivery))
+}
+
+/// Delivers until the message is done, moving time by each delay. Bounded.
+pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> u32 {
+    for receive in from..from + 40 {
+        match deliver(world, message, receive) {
+            Verdict::Done => return receive,
+            Verdict::Hold { delay_ms, .. } => world.with(|s| s.now_ms += delay_ms),
+        }
+    }
+    panic!(
+        "{} never ended: {:?}",
+        message.id,
+        world.with(|s| s.record.clone())
+    );
+}
+
+pub(super) fn record(world: &Fake) -> Session {
+    world.with(|s| s.record.clone().unwrap())
+}
+
+pub(super) fn outcomes(world: &Fake) -> Vec<Outcome> {
+    record(world)
+        .ended
+        .into_iter()
+        .map(|turn| turn.outcome)
+        .collect()
+}
+
+pub(super) fn chunks(world: &Fake) -> Vec<String> {
+    world.with(|s| {
+        s.posts
+            .values()
+            .filter_map(|post| match post {
+                Post::Chunk { text, .. } => Some(text.clone()),
+                _ => None,
+            })
+            .collect()
+    })
+}
+
+/// An active thread that has answered once.
+pub(super) fn active() -> Fake {
+    let world = Fake::new();
+    deliver_until_done(&world, &prompt("m1"), 1);
+    world
+}
+
+pub(super) fn later(world: &Fake, ms: u64) {
+    world.with(|s| s.now_ms += ms);
+}

@@ -1,0 +1,180 @@
+//! What happens around the workers: deliveries, people, the provider's late calls, time, the orphan hunt.
+
+use super::*;
+
+impl Machine {
+    pub(super) fn deliver(&self, s: &mut State) {
+        let Some(slot) = s.workers.iter().position(Option::is_none) else {
+            return;
+        };
+        match s.queue[0] {
+            Entry::Work(item) => {
+                let other = s
+                    .workers
+                    .iter()
+                    .flatten()
+                    .find(|worker| worker.item == item)
+                    .map(|worker| worker.delivery);
+                let delivery = self.driver.fresh_delivery(s.record, item, other);
+                s.workers[slot] = Some(Worker {
+                    item,
+                    delivery,
+                    lapsed: false,
+                    marks: 0,
+                    pc: Pc::Load,
+                });
+                s.in_flight = true;
+            }
+            Entry::Stop(message) => {
+                s.marks |= 1 << message;
+                s.queue.remove(0);
+            }
+        }
+    }
+
+    pub(super) fn press(&self, s: &mut State, message: u8, reaches: bool) {
+        s.left.stops -= 1;
+        s.pressed |= 1 << message;
+        if self.has(Fault::StopThroughTheQueue) {
+            s.queue.push(Entry::Stop(message));
+            return;
+        }
+        s.marks |= 1 << message;
+        let known = &mut s.known[usize::from(message)];
+        if reaches && known.run == Run::Going {
+            known.run = Run::Aborted;
+        }
+    }
+
+    /// Time passes for everybody who remembers a time.
+    pub(super) fn pass(&self, s: &mut State, by_ms: u64) {
+        let shift = |number: &mut SessionNo| *number = self.driver.shift(*number, by_ms);
+        shift(&mut s.record);
+        for worker in s.workers.iter_mut().flatten() {
+            match &mut worker.pc {
+                Pc::Load => {}
+                Pc::Save { from, to, .. }
+                | Pc::Early { from, to, .. }
+                | Pc::SaveAfter { from, to, .. } => {
+                    shift(from);
+                    shift(to);
+                }
+                Pc::Do { session, .. } | Pc::Waiting { session, .. } | Pc::Look { session, .. } => {
+                    shift(session)
+                }
+            }
+        }
+        if let Some(Hunt::Read(session)) = &mut s.hunt {
+            shift(session);
+        }
+    }
+
+    pub(super) fn land(&self, s: &mut State, late: Late) {
+        let record = self.record(s);
+        let under_way = record
+            .turn
+            .as_ref()
+            .is_some_and(|turn| !matches!(turn.stage, Stage::Ending { .. }));
+        let wanted = matches!(
+            record.phase,
+            Phase::Creating | Phase::Active | Phase::Resuming
+        );
+        if record.generation == late.generation
+            && (with_agent(&record) || under_way && wanted)
+            && !late.by_person
+            && late.call != Call::Create
+        {
+            s.hits = s.hits.saturating_add(1).min(2);
+        }
+        match late.call {
+            Call::Create => return self.create(s, late.generation),
+            Call::Delete => return self.vanish(s, late.generation),
+            Call::Stop => {}
+        }
+        let sandbox = &mut s.sandboxes[late.generation as usize - 1];
+        (sandbox.running, sandbox.server) = (false, false);
+        self.break_runs(s, late.generation, Run::Broken);
+    }
+
+    pub(super) fn create(&self, s: &mut State, generation: u32) {
+        let sandbox = &mut s.sandboxes[generation as usize - 1];
+        if sandbox.copies == 0 || self.has(Fault::RandomNames) {
+            sandbox.copies = (sandbox.copies + 1).min(3);
+            sandbox.running = true;
+        }
+    }
+
+    pub(super) fn vanish(&self, s: &mut State, generation: u32) {
+        s.sandboxes[generation as usize - 1] = Sandbox::default();
+        self.break_runs(s, generation, Run::None);
+        for known in s
+            .known
+            .iter_mut()
+            .filter(|known| u32::from(known.generation) == generation)
+        {
+            (known.ids, known.generation) = (0, 0);
+        }
+    }
+
+    pub(super) fn break_runs(&self, s: &mut State, generation: u32, to: Run) {
+        for known in s
+            .known
+            .iter_mut()
+            .filter(|known| u32::from(known.generation) == generation)
+        {
+            if known.run == Run::Going || to == Run::None {
+                known.run = to;
+            }
+        }
+    }
+
+    pub(super) fn hunt(&self, s: &mut State) {
+        let record = self.record(s);
+        s.hunt = match s.hunt {
+            None => {
+                s.left.hunts = s.left.hunts.saturating_sub(1);
+                if self.has(Fault::ReadBeforeList) {
+                    Some(Hunt::Read(s.record))
+                } else {
+                    Some(Hunt::Listed(Self::listed(s)))
+                }
+            }
+            Some(Hunt::Listed(listed)) => judged(Self::orphans(listed, &record)),
+            Some(Hunt::Read(session)) => judged(Self::orphans(
+                Self::listed(s),
+                &self.driver.session(session),
+            )),
+            Some(Hunt::Judged(orphans)) => {
+                let at = orphans.trailing_zeros();
+                self.land(
+                    s,
+                    Late {
+                        call: Call::Delete,
+                        generation: at + 1,
+                        by_person: false,
+                    },
+                );
+                judged(orphans & !(1 << at))
+            }
+        };
+    }
+
+    /// The fault: no message, no mark, just a stop of what was seen idle.
+    pub(super) fn direct(&self, s: &mut State) {
+        match s.direct.take() {
+            None => s.direct = Some(self.record(s).generation),
+            Some(generation) => self.land(
+                s,
+                Late {
+                    call: Call::Stop,
+                    generation,
+                    by_person: false,
+                },
+            ),
+        }
+    }
+}
+
+fn judged(orphans: u8) -> Option<Hunt> {
+    (orphans != 0).then_some(Hunt::Judged(orphans))
+}

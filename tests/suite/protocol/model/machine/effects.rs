@@ -1,0 +1,251 @@
+//! What provider, agent and chat answer to an effect.
+
+use super::*;
+
+impl Machine {
+    pub(super) fn observed(s: &State, generation: u32) -> Event {
+        let sandbox = &s.sandboxes[generation as usize - 1];
+        Event::Observed(match (sandbox.copies, sandbox.running) {
+            (0, _) => Coarse::Gone,
+            (_, true) => Coarse::Running,
+            (_, false) => Coarse::Parked,
+        })
+    }
+
+    pub(super) fn perform(
+        &self,
+        s: &mut State,
+        worker: &Worker,
+        effect: EffectNo,
+        late: bool,
+    ) -> Outcome {
+        let effect = self.driver.effect(effect);
+        let at = |generation: u32| generation as usize - 1;
+        Outcome::Event(match &*effect {
+            Effect::Create { generation } => {
+                if late {
+                    s.late = Some(Late {
+                        call: Call::Create,
+                        generation: *generation,
+                        by_person: false,
+                    });
+                    return Outcome::OnItsWay;
+                }
+                self.create(s, *generation);
+                Self::observed(s, *generation)
+            }
+            Effect::Observe {
+                watch: Some(turn), ..
+            }
+            | Effect::EnsureServer {
+                watch: Some(turn), ..
+            } if self.marked(s, turn) => Event::CancelSeen { by: ann() },
+            Effect::Observe { generation, .. } => Self::observed(s, *generation),
+            Effect::Start { generation } => {
+                let sandbox = &mut s.sandboxes[at(*generation)];
+                sandbox.running = sandbox.copies > 0;
+                Self::observed(s, *generation)
+            }
+            Effect::Stop { generation } | Effect::Delete { generation } => {
+                let call = if matches!(&*effect, Effect::Delete { .. }) {
+                    Call::Delete
+                } else {
+                    Call::Stop
+                };
+                if s.sandboxes[at(*generation)].copies == 0 {
+                    return Outcome::Event(Self::observed(s, *generation));
+                }
+                if worker.lapsed && call == Call::Stop {
+                    return Outcome::Event(Event::Failed(Failure::Wait {
+                        after_ms: 0,
+                        seen: "too little time is left".to_owned(),
+                    }));
+                }
+                let by_person = matches!(worker.item, Item::Message(at) if self.kinds[usize::from(at)] == Kind::Reset);
+                let call = Late {
+                    call,
+                    generation: *generation,
+                    by_person,
+                };
+                if late {
+                    s.late = Some(call);
+                    return Outcome::OnItsWay;
+                }
+                self.land(s, call);
+                Self::observed(s, *generation)
+            }
+            Effect::CheckServer { generation, .. } => match &s.sandboxes[at(*generation)] {
+                Sandbox {
+                    copies: 1..,
+                    running: true,
+                    server: true,
+                } => Event::Healthy,
+                _ => down(),
+            },
+            Effect::EnsureServer { generation, .. } => match &mut s.sandboxes[at(*generation)] {
+                Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
+                sandbox if sandbox.running => {
+                    sandbox.server = true;
+                    Event::Healthy
+                }
+                _ => down(),
+            },
+            Effect::FindAgentSession { generation, .. } => match self.reached(s, *generation) {
+                Some(failed) => failed,
+                None => Event::AgentSession {
+                    id: format!("ses_{generation}"),
+                },
+            },
+            Effect::Count => Event::Counted(0),
+            Effect::Recall { .. } => Event::Recalled(Vec::new()),
+            Effect::Wake { .. } => Event::Woken,
+            Effect::Attach { .. } => Event::Attached {
+                note: String::new(),
+                missed: Vec::new(),
+            },
+            Effect::SendPrompt {
+                generation, ids, ..
+            } => match self.reached(s, *generation) {
+                Some(failed) => failed,
+                None => self.send(s, *generation, &ids.message),
+            },
+            Effect::Follow(follow) => match self.reached(s, follow.generation) {
+                Some(failed) => failed,
+                None => self.follow(s, follow),
+            },
+            Effect::Abort { generation, .. } => match self.reached(s, *generation) {
+                Some(failed) => failed,
+                None => {
+                    for known in s.known.iter_mut().filter(|known| {
+                        u32::from(known.generation) == *generation && known.run == Run::Going
+                    }) {
+                        known.run = Run::Aborted;
+                    }
+                    Event::Aborted
+                }
+            },
+            Effect::Decline { ask, .. } => Event::Declined { id: ask.clone() },
+            Effect::Post {
+                turn,
+                kind,
+                at,
+                post,
+            } => self.post(s, turn, kind, at.as_ref(), post),
+        })
+    }
+
+    pub(super) fn reached(&self, s: &State, generation: u32) -> Option<Event> {
+        match &s.sandboxes[generation as usize - 1] {
+            Sandbox { copies: 0, .. } => Some(Event::Failed(Failure::SandboxGone)),
+            Sandbox { server: false, .. } => Some(down()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn send(&self, s: &mut State, generation: u32, ids: &str) -> Event {
+        let mut parts = ids.split('-').skip(1);
+        let (Some(turn), Some(mint)) = (
+            parts.next().and_then(|id| self.driver.turn_of(id)),
+            parts.next().and_then(|n| n.parse::<u8>().ok()),
+        ) else {
+            return Event::Failed(Failure::TurnFailed {
+                reason: "unknown ids".to_owned(),
+            });
+        };
+        let known = &mut s.known[usize::from(turn)];
+        let generation = u8::try_from(generation).unwrap_or(u8::MAX);
+        let has = known.generation == generation && known.ids & (1 << mint) != 0;
+        if has && !self.has(Fault::NoPromptId) {
+            if known.run == Run::Broken {
+                known.run = Run::Going;
+            }
+            return Event::Prompted;
+        }
+        *known = Known {
+            ids: known.ids | 1 << mint,
+            generation,
+            run: Run::Going,
+            ..*known
+        };
+        if s.order.len() < ORDER {
+            s.order.push((turn, generation));
+        }
+        Event::Prompted
+    }
+
+    /// Whether a person has stopped this turn.
+    pub(super) fn marked(&self, s: &State, turn: &str) -> bool {
+        self.driver
+            .turn_of(turn)
+            .is_some_and(|turn| s.marks & (1 << turn) != 0)
+    }
+
+    pub(super) fn follow(&self, s: &mut State, follow: &bobbin_core::effect::Follow) -> Event {
+        let Some(turn) = self.driver.turn_of(&follow.turn) else {
+            return down();
+        };
+        if s.marks & (1 << turn) != 0 && !follow.cancel_known {
+            return Event::CancelSeen { by: ann() };
+        }
+        let known = &mut s.known[usize::from(turn)];
+        let end = match known.run {
+            Run::None => return Event::Failed(Failure::SessionMissing),
+            Run::Broken => return down(),
+            Run::Aborted => RunEnd::Aborted,
+            Run::Going | Run::Done => RunEnd::Completed,
+        };
+        if known.run == Run::Going {
+            known.run = Run::Done;
+        }
+        Event::Finished(Answer {
+            end,
+            text: "a".into(),
+            usage: Usage::default(),
+            steps: Vec::new(),
+        })
+    }
+
+    pub(super) fn post(
+        &self,
+        s: &mut State,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Event {
+        let posted = Event::Posted(PostRef {
+            channel: String::new(),
+            id: format!("{turn}-{kind:?}"),
+        });
+        let Some(turn) = self.driver.turn_of(turn) else {
+            return posted;
+        };
+        let known = &mut s.known[usize::from(turn)];
+        let times = match kind {
+            PostKind::Card => &mut known.card,
+            PostKind::Chunk(_) | PostKind::Ask(_) => &mut known.chunk,
+            PostKind::Notice => &mut known.notice,
+        };
+        let stands = at.is_none() && *times > 0 && !self.has(Fault::NoPostId);
+        if at.is_none() && !stands {
+            *times = (*times + 1).min(2);
+        }
+        // A post whose key stands already changes nothing; an edit does.
+        if let Post::Card(card) = post
+            && !stands
+        {
+            known.told = match &card.state {
+                CardState::Ended { outcome, .. } => Some(Ending::from(outcome)),
+                _ => None,
+            };
+        }
+        posted
+    }
+}
+
+fn ann() -> bobbin_core::message::Person {
+    bobbin_core::message::Person {
+        id: "ann".into(),
+        name: "ann".into(),
+    }
+}

@@ -1,0 +1,207 @@
+//! One worker, one await at a time, as `drive` goes.
+
+use super::*;
+
+impl Machine {
+    pub(super) fn still_running(&self, s: &mut State, slot: usize) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        let (Pc::Do { session, effect }
+        | Pc::Early {
+            to: session,
+            effect,
+            ..
+        }) = worker.pc
+        else {
+            return;
+        };
+        if let Effect::Follow(follow) = &*self.driver.effect(effect)
+            && let Some(turn) = self.driver.turn_of(&follow.turn)
+            && s.pressed & (1 << turn) != 0
+            && !follow.cancel_known
+        {
+            s.stop_ignored = true;
+        }
+        self.then(s, slot, session, Event::StillRunning);
+    }
+
+    pub(super) fn asked(&self, s: &State, worker: &Worker) -> Asked {
+        let mints = match worker.item {
+            Item::Message(at) => s.known[usize::from(at)].mints,
+            Item::Sweep => 0,
+        };
+        Asked {
+            item: worker.item,
+            delivery: worker.delivery,
+            lapsed: worker.lapsed,
+            marks: worker.marks,
+            mints,
+        }
+    }
+
+    pub(super) fn give_back(&self, s: &mut State, slot: usize, done: bool) {
+        let Some(worker) = s.workers[slot].take() else {
+            return;
+        };
+        // A receipt that has lapsed is worth nothing: neither deleting nor giving back works with it.
+        if worker.lapsed {
+            return;
+        }
+        s.in_flight = false;
+        if done {
+            s.queue.remove(0);
+        }
+    }
+
+    /// Decides on an event and stands before the next await.
+    pub(super) fn then(&self, s: &mut State, slot: usize, session: SessionNo, event: Event) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        let slice_over = event == Event::StillRunning;
+        let mut step = self.driver.decide(session, event, self.asked(s, &worker));
+        if slice_over && self.has(Fault::SliceWithoutCursor) && step.plan == Plan::Hold {
+            step.save = true;
+            step.session = self.driver.changed(step.session, |session| {
+                if let Some(turn) = &mut session.turn {
+                    (turn.stage, turn.prompt_ids, turn.prompted_generation) =
+                        (Stage::Received, None, None);
+                }
+            });
+        }
+        if step.minted
+            && let Item::Message(at) = worker.item
+        {
+            s.known[usize::from(at)].mints =
+                s.known[usize::from(at)].mints.saturating_add(1).min(7);
+        }
+        let pc = match (step.save, step.plan) {
+            (true, Plan::Do(effect)) if self.has(Fault::EffectBeforeIntent) => Pc::Early {
+                from: session,
+                to: step.session,
+                effect,
+            },
+            (true, plan) => Pc::Save {
+                from: session,
+                to: step.session,
+                plan,
+            },
+            (false, Plan::Do(effect)) => Pc::Do {
+                session: step.session,
+                effect,
+            },
+            (false, plan) => return self.give_back(s, slot, plan == Plan::Done),
+        };
+        s.workers[slot] = Some(Worker { pc, ..worker });
+    }
+
+    pub(super) fn step(&self, s: &mut State, slot: usize, late: bool) {
+        let Some(mut worker) = s.workers[slot] else {
+            return;
+        };
+        match worker.pc {
+            Pc::Load => {
+                worker.marks = s.marks;
+                s.workers[slot] = Some(worker);
+                self.then(s, slot, s.record, Event::Delivered);
+            }
+            Pc::Save { from, to, plan } => {
+                let Some(saved) = self.save(s, slot, from, to) else {
+                    return;
+                };
+                match plan {
+                    Plan::Do(effect) => {
+                        if let Some(worker) = &mut s.workers[slot] {
+                            worker.pc = Pc::Do {
+                                session: saved,
+                                effect,
+                            };
+                        }
+                    }
+                    plan => self.give_back(s, slot, plan == Plan::Done),
+                }
+            }
+            Pc::Do { .. } | Pc::Early { .. } if worker.lapsed && !self.has(Fault::ZombiesAct) => {
+                self.give_back(s, slot, false)
+            }
+            Pc::Do { session, effect } => match self.perform(s, &worker, effect, late) {
+                Outcome::OnItsWay => {
+                    s.workers[slot] = Some(Worker {
+                        pc: Pc::Waiting { session, effect },
+                        ..worker
+                    })
+                }
+                Outcome::Event(event @ Event::Finished(_)) => {
+                    s.workers[slot] = Some(Worker {
+                        pc: Pc::Look {
+                            session,
+                            event: self.driver.event_no(event),
+                        },
+                        ..worker
+                    });
+                }
+                Outcome::Event(event) => self.then(s, slot, session, event),
+            },
+            Pc::Waiting { session, effect } => {
+                let (Effect::Create { generation }
+                | Effect::Stop { generation }
+                | Effect::Delete { generation }) = *self.driver.effect(effect)
+                else {
+                    return;
+                };
+                self.then(s, slot, session, Self::observed(s, generation));
+            }
+            Pc::Look { session, event } => {
+                worker.marks = s.marks;
+                s.workers[slot] = Some(worker);
+                self.then(s, slot, session, self.driver.event(event));
+            }
+            Pc::Early { from, to, effect } => {
+                let event = match self.perform(s, &worker, effect, false) {
+                    Outcome::Event(event) => event,
+                    Outcome::OnItsWay => return,
+                };
+                s.workers[slot] = Some(Worker {
+                    pc: Pc::SaveAfter {
+                        from,
+                        to,
+                        event: self.driver.event_no(event),
+                    },
+                    ..worker
+                });
+            }
+            Pc::SaveAfter { from, to, event } => {
+                let Some(saved) = self.save(s, slot, from, to) else {
+                    return;
+                };
+                self.then(s, slot, saved, self.driver.event(event));
+            }
+        }
+    }
+
+    /// Writes under the version that was read; a loser gives the message back.
+    pub(super) fn save(
+        &self,
+        s: &mut State,
+        slot: usize,
+        from: SessionNo,
+        to: SessionNo,
+    ) -> Option<SessionNo> {
+        let expected = self.driver.session(from).version;
+        if self.record(s).version != expected && !self.has(Fault::NoCondition) {
+            self.give_back(s, slot, false);
+            return None;
+        }
+        let saved = self
+            .driver
+            .changed(to, |session| session.version = expected + 1);
+        s.record = self
+            .driver
+            .changed(saved, |session| session.seen = Default::default());
+        if let Some(worker) = &mut s.workers[slot] {
+            worker.marks = s.marks;
+        }
+        Some(saved)
+    }
+}
