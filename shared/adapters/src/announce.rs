@@ -59,10 +59,10 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             lane.limits,
         );
         let (refused, ahead) = match judged {
-            Admission::Known(None) => return Ok(true),
+            Admission::Over => return Ok(true),
             // A redelivery: the mark stands, its card may not.
-            Admission::Known(Some(queued)) if queued.card.is_some() => return Ok(true),
-            Admission::Known(Some(queued)) => (queued.refused, found.marks.queued.len()),
+            Admission::Known { queued, .. } if queued.card.is_some() => return Ok(true),
+            Admission::Known { queued, ahead } => (queued.refused, ahead),
             Admission::Waits { ahead } => (false, ahead),
             Admission::Full => (true, 0),
         };

@@ -7,8 +7,15 @@ use crate::session::{Marks, Queued, Session};
 /// What becomes of an announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
-    /// Its turn has begun or ended, or it has been announced before.
-    Known(Option<Queued>),
+    /// Its turn has begun or ended.
+    Over,
+    /// It has been announced before, and still waits.
+    Known {
+        /// How it is marked.
+        queued: Queued,
+        /// Turns before it, the present one included.
+        ahead: usize,
+    },
     /// It waits behind so many others; none means that it begins as soon as a worker has it.
     Waits {
         /// Turns before it, the present one included.
@@ -27,21 +34,26 @@ pub fn admit(
     announce: &Announce,
     limits: &Limits,
 ) -> Admission {
-    if let Some(queued) = marks.queued.get(&announce.turn) {
-        return Admission::Known(Some(queued.clone()));
-    }
     let turn = session.and_then(|session| session.turn.as_ref());
+    let running = usize::from(turn.is_some());
+    if let Some(queued) = marks.queued.get(&announce.turn) {
+        let earlier = |one: &&Queued| !one.refused && one.accepted_at_ms < queued.accepted_at_ms;
+        return Admission::Known {
+            queued: queued.clone(),
+            ahead: marks.queued.values().filter(earlier).count() + running,
+        };
+    }
     let ended = in_ledger
         || session.is_some_and(|session| session.ended.iter().any(|turn| turn.id == announce.turn));
     if ended || turn.is_some_and(|turn| turn.id == announce.turn) {
-        return Admission::Known(None);
+        return Admission::Over;
     }
     let waiting = marks.queued.values().filter(|one| !one.refused).count();
     if waiting >= limits.thread_queue {
         return Admission::Full;
     }
     Admission::Waits {
-        ahead: waiting + usize::from(turn.is_some()),
+        ahead: waiting + running,
     }
 }
 
@@ -65,7 +77,7 @@ mod tests {
         for n in 0..waiting {
             let queued = Queued {
                 by: Person::default(),
-                accepted_at_ms: 1,
+                accepted_at_ms: n as u64,
                 card: None,
                 refused: false,
             };
@@ -81,11 +93,14 @@ mod tests {
             |marks: &Marks, turn: &str| admit(None, marks, false, &announce(turn), &limits);
         assert_eq!(judged(&marks(0), "a"), Admission::Waits { ahead: 0 });
         assert_eq!(judged(&marks(3), "a"), Admission::Waits { ahead: 3 });
-        assert!(matches!(judged(&marks(3), "w1"), Admission::Known(Some(_))));
+        assert!(matches!(
+            judged(&marks(3), "w1"),
+            Admission::Known { ahead: 1, .. }
+        ));
         assert_eq!(judged(&marks(limits.thread_queue), "a"), Admission::Full);
         assert_eq!(
             admit(None, &marks(0), true, &announce("a"), &limits),
-            Admission::Known(None)
+            Admission::Over
         );
     }
 }
