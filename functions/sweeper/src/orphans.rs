@@ -63,7 +63,7 @@ async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<b
     if !is_orphan(None, generation, created_ms, now_ms(), grace_ms) {
         return Ok(false);
     }
-    let found = store.session(&thread).await.map_err(|e| e.to_string())?;
+    let (found, _) = store.record(&thread).await.map_err(|e| e.to_string())?;
     Ok(is_orphan(
         found.as_ref(),
         generation,

@@ -37,7 +37,7 @@ pub async fn look(
         .filter_map(|sandbox| sandbox.owner().map(|(thread, _)| thread))
         .collect();
     let (mut asked, mut trouble) = (0_usize, None);
-    for shard in 0..DUE_SHARDS {
+    'shards: for shard in 0..DUE_SHARDS {
         let armed = match store.armed(shard).await {
             Ok(armed) => armed,
             Err(error) => {
@@ -47,7 +47,7 @@ pub async fn look(
         };
         for thread in armed.into_iter().filter(|thread| !there.contains(thread)) {
             if asked == LOOKS_MAX {
-                break;
+                break 'shards;
             }
             asked += 1;
             let id = format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS);

@@ -142,14 +142,11 @@ impl Worker {
     }
 
     /// Lets what nobody can read come back soon, because it holds its group until the queue gives it up: with the
-    /// queue's own visibility that takes three days. Among the dead letters nothing waits behind it but its like.
+    /// queue's own visibility that takes three days.
     async fn hasten(&self, receipt: &Receipt) {
         let Receipt {
             queue_url, handle, ..
         } = receipt;
-        if self.queues.is_dead(queue_url) {
-            return;
-        }
         let soon_ms = self.config.limits.backoff_ms;
         if let Err(error) = self.queues.set_visibility(queue_url, handle, soon_ms).await {
             tracing::warn!(%error, "it comes back when its visibility ends");

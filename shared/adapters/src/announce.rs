@@ -89,15 +89,8 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         } else {
             CardState::Queued { ahead }
         };
-        let card = Card {
-            turn: announce.turn.clone(),
-            state,
-            steps: Vec::new(),
-            since_ms: announce.accepted_at_ms,
-            now_ms,
-            model: lane.model.to_owned(),
-            trouble: None,
-        };
+        let since_ms = announce.accepted_at_ms;
+        let card = Card::new(&announce.turn, state, since_ms, now_ms, lane.model);
         let at = lane
             .chat
             .post(

@@ -10,8 +10,7 @@ use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Choice, Control, Message, Prompt, Want, Work};
-use bobbin_core::ports::Loaded;
-use bobbin_core::session::{Ask, Outcome, Queued};
+use bobbin_core::session::{Ask, Marks, Outcome, Queued, Session};
 use bobbin_core::status;
 
 use crate::chat::Chat;
@@ -65,9 +64,9 @@ impl Lane<'_> {
         }
     }
 
-    /// The record, its marks, and whether the ledger knows `turn` as ended.
-    async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
-        self.store.load(thread, turn).await.map_err(|e| e.failure())
+    /// The record, if there is one, and the marks beside it.
+    async fn record(&self, thread: &ThreadKey) -> Result<(Option<Session>, Marks), Failure> {
+        self.store.record(thread).await.map_err(|e| e.failure())
     }
 
     async fn entries(&self, thread: &ThreadKey, turns: &[String]) -> Result<Vec<Entry>, Failure> {
@@ -76,12 +75,12 @@ impl Lane<'_> {
     }
 
     async fn status(&self, control: &Control, now_ms: Ms) -> Result<(), Failure> {
-        let found = self.load(&control.thread, "").await?;
-        let wanted = found.session.as_ref().map(status::wanted);
+        let (session, marks) = self.record(&control.thread).await?;
+        let wanted = session.as_ref().map(status::wanted);
         let entries = self
             .entries(&control.thread, &wanted.unwrap_or_default())
             .await?;
-        let words = status::words(found.session.as_ref(), &found.marks, &entries, now_ms);
+        let words = status::words(session.as_ref(), &marks, &entries, now_ms);
         self.answer(control, &words).await
     }
 
@@ -150,10 +149,7 @@ impl Lane<'_> {
         wanted: Option<&str>,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let found = self
-            .load(&control.thread, wanted.unwrap_or_default())
-            .await?;
-        let session = found.session;
+        let (session, marks) = self.record(&control.thread).await?;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
             (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
@@ -161,7 +157,7 @@ impl Lane<'_> {
                 return match ended {
                     Some(turn) => self.show_ended(&control.thread, &turn).await,
                     None => {
-                        self.withdraw(control, id, found.marks.queued.get(id), now_ms)
+                        self.withdraw(control, id, marks.queued.get(id), now_ms)
                             .await
                     }
                 };
@@ -193,18 +189,12 @@ impl Lane<'_> {
     /// The click's own answer showed "stopping" on the card after its last words: they are put back.
     async fn show_ended(&self, thread: &ThreadKey, turn: &Entry) -> Result<(), Failure> {
         let Some(at) = &turn.card else { return Ok(()) };
-        let card = Card {
-            turn: turn.turn.clone(),
-            state: CardState::Ended {
-                outcome: turn.outcome.clone(),
-                usage: turn.usage,
-            },
-            steps: Vec::new(),
-            since_ms: turn.accepted_at_ms,
-            now_ms: turn.ended_at_ms,
-            model: self.model.to_owned(),
-            trouble: None,
+        let state = CardState::Ended {
+            outcome: turn.outcome.clone(),
+            usage: turn.usage,
         };
+        let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);
+        let card = Card::new(&turn.turn, state, since_ms, now_ms, self.model);
         self.show(thread, at, card).await
     }
 
@@ -229,21 +219,13 @@ impl Lane<'_> {
         else {
             return Ok(());
         };
-        let outcome = Outcome::Cancelled {
-            by: control.by.name.clone(),
-        };
-        let card = Card {
-            turn: turn.to_owned(),
-            state: CardState::Ended {
-                outcome,
-                usage: Usage::default(),
+        let state = CardState::Ended {
+            outcome: Outcome::Cancelled {
+                by: control.by.name.clone(),
             },
-            steps: Vec::new(),
-            since_ms: queued.accepted_at_ms,
-            now_ms,
-            model: self.model.to_owned(),
-            trouble: None,
+            usage: Usage::default(),
         };
+        let card = Card::new(turn, state, queued.accepted_at_ms, now_ms, self.model);
         self.show(&control.thread, at, card).await
     }
 
@@ -263,11 +245,8 @@ impl Lane<'_> {
         receive: u32,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let found = self.load(&control.thread, "").await?;
-        let record = found
-            .session
-            .as_ref()
-            .map(|session| (session, &found.marks));
+        let (session, marks) = self.record(&control.thread).await?;
+        let record = session.as_ref().map(|session| (session, &marks));
         let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
         let (generation, ask, settlement) = match ruling {
             Ruling::Mark {
@@ -292,7 +271,7 @@ impl Lane<'_> {
                 .carry_out(control, generation, ask, &settlement.choice)
                 .await;
         }
-        let marks = self.load(&control.thread, "").await?.marks;
+        let (_, marks) = self.record(&control.thread).await?;
         let words = marks
             .settled
             .get(&ask.id)

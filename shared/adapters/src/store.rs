@@ -110,36 +110,22 @@ impl Store {
         let mut loaded = Loaded::default();
         for item in &items {
             match text(item, ITEM) {
-                Some(SESSION) => {
-                    loaded.marks = marks(item);
-                    // A mark can stand beside no record yet: then there is no session.
-                    if item.contains_key("version") {
-                        loaded.session = Some(session(item)?);
-                    }
-                }
+                Some(SESSION) => (loaded.session, loaded.marks) = record(item)?,
                 _ => loaded.in_ledger = true,
             }
         }
         Ok(loaded)
     }
 
-    /// Reads the marks beside a record consistently.
+    /// Reads a record consistently, with the marks beside it; a mark can stand beside no record yet.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn marks(&self, thread: &ThreadKey) -> Result<Marks, StoreError> {
-        let items = self.read([key(thread, SESSION)]).await?;
-        Ok(items.first().map(marks).unwrap_or_default())
-    }
-
-    /// The record alone, as the orphan hunt needs it.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn session(&self, thread: &ThreadKey) -> Result<Option<Session>, StoreError> {
-        let items = self.read([key(thread, SESSION)]).await?;
-        let stored = items.first().filter(|item| item.contains_key("version"));
-        stored.map(session).transpose()
+    pub async fn record(&self, thread: &ThreadKey) -> Result<(Option<Session>, Marks), StoreError> {
+        match self.read([key(thread, SESSION)]).await?.first() {
+            Some(item) => record(item),
+            None => Ok((None, Marks::default())),
+        }
     }
 
     /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
@@ -506,6 +492,12 @@ fn number(n: u64) -> AttributeValue {
 
 fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
+}
+
+/// What the item of a thread holds: without a version there is no record, only marks.
+fn record(item: &Item) -> Result<(Option<Session>, Marks), StoreError> {
+    let stored = item.contains_key("version").then(|| session(item));
+    Ok((stored.transpose()?, marks(item)))
 }
 
 fn session(item: &Item) -> Result<Session, StoreError> {

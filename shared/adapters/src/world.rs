@@ -92,14 +92,8 @@ impl Visibility {
 
 /// The world of one delivery.
 pub struct Live {
-    store: Store,
-    chat: Arc<Chat>,
-    sandboxes: Arc<Sandboxes>,
+    parts: Parts,
     visibility: Visibility,
-    wakes: Wakes,
-    breakers: Breakers,
-    /// How long the ledger keeps a turn.
-    ledger_ms: u64,
     /// Marks that stand beside the record: removed with the write that makes them superfluous.
     marks: Mutex<Marks>,
 }
@@ -125,22 +119,9 @@ impl Live {
     /// The world of one delivery.
     #[must_use]
     pub fn new(parts: Parts, visibility: Visibility) -> Self {
-        let Parts {
-            store,
-            chat,
-            sandboxes,
-            wakes,
-            breakers,
-            ledger_ms,
-        } = parts;
         Self {
-            store,
-            chat,
-            sandboxes,
+            parts,
             visibility,
-            wakes,
-            breakers,
-            ledger_ms,
             marks: Mutex::default(),
         }
     }
@@ -168,6 +149,7 @@ impl World for Live {
 
     async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
         let found = self
+            .parts
             .store
             .load(thread, turn)
             .await
@@ -183,8 +165,9 @@ impl World for Live {
         entries: &[Entry],
     ) -> Result<Saved, Failure> {
         let stale = self.known().spent(session);
-        let expires_at_ms = now_ms() + self.ledger_ms;
+        let expires_at_ms = now_ms() + self.parts.ledger_ms;
         let written = self
+            .parts
             .store
             .save(session, expected, &stale, entries, expires_at_ms)
             .await
@@ -207,22 +190,27 @@ impl World for Live {
                 kind,
                 at,
                 post,
-            } => match self.chat.post(thread, turn, kind, at.as_ref(), post).await {
+            } => match self
+                .parts
+                .chat
+                .post(thread, turn, kind, at.as_ref(), post)
+                .await
+            {
                 Ok(at) => Event::Posted(at),
                 Err(failure) => Event::Failed(failure),
             },
-            Effect::Recall { turns } => match self.store.entries(thread, turns).await {
+            Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
             },
             Effect::Wake { at_ms } => {
-                if let Err(error) = self.wakes.set(thread, *at_ms).await {
+                if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
                     tracing::warn!(%thread, %error, "no wake-up was set; the sweeper will find the thread");
                 }
                 Event::Woken
             }
             effect if asks_provider(effect) => self.guarded(thread, effect).await,
-            effect => self.sandboxes.perform(self, thread, effect).await,
+            effect => self.parts.sandboxes.perform(self, thread, effect).await,
         };
         let took_ms = now_ms().saturating_sub(began_ms);
         match &event {
@@ -255,26 +243,26 @@ const fn asks_provider(effect: &Effect) -> bool {
 impl Live {
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
     async fn guarded(&self, thread: &ThreadKey, effect: &Effect) -> Event {
-        if let Admission::No { retry_in_ms } = self.breakers.admit(PROVIDER, now_ms()).await {
+        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        let event = self.sandboxes.perform(self, thread, effect).await;
+        let event = self.parts.sandboxes.perform(self, thread, effect).await;
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
-                self.breakers.failed(PROVIDER, seen, now_ms()).await;
+                self.parts.breakers.failed(PROVIDER, seen, now_ms()).await;
             }
-            _ => self.breakers.succeeded(PROVIDER, now_ms()).await,
+            _ => self.parts.breakers.succeeded(PROVIDER, now_ms()).await,
         }
         event
     }
 
     /// The marks beside the record. A failed read counts as none: the next look comes soon.
     async fn marks(&self, thread: &ThreadKey) -> Marks {
-        match self.store.marks(thread).await {
-            Ok(marks) => {
+        match self.parts.store.record(thread).await {
+            Ok((_, marks)) => {
                 self.note(&marks);
                 marks
             }
@@ -302,6 +290,7 @@ impl Beside for Live {
     async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {
         let post = Post::Card(card);
         if let Err(failure) = self
+            .parts
             .chat
             .post(thread, turn, &PostKind::Card, Some(at), &post)
             .await

@@ -34,6 +34,22 @@ pub struct Card {
     pub trouble: Option<String>,
 }
 
+impl Card {
+    /// A card of which nothing more is known than this: no steps, and nothing goes wrong.
+    #[must_use]
+    pub fn new(turn: &str, state: CardState, since_ms: Ms, now_ms: Ms, model: &str) -> Self {
+        Self {
+            turn: turn.to_owned(),
+            state,
+            steps: Vec::new(),
+            since_ms,
+            now_ms,
+            model: model.to_owned(),
+            trouble: None,
+        }
+    }
+}
+
 /// What is happening, in the order in which it usually does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CardState {

@@ -9,7 +9,7 @@ use crate::card::{PostRef, Usage};
 use crate::ids::Ms;
 use crate::message::{Person, Prompt};
 use crate::session::Outcome;
-use crate::text::{one_line, shorten};
+use crate::text::{one_line, shorten, units};
 
 /// Characters (UTF-16 units) of a prompt or an answer that an entry keeps.
 pub const BRIEF_UNITS_MAX: usize = 240;
@@ -112,10 +112,6 @@ fn line(entry: &Entry) -> String {
         Outcome::Lost => "this was cut off when its sandbox vanished".to_owned(),
     };
     format!("- {} asked: {} | {end}", entry.by.name, entry.asked)
-}
-
-fn units(text: &str) -> usize {
-    crate::text::units(text)
 }
 
 #[cfg(test)]

@@ -185,8 +185,16 @@ fn entry(
     }
 }
 
+/// What is left to do where `next` says that nothing is: to see to the thread's wake-up.
+pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) -> Next {
+    match next {
+        Next::Done => wake(session, context).unwrap_or(Next::Done),
+        next => next,
+    }
+}
+
 /// The wake-up that is missing, if one is. Lazily: one that comes too early finds nothing due and asks for the next.
-pub(super) fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let idle = matches!(session.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
     let at_ms = session
         .due_at_ms

@@ -22,10 +22,8 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 None => continue,
             },
             None if mark::has_ended(session, id) => {
-                return match super::take_down::finish_half_made(session, context) {
-                    Next::Done => mark::wake(session, context).unwrap_or(Next::Done),
-                    next => next,
-                };
+                let next = super::take_down::finish_half_made(session, context);
+                return mark::at_rest(session, next, context);
             }
             None => match mark::foreign_lease_ms(session, context) {
                 Some(delay_ms) => {

@@ -9,10 +9,8 @@ use crate::session::{EndedTurn, Outcome, Phase, Session};
 
 /// What a sweep needs next: it looks at the record, not at why it was sent.
 pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
-    match sweep_step(session, context) {
-        Next::Done => mark::wake(session, context).unwrap_or(Next::Done),
-        next => next,
-    }
+    let next = sweep_step(session, context);
+    mark::at_rest(session, next, context)
 }
 
 /// Whether the sandbox is still there, or was stopped or deleted behind our back while nothing ran.
