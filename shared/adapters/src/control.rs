@@ -40,6 +40,9 @@ impl Lane<'_> {
         let done = match &control.want {
             Want::Say { text } => self.chat.tell(&control.reply, text).await,
             Want::Help { text } => self.answer(control, text).await,
+            Want::StopAll | Want::Now { .. } | Want::Diff { .. } | Want::Configure { .. } => {
+                self.chat.tell(&control.reply, "Not built yet.").await
+            }
             Want::Status => self.status(control, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_deref(), now_ms).await,

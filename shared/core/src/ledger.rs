@@ -181,6 +181,7 @@ mod tests {
                 size: 1,
                 media_type: None,
             }],
+            ..Prompt::default()
         };
         assert_eq!(kept(&prompt).expect("small").attachments, Vec::new());
         let huge = Prompt {

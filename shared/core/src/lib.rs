@@ -19,6 +19,7 @@ pub mod limits;
 pub mod message;
 pub mod ports;
 pub mod session;
+pub mod settings;
 pub mod status;
 pub mod text;
 pub mod wire;

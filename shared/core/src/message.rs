@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
+use crate::settings::Change;
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -101,7 +102,7 @@ pub enum Work {
 }
 
 /// A person's words for the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Prompt {
     /// The words, as typed.
     pub text: String,
@@ -110,6 +111,72 @@ pub struct Prompt {
     /// Files that came along.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
+    /// Messages that the words forward or answer to, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<Quote>,
+    /// What was asked for beside the words.
+    #[serde(default, skip_serializing_if = "Selection::is_empty")]
+    pub wants: Selection,
+    /// Where it was said, and as what its sender counts there.
+    #[serde(default)]
+    pub standing: Standing,
+}
+
+/// A message that a prompt forwards or answers to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Quote {
+    /// Its author's name, as the platform shows it; empty where it does not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// Its words.
+    pub text: String,
+}
+
+/// Repository, model and agent of a turn, as far as somebody chose them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Selection {
+    /// Repository to clone, `owner/name` or an https address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// Model, as provider/model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// OpenCode's agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+impl Selection {
+    /// Whether nothing was chosen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This, and where nothing was chosen what `other` says.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let first = |a: &Option<String>, b: &Option<String>| a.clone().or_else(|| b.clone());
+        Self {
+            repo: first(&self.repo, &other.repo),
+            model: first(&self.model, &other.model),
+            agent: first(&self.agent, &other.agent),
+        }
+    }
+}
+
+/// Where something was said, and as what its sender counts there: the platform said so with this very request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Standing {
+    /// The channel; of a Discord thread the one that it belongs to. Empty where the platform did not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub channel: String,
+    /// Discord roles of the sender.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    /// The sender may manage the server (Discord: Administrator or Manage Server). Slack does not say it with a request.
+    #[serde(default)]
+    pub manages: bool,
 }
 
 /// A file that came along with a prompt. Its address is short-lived and never stored.
@@ -189,6 +256,9 @@ pub struct Control {
     pub by: Person,
     /// How to answer them.
     pub reply: Reply,
+    /// Where they said it, and as what they count there.
+    #[serde(default)]
+    pub standing: Standing,
     /// What is wanted.
     pub want: Want,
 }
@@ -201,6 +271,23 @@ pub enum Want {
     Stop {
         /// The turn whose button was pressed; none for a typed command.
         turn: Option<String>,
+    },
+    /// End the present turn, and every one that waits behind it.
+    StopAll,
+    /// Give a waiting prompt to the agent at once, within the run that is under way.
+    Now {
+        /// The turn that waits.
+        turn: String,
+    },
+    /// Show what a turn changed in the files.
+    Diff {
+        /// The turn.
+        turn: String,
+    },
+    /// Show or change the settings of the tenant.
+    Configure {
+        /// What is to be changed.
+        change: Change,
     },
     /// Say what the session is doing.
     Status,

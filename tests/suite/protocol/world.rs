@@ -724,7 +724,7 @@ pub fn prompt(text: &str) -> Work {
     Work::Prompt(Prompt {
         text: text.to_owned(),
         by,
-        attachments: Vec::new(),
+        ..Prompt::default()
     })
 }
 

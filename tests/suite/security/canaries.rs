@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bobbin_core::ids::{ThreadKey, sandbox_name, sandbox_password};
-use bobbin_core::message::{Body, Control, Person, Reply, Want};
+use bobbin_core::message::{Body, Control, Person, Reply, Standing, Want};
 use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
@@ -388,6 +388,7 @@ async fn buried(world: &World, platform: Platform) {
             name: "Ada".to_owned(),
         },
         reply,
+        standing: Standing::default(),
         want: Want::Status,
     };
     let body = Body::Control(control);

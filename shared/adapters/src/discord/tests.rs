@@ -146,7 +146,7 @@ fn open() -> Open {
                 id: "4".to_owned(),
                 name: "Sam".to_owned(),
             },
-            attachments: Vec::new(),
+            ..Prompt::default()
         },
         reply: reply(),
     }

@@ -161,7 +161,7 @@ impl Driver {
                 Kind::Prompt => Work::Prompt(Prompt {
                     text: "do".into(),
                     by: person(),
-                    attachments: Vec::new(),
+                    ..Prompt::default()
                 }),
                 Kind::Reset => Work::Reset { by: person() },
             };

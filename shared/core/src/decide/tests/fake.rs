@@ -347,7 +347,7 @@ pub(super) fn prompt(id: &str) -> Message {
     let work = Work::Prompt(Prompt {
         text: "do it".into(),
         by: person("ann"),
-        attachments: Vec::new(),
+        ..Prompt::default()
     });
     Message {
         id: id.into(),

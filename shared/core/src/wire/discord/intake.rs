@@ -13,7 +13,7 @@ use super::interaction::{
 use super::{App, commands, verify};
 use crate::ids::{Ms, ThreadKey};
 use crate::message::{
-    Attachment, Body, Choice, Control, Message, Open, Person, Prompt, Reply, Want, Work,
+    Attachment, Body, Choice, Control, Message, Open, Person, Prompt, Reply, Standing, Want, Work,
 };
 use crate::wire::press::Input;
 use crate::wire::{HttpAnswer, Intake};
@@ -28,6 +28,7 @@ const IN_A_CHANNEL: &[(u32, &str)] = &[
 ];
 const IN_A_THREAD: &[(u32, &str)] = &[(10, "View Channels"), (38, "Send Messages in Threads")];
 const ADMINISTRATOR: u32 = 3;
+const MANAGE_GUILD: u32 = 5;
 
 const IN_SERVERS_ONLY: &str = "This works in servers only, not in direct messages.";
 const NOT_A_MEMBER: &str = "The app is not a member of this server. Someone who manages the server can add it, then this works.";
@@ -113,6 +114,13 @@ fn is_usable(id: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
+/// Whether permissions, a decimal number, let somebody manage the server.
+fn manages(permissions: &str) -> bool {
+    permissions
+        .parse::<u128>()
+        .is_ok_and(|held| held & (1 << ADMINISTRATOR | 1 << MANAGE_GUILD) != 0)
+}
+
 #[derive(Deserialize)]
 struct Kind {
     #[serde(rename = "type")]
@@ -161,6 +169,7 @@ struct Request<'a> {
     guild: &'a str,
     channel: &'a str,
     by: Person,
+    standing: Standing,
 }
 
 impl<'a> Request<'a> {
@@ -219,6 +228,11 @@ impl<'a> Request<'a> {
             guild,
             channel,
             by,
+            standing: Standing {
+                channel: parent.unwrap_or(channel).to_owned(),
+                roles: member.roles.clone(),
+                manages: member.permissions.as_deref().is_some_and(manages),
+            },
         })
     }
 
@@ -451,6 +465,8 @@ impl<'a> Request<'a> {
             text: text.to_owned(),
             by: self.by.clone(),
             attachments,
+            standing: self.standing.clone(),
+            ..Prompt::default()
         })
     }
 
@@ -535,6 +551,7 @@ impl<'a> Request<'a> {
             thread,
             by: self.by.clone(),
             reply: self.reply(),
+            standing: self.standing.clone(),
             want,
         };
         self.accepted(Body::Control(control), answer, note)

@@ -75,6 +75,8 @@ pub struct Member {
     /// Role ids.
     #[serde(deserialize_with = "or_default")]
     pub roles: Vec<String>,
+    /// What they may do in this channel, as a decimal number.
+    pub permissions: Option<String>,
 }
 
 /// A user.

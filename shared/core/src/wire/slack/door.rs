@@ -7,7 +7,7 @@ use super::verify::{Unverified, verify};
 use super::who::{Verdict, verdict};
 use crate::access::Policy;
 use crate::ids::{Ms, ThreadKey, digest};
-use crate::message::{Body, Control, Person, Reply, Want};
+use crate::message::{Body, Control, Person, Reply, Standing, Want};
 use crate::wire::{HttpAnswer, Intake};
 
 /// What the door knows about the Slack app.
@@ -137,6 +137,7 @@ pub(super) struct Asked {
     pub(super) thread: ThreadKey,
     pub(super) by: Person,
     pub(super) reply: Reply,
+    pub(super) standing: Standing,
 }
 
 impl Asked {
@@ -151,6 +152,7 @@ impl Asked {
             thread: self.thread,
             by: self.by,
             reply: self.reply,
+            standing: self.standing,
             want,
         })
     }

@@ -9,7 +9,7 @@ use super::who::Verdict;
 use super::words::{Command, HELP, command, mentions, typed};
 use crate::ids::{Ms, ThreadKey};
 use crate::limits::Limits;
-use crate::message::{Attachment, Body, Message, Person, Prompt, Reply, Want, Work};
+use crate::message::{Attachment, Body, Message, Person, Prompt, Reply, Standing, Want, Work};
 use crate::wire::{HttpAnswer, Intake};
 
 /// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
@@ -107,6 +107,10 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
         id: message_id(tenant, channel, ts, &[]),
         team: tenant.to_owned(),
         channel: channel.to_owned(),
+        standing: Standing {
+            channel: channel.to_owned(),
+            ..Standing::default()
+        },
         thread,
         by: Person {
             id: user.to_owned(),
@@ -209,6 +213,8 @@ pub(super) fn prompt(
         text,
         by: asked.by,
         attachments,
+        standing: asked.standing,
+        ..Prompt::default()
     });
     take(
         Body::Message(Message {

@@ -7,7 +7,7 @@ use super::who::Verdict;
 use super::words::typed;
 use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
-use crate::message::{Body, Choice, Person, Reply, Want};
+use crate::message::{Body, Choice, Person, Reply, Standing, Want};
 use crate::wire::press::{Input, Press};
 use crate::wire::{HttpAnswer, Intake};
 
@@ -222,6 +222,10 @@ fn asked(
             channel: channel.to_owned(),
             thread_ts: Some(root.to_owned()),
             user: user.id.clone(),
+        },
+        standing: Standing {
+            channel: channel.to_owned(),
+            ..Standing::default()
         },
     })
 }

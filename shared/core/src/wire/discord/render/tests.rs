@@ -87,7 +87,7 @@ fn an_open(text: &str, name: &str) -> Open {
                 id: "4".to_owned(),
                 name: name.to_owned(),
             },
-            attachments: Vec::new(),
+            ..Prompt::default()
         },
         reply: Reply::Discord {
             application: "5".to_owned(),

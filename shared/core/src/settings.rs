@@ -1,0 +1,520 @@
+//! What those who manage a server or workspace have set in the chat: who may use Bobbin there, and defaults.
+//!
+//! One record a tenant, written under its version. It only narrows what the operator's configuration allows
+//! ([`crate::access`]), so that nobody in a chat can open what the operator has closed. Beside it the catalogue: what
+//! the agents of the tenant's sandboxes offer and what was used of late, for suggestions only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::Refusal;
+use crate::ids::Ms;
+use crate::message::{Person, Selection, Standing};
+
+/// Channels that have defaults of their own.
+pub const CHANNELS_MAX: usize = 200;
+/// Ids in each of the lists of who may use Bobbin where.
+pub const IDS_MAX: usize = 200;
+/// Changes that are remembered.
+pub const AUDIT_MAX: usize = 20;
+/// Bytes of one value.
+pub const VALUE_BYTES_MAX: usize = 300;
+/// Entries of each list of the catalogue.
+pub const CATALOGUE_MAX: usize = 200;
+
+/// The settings of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Grows by one with every write; the condition of the next. 0: not stored.
+    pub version: u64,
+    /// Channels in which Bobbin may be used; empty: all that the operator allows.
+    pub open_channels: BTreeSet<String>,
+    /// People and roles who may use it; empty: all whom the operator allows.
+    pub open_to: BTreeSet<String>,
+    /// Defaults of the tenant.
+    pub defaults: Selection,
+    /// Defaults of channels, before those of the tenant.
+    pub channels: BTreeMap<String, Selection>,
+    /// The last changes, newest last.
+    pub audit: Vec<Changed>,
+}
+
+/// A change that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Changed {
+    /// When.
+    pub at_ms: Ms,
+    /// By whom.
+    pub by: Person,
+    /// What.
+    pub change: Change,
+}
+
+/// What somebody wants of the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// Nothing: they want to see them.
+    Show,
+    /// Set or clear a default.
+    Default {
+        /// Of this channel; none: of the tenant.
+        channel: Option<String>,
+        /// Which.
+        of: Kind,
+        /// The value; none clears it.
+        value: Option<String>,
+    },
+    /// Open Bobbin to a channel, a person or a role; the first one closes it to all others.
+    Allow {
+        /// Channel or people.
+        list: List,
+        /// The id.
+        id: String,
+    },
+    /// Take that back; the last one that is taken back opens it to all whom the operator allows.
+    Disallow {
+        /// Channel or people.
+        list: List,
+        /// The id.
+        id: String,
+    },
+}
+
+/// What a default is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The repository.
+    Repo,
+    /// The model.
+    Model,
+    /// The agent.
+    Agent,
+}
+
+/// A list of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum List {
+    /// Where.
+    Channels,
+    /// Who: people and roles.
+    People,
+}
+
+/// Why a change was not made, in words for the person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotChanged {
+    /// Only those who manage the place may.
+    #[error("Only people who may manage this server or workspace can change Bobbin's settings.")]
+    NotAllowed,
+    /// A bound is reached.
+    #[error("No more than {0} can be listed. Take one back first.")]
+    Full(usize),
+    /// The value cannot be one.
+    #[error("`{0}` cannot be used as {1}.")]
+    Unusable(String, &'static str),
+}
+
+impl Settings {
+    /// Whether the settings admit somebody; `user` is their id.
+    ///
+    /// # Errors
+    /// The [`Refusal`] to tell the person.
+    pub fn admit(&self, standing: &Standing, user: &str) -> Result<(), Refusal> {
+        if !self.open_channels.is_empty() && !self.open_channels.contains(&standing.channel) {
+            return Err(Refusal::Channel);
+        }
+        let known = |id: &str| self.open_to.contains(id);
+        if self.open_to.is_empty() || known(user) || standing.roles.iter().any(|role| known(role)) {
+            Ok(())
+        } else {
+            Err(Refusal::Person)
+        }
+    }
+
+    /// The defaults of a channel: its own, then the tenant's.
+    #[must_use]
+    pub fn defaults_of(&self, channel: &str) -> Selection {
+        match self.channels.get(channel) {
+            Some(own) => own.or(&self.defaults),
+            None => self.defaults.clone(),
+        }
+    }
+
+    /// The settings after a change by somebody who may make it; `standing` says whether they may.
+    ///
+    /// # Errors
+    /// [`NotChanged`], to be told to the person.
+    pub fn changed(
+        &self,
+        change: &Change,
+        by: &Person,
+        standing: &Standing,
+        now_ms: Ms,
+    ) -> Result<Self, NotChanged> {
+        if *change == Change::Show {
+            return Ok(self.clone());
+        }
+        if !standing.manages {
+            return Err(NotChanged::NotAllowed);
+        }
+        let mut next = self.clone();
+        match change {
+            Change::Show => {}
+            Change::Default { channel, of, value } => {
+                let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
+                next.set_default(channel.as_deref(), *of, value)?;
+            }
+            Change::Allow { list, id } => {
+                let id = usable_id(id)?;
+                let ids = next.list(*list);
+                if ids.len() >= IDS_MAX && !ids.contains(&id) {
+                    return Err(NotChanged::Full(IDS_MAX));
+                }
+                ids.insert(id);
+            }
+            Change::Disallow { list, id } => {
+                next.list(*list).remove(id.trim());
+            }
+        }
+        next.audit.push(Changed {
+            at_ms: now_ms,
+            by: by.clone(),
+            change: change.clone(),
+        });
+        let surplus = next.audit.len().saturating_sub(AUDIT_MAX);
+        next.audit.drain(..surplus);
+        Ok(next)
+    }
+
+    fn list(&mut self, list: List) -> &mut BTreeSet<String> {
+        match list {
+            List::Channels => &mut self.open_channels,
+            List::People => &mut self.open_to,
+        }
+    }
+
+    fn set_default(
+        &mut self,
+        channel: Option<&str>,
+        of: Kind,
+        value: Option<String>,
+    ) -> Result<(), NotChanged> {
+        let Some(channel) = channel else {
+            of.set(&mut self.defaults, value);
+            return Ok(());
+        };
+        let channel = usable_id(channel)?;
+        if self.channels.len() >= CHANNELS_MAX && !self.channels.contains_key(&channel) {
+            return Err(NotChanged::Full(CHANNELS_MAX));
+        }
+        let own = self.channels.entry(channel.clone()).or_default();
+        of.set(own, value);
+        if own.is_empty() {
+            self.channels.remove(&channel);
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    /// The value without white space around it, if it can be one.
+    ///
+    /// # Errors
+    /// [`NotChanged::Unusable`].
+    pub fn usable(self, value: &str) -> Result<String, NotChanged> {
+        let value = value.trim();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+~".contains(c);
+        let fits = !value.is_empty()
+            && value.len() <= VALUE_BYTES_MAX
+            && !value.starts_with('-')
+            && value.chars().all(plain);
+        let shaped = match self {
+            Self::Repo => is_repo(value),
+            Self::Model => value
+                .split_once('/')
+                .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
+            Self::Agent => !value.contains('/'),
+        };
+        if fits && shaped {
+            return Ok(value.to_owned());
+        }
+        let shown = crate::text::shorten(&crate::text::one_line(value), 60);
+        Err(NotChanged::Unusable(shown, self.words()))
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Repo => "a repository: name it as owner/name, or as an https address",
+            Self::Model => "a model: name it as provider/model",
+            Self::Agent => "an agent: name one of OpenCode's, for example build or plan",
+        }
+    }
+
+    fn set(self, selection: &mut Selection, value: Option<String>) {
+        match self {
+            Self::Repo => selection.repo = value,
+            Self::Model => selection.model = value,
+            Self::Agent => selection.agent = value,
+        }
+    }
+}
+
+/// `owner/name` (GitHub), or an https address without credentials and without steps upwards.
+fn is_repo(value: &str) -> bool {
+    let part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(':');
+    match value.strip_prefix("https://") {
+        Some(rest) => {
+            !rest.contains('@')
+                && rest.split('/').count() >= 2
+                && rest.split('/').enumerate().all(|(n, one)| match n {
+                    0 => !one.is_empty() && !one.starts_with('.'),
+                    _ => part(one),
+                })
+        }
+        None => value.split('/').count() == 2 && value.split('/').all(part) && !value.contains('@'),
+    }
+}
+
+fn usable_id(id: &str) -> Result<String, NotChanged> {
+    let id = id.trim();
+    let plain = !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+    match plain {
+        true => Ok(id.to_owned()),
+        false => Err(NotChanged::Unusable(
+            crate::text::shorten(&crate::text::one_line(id), 60),
+            "an id of a channel, a person or a role",
+        )),
+    }
+}
+
+/// What the agents of a tenant's sandboxes offer, and what was used of late. For suggestions: whatever is typed counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Catalogue {
+    /// Models of the agents' configured providers, as provider/model.
+    pub models: Vec<String>,
+    /// Agents that a prompt can be given to.
+    pub agents: Vec<String>,
+    /// What turns have used, newest first.
+    pub recent: Recent,
+}
+
+/// What turns have used, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recent {
+    /// Repositories.
+    pub repos: Vec<String>,
+    /// Models.
+    pub models: Vec<String>,
+    /// Agents.
+    pub agents: Vec<String>,
+}
+
+impl Recent {
+    /// Remembers what a turn uses; false when that changes nothing.
+    pub fn note(&mut self, used: &Selection) -> bool {
+        let before = self.clone();
+        for (list, value) in [
+            (&mut self.repos, &used.repo),
+            (&mut self.models, &used.model),
+            (&mut self.agents, &used.agent),
+        ] {
+            if let Some(value) = value {
+                list.retain(|known| known != value);
+                list.insert(0, value.clone());
+                list.truncate(RECENT_MAX);
+            }
+        }
+        *self != before
+    }
+}
+
+/// Entries of each list of what was used of late.
+const RECENT_MAX: usize = 25;
+
+impl Catalogue {
+    /// Up to `most` suggestions that contain what has been typed, whatever the case: what was used of late comes first.
+    #[must_use]
+    pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
+        let (recent, offered): (_, &[String]) = match kind {
+            Kind::Repo => (&self.recent.repos, &[]),
+            Kind::Model => (&self.recent.models, &self.models),
+            Kind::Agent => (&self.recent.agents, &self.agents),
+        };
+        let typed = typed.trim().to_lowercase();
+        let mut seen = BTreeSet::new();
+        recent
+            .iter()
+            .chain(offered)
+            .map(String::as_str)
+            .filter(|one| one.to_lowercase().contains(&typed) && seen.insert(*one))
+            .take(most)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manager() -> Standing {
+        Standing {
+            channel: "10".to_owned(),
+            roles: vec!["50".to_owned()],
+            manages: true,
+        }
+    }
+
+    fn set(settings: &Settings, change: Change) -> Settings {
+        settings
+            .changed(&change, &Person::default(), &manager(), 7)
+            .expect("may")
+    }
+
+    #[test]
+    fn nobody_who_does_not_manage_the_place_changes_its_settings() {
+        let change = Change::Allow {
+            list: List::Channels,
+            id: "10".to_owned(),
+        };
+        let visitor = Standing::default();
+        let refused = Settings::default().changed(&change, &Person::default(), &visitor, 7);
+        assert_eq!(refused, Err(NotChanged::NotAllowed));
+        let shown = Settings::default().changed(&Change::Show, &Person::default(), &visitor, 7);
+        assert_eq!(shown, Ok(Settings::default()));
+    }
+
+    #[test]
+    fn settings_only_ever_narrow_who_may_use_bobbin_where() {
+        let open = Settings::default();
+        assert_eq!(open.admit(&manager(), "1"), Ok(()));
+        let allow = |settings: &Settings, list, id: &str| {
+            set(
+                settings,
+                Change::Allow {
+                    list,
+                    id: id.to_owned(),
+                },
+            )
+        };
+        let elsewhere = allow(&open, List::Channels, "11");
+        assert_eq!(elsewhere.admit(&manager(), "1"), Err(Refusal::Channel));
+        let here = allow(&elsewhere, List::Channels, "10");
+        assert_eq!(here.admit(&manager(), "1"), Ok(()));
+        let by_role = allow(&here, List::People, "50");
+        assert_eq!(by_role.admit(&manager(), "1"), Ok(()));
+        let other = allow(&here, List::People, "51");
+        assert_eq!(other.admit(&manager(), "1"), Err(Refusal::Person));
+        assert_eq!(other.admit(&manager(), "51"), Ok(()));
+        let taken_back = set(
+            &other,
+            Change::Disallow {
+                list: List::People,
+                id: "51".to_owned(),
+            },
+        );
+        assert_eq!(taken_back.admit(&manager(), "1"), Ok(()));
+        assert_eq!(taken_back.audit.len(), 4);
+    }
+
+    #[test]
+    fn a_channels_default_comes_before_the_tenants_and_a_cleared_one_leaves_nothing() {
+        let default = |settings: &Settings, channel: Option<&str>, value: Option<&str>| {
+            set(
+                settings,
+                Change::Default {
+                    channel: channel.map(str::to_owned),
+                    of: Kind::Model,
+                    value: value.map(str::to_owned),
+                },
+            )
+        };
+        let settings = default(&Settings::default(), None, Some("anthropic/a"));
+        let settings = default(&settings, Some("10"), Some(" openai/b "));
+        let model = |settings: &Settings, channel| settings.defaults_of(channel).model;
+        assert_eq!(model(&settings, "10").as_deref(), Some("openai/b"));
+        assert_eq!(model(&settings, "11").as_deref(), Some("anthropic/a"));
+        let settings = default(&settings, Some("10"), None);
+        assert!(settings.channels.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_a_value_is_refused_with_what_would_be_one() {
+        for good in [
+            "acme/api",
+            "https://git.example.com/acme/api.git",
+            "https://example.com:8443/x",
+        ] {
+            assert_eq!(Kind::Repo.usable(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "",
+            "api",
+            "--upload-pack=x/y",
+            "acme/../etc",
+            "../x",
+            "https://token@example.com/x",
+            "https://example.com",
+            "ssh://x/y",
+            "file:///etc/x",
+            "http://x/y",
+            "a/b;rm",
+            "a/$(x)",
+        ] {
+            let refused = Kind::Repo.usable(bad).expect_err(bad).to_string();
+            assert!(refused.contains("name it as owner/name"), "{refused}");
+        }
+        assert!(Kind::Model.usable("gpt").is_err());
+        assert!(Kind::Agent.usable("build").is_ok());
+    }
+
+    #[test]
+    fn the_lists_and_the_audit_are_bounded() {
+        let mut settings = Settings::default();
+        for n in 0..IDS_MAX {
+            settings.open_channels.insert(format!("c{n}"));
+        }
+        let more = Change::Allow {
+            list: List::Channels,
+            id: "more".to_owned(),
+        };
+        let refused = settings.changed(&more, &Person::default(), &manager(), 7);
+        assert_eq!(refused, Err(NotChanged::Full(IDS_MAX)));
+        for n in 0..2 * AUDIT_MAX {
+            settings = set(
+                &settings,
+                Change::Allow {
+                    list: List::People,
+                    id: format!("p{n}"),
+                },
+            );
+        }
+        assert_eq!(settings.audit.len(), AUDIT_MAX);
+    }
+
+    #[test]
+    fn what_was_used_of_late_is_suggested_first_and_each_once() {
+        let mut catalogue = Catalogue {
+            models: vec!["anthropic/a".to_owned(), "openai/b".to_owned()],
+            ..Catalogue::default()
+        };
+        let used = Selection {
+            model: Some("openai/b".to_owned()),
+            ..Selection::default()
+        };
+        assert!(catalogue.recent.note(&used));
+        assert!(!catalogue.recent.note(&used));
+        assert_eq!(
+            catalogue.suggest(Kind::Model, "", 25),
+            ["openai/b", "anthropic/a"]
+        );
+        assert_eq!(catalogue.suggest(Kind::Model, "ANTH", 25), ["anthropic/a"]);
+        assert_eq!(catalogue.suggest(Kind::Model, "", 1), ["openai/b"]);
+    }
+}
