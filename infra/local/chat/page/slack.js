@@ -1,5 +1,5 @@
 // Slack's messages, blocks and views.
-import { dialog, fetchJson, h, post, size, toast, upload } from "./dom.js";
+import { dialog, fetchJson, h, post, replace, size, toast, upload } from "./dom.js";
 import { emoji, markdown, mrkdwn, richText, table } from "./text.js";
 
 /** Does what a person does; refusals are shown. */
@@ -211,13 +211,24 @@ function field(app, one, readers, id) {
     h(group ? "legend" : "label", { for: group ? undefined : id }, one.label?.text, one.optional && h("span", { class: "optional" }, "optional")), node, one.hint && h("p", { class: "small" }, one.hint.text));
 }
 
-/** The app's Home: the app hears that it was opened, and what it has published is shown. */
+let home = null;
+
+/** The app's Home: the app hears that it was opened, and what it publishes is shown, as long as this is open. */
 export async function showHome(app, channelId) {
+  const node = h("div", { class: "home", testid: "home" }, h("p", { class: "empty" }, "The app has not published a Home yet."));
+  const mine = { node, key: "" };
+  home = mine;
+  dialog({ title: "Home", cancelLabel: "Close", body: node, closed: () => { if (home === mine) home = null; } });
   await act(app, { type: "home_opened", channel_id: channelId });
-  const { home } = await fetchJson(`/ui/slack/messages?${new URLSearchParams({ channel: channelId, user_id: app.me("slack") })}`);
-  const ctx = { app, channelId, text: textContext(app), target: { view_id: home?.id, channel_id: channelId }, readers: {} };
-  const body = home ? (home.blocks || []).map((one) => block(ctx, one)) : h("p", { class: "empty" }, "The app has not published a Home yet.");
-  dialog({ title: "Home", cancelLabel: "Close", body });
+  app.refresh();
+}
+
+function updateHome(app, published, channelId) {
+  const key = published ? `${published.id} ${published.hash}` : "";
+  if (!home || !key || home.key === key) return;
+  home.key = key;
+  const ctx = { app, channelId, text: textContext(app), target: { view_id: published.id, channel_id: channelId }, readers: {} };
+  replace(home.node, (published.blocks || []).map((one) => block(ctx, one)));
 }
 
 export function menu(app, message, channelId) {
@@ -231,8 +242,9 @@ const STATUS = { processing: "Working…", suspended: "Needs attention", active:
 export async function load(app, channelId, thread) {
   const query = new URLSearchParams({ channel: channelId, user_id: app.me("slack") });
   if (thread) query.set("thread_ts", thread);
-  const { messages, views, session } = await fetchJson(`/ui/slack/messages?${query}`);
+  const { messages, views, home: published, session } = await fetchJson(`/ui/slack/messages?${query}`);
   showViews(app, views, channelId);
+  updateHome(app, published, channelId);
   const status = session?.text || STATUS[session?.status] || "";
   return { views: messages.map((one) => view(app, one, channelId, Boolean(thread))), typing: status, stoppable: session?.status === "processing", title: session?.title };
 }

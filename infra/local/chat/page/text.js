@@ -101,13 +101,20 @@ const MRKDWN = [
   [/&(?:lt|gt|amp);/, (m) => entities(m[0])],
 ];
 
+const DIFF = [[/^(diff |index |---|\+\+\+)/, "file"], [/^@@/, "hunk"], [/^\+/, "added"], [/^-/, "removed"]];
+
+/** A patch, a line each in the colour of what it does. */
+function diffLines(body) {
+  return body.split("\n").map((line) => h("span", { class: `diff-line ${DIFF.find(([start]) => start.test(line))?.[1] || ""}` }, line, "\n"));
+}
+
 function code(body, language) {
   const copy = h("button", { type: "button", class: "copy", "aria-label": "Copy code", onclick: async () => {
     await navigator.clipboard.writeText(body);
     copy.textContent = "copied";
     setTimeout(() => { copy.textContent = "copy"; }, 1500);
   } }, "copy");
-  return h("div", { class: "code" }, language && h("span", { class: "language" }, language), copy, h("pre", { tabindex: "0" }, h("code", {}, body)));
+  return h("div", { class: "code" }, language && h("span", { class: "language" }, language), copy, h("pre", { tabindex: "0" }, h("code", {}, language === "diff" ? diffLines(body) : body)));
 }
 
 const FENCE = /^(\s{0,3})(```+|~~~+)\s*([^\s`]*)[^`]*$/;

@@ -1,5 +1,7 @@
 //! The chat page in a real browser: what a person does on both platforms, by mouse and keyboard.
 
+mod buttons;
+
 use bobbin_core::session::{Outcome, Session};
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::browser::{Browser, ENTER, SHIFT, programs};
@@ -44,17 +46,14 @@ async fn person(world: &World, browser: &Browser) {
     on_slack(world, browser).await;
     for platform in Platform::ALL {
         form(world, browser, platform).await;
+        buttons::allow(world, browser, platform).await;
+        buttons::again(world, browser, platform).await;
     }
 }
 
-/// A person fills the form for three questions, with mouse and keyboard.
-async fn form(world: &World, browser: &Browser, platform: Platform) {
-    let (talk, turn) = world
-        .begin(
-            platform,
-            "question: [DB] Which database? | Postgres = relational | SQLite = a file // [Region, several] Where? | eu | us | asia // [Why] Why so?",
-        )
-        .await;
+/// Brings the page to a conversation's thread.
+async fn open(browser: &Browser, talk: &Talk<'_>) {
+    let platform = talk.platform;
     browser
         .press(&format!("[data-testid=platform-{}]", platform.word()))
         .await;
@@ -69,6 +68,22 @@ async fn form(world: &World, browser: &Browser, platform: Platform) {
             talk.thread.root
         ))
         .await;
+}
+
+/// A button of the open thread; the last one where it stands more than once.
+fn button(label: &str) -> String {
+    format!("{THREAD} [data-testid=button][data-label='{label}']")
+}
+
+/// A person fills the form for three questions, with mouse and keyboard.
+async fn form(world: &World, browser: &Browser, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "question: [DB] Which database? | Postgres = relational | SQLite = a file // [Region, several] Where? | eu | us | asia // [Why] Why so?",
+        )
+        .await;
+    open(browser, &talk).await;
     browser.reads(ANSWER_MS_MAX, THREAD, "Why so?").await;
     let fields = match platform {
         Platform::Discord => {

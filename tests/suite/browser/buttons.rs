@@ -1,0 +1,56 @@
+//! What a person presses in a thread beside forms: a permission, and a task that has failed once more.
+
+use bobbin_core::session::Outcome;
+use bobbin_tests::browser::Browser;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+
+use super::{THREAD, button, open, picture};
+
+/// The agent wants to run a command; a person allows it once, and the card says who did.
+pub async fn allow(world: &World, browser: &Browser, platform: Platform) {
+    let (talk, turn) = world
+        .begin(platform, "ask: date +%Y && echo allowed-by-hand")
+        .await;
+    open(browser, &talk).await;
+    browser
+        .reads(ANSWER_MS_MAX, THREAD, "date +%Y && echo allowed-by-hand")
+        .await;
+    picture(browser, &format!("permission-{}", platform.word())).await;
+    browser
+        .press(&button(match platform {
+            Platform::Discord => "Allow once",
+            Platform::Slack => "Allow Once",
+        }))
+        .await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&turn).await;
+    assert!(answer.contains("allowed-by-hand"), "{answer}");
+    browser.reads(SEEN_MS_MAX, THREAD, "Allowed").await;
+    talk.finish().await;
+}
+
+/// A task has failed; "Run again" runs it as a new turn, once.
+pub async fn again(world: &World, browser: &Browser, platform: Platform) {
+    let (mut talk, turn) = world.begin(platform, "fail: 401").await;
+    open(browser, &talk).await;
+    assert!(matches!(
+        talk.ended(&turn).await.outcome,
+        Outcome::Failed { .. }
+    ));
+    picture(browser, &format!("failed-{}", platform.word())).await;
+    browser.press(&button("Run again")).await;
+    let second = eventually(ANSWER_MS_MAX, "the task has run again", async || {
+        let session = world.session(&talk.thread.key).await?;
+        match &session.ended[..] {
+            [_, second] => Ok(second.clone()),
+            ended => Err(format!("{} turns have ended", ended.len())),
+        }
+    })
+    .await;
+    assert!(matches!(second.outcome, Outcome::Failed { .. }));
+    assert!(second.id.starts_with("again-"), "{}", second.id);
+    talk.reset().await;
+}
