@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bobbin_adapters::aws::Clients;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::Daytona;
+use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
@@ -29,18 +30,19 @@ async fn main() -> Result<(), Error> {
         .map_err(|e| format!("DAYTONA_API: {e}"))?;
     let store = Store::new(clients.dynamodb, &config.table);
     let queues = Queues::new(clients.sqs, &config);
-    let sweeper = Arc::new((config, store, queues, daytona));
+    let metrics = Metrics::new(&config.stack);
+    let sweeper = Arc::new((config, store, queues, daytona, metrics));
     lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
         let sweeper = Arc::clone(&sweeper);
         async move {
-            let (config, store, queues, daytona) = &*sweeper;
+            let (config, store, queues, daytona, metrics) = &*sweeper;
             // All are tried, whatever becomes of the others; an error of any is one of the tick's.
-            let due = tick::tick(store, queues).await;
+            let due = tick::tick(store, queues, metrics).await;
             let listed = daytona.list(&stack_label(&config.stack)).await;
             let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
             let (orphans, vanished) = match &listed {
                 Ok(listed) => (
-                    orphans::reap(config, store, daytona, listed).await,
+                    orphans::reap(config, store, daytona, metrics, listed).await,
                     vanished::look(store, queues, &config.limits, listed, now_ms()).await,
                 ),
                 Err(error) => (Err(error.clone()), Err(error.clone())),

@@ -2,6 +2,7 @@
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::{Daytona, DaytonaError};
+use bobbin_adapters::metrics::{Metrics, ORPHANS, Unit};
 use bobbin_adapters::store::Store;
 use bobbin_adapters::world::{milliseconds, now_ms};
 use bobbin_core::decide::orphan::is_orphan;
@@ -19,6 +20,7 @@ pub async fn reap(
     config: &Config,
     store: &Store,
     daytona: &Daytona,
+    metrics: &Metrics,
     listed: &[Sandbox],
 ) -> Result<Value, String> {
     let (mut deleted, mut trouble) = (0_usize, None);
@@ -31,6 +33,7 @@ pub async fn reap(
             Ok(true) => match daytona.delete(&sandbox.id).await {
                 Ok(()) | Err(DaytonaError::NotFound) => {
                     tracing::warn!(sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
+                    metrics.put(&[(ORPHANS, Unit::Count, 1)], now_ms());
                     deleted += 1;
                 }
                 Err(error) => {

@@ -1,5 +1,6 @@
 //! One tick: ask each shard of the due index, and send each thread found a sweep.
 
+use bobbin_adapters::metrics::{DUE, Metrics, Unit};
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::store::{DUE_SHARDS, Store};
 use bobbin_adapters::world::now_ms;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried: what was missed is found at the next tick.
-pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
+pub async fn tick(store: &Store, queues: &Queues, metrics: &Metrics) -> Result<Value, String> {
     let now_ms = now_ms();
     let (mut due, mut sent, mut trouble) = (0_u32, 0_u32, None);
     for shard in 0..DUE_SHARDS {
@@ -34,6 +35,7 @@ pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
             }
         }
     }
+    metrics.put(&[(DUE, Unit::Count, due.into())], now_ms);
     tracing::info!(due, sent, "a sweep is done");
     match trouble {
         None => Ok(json!({"due": due, "sent": sent})),

@@ -12,6 +12,7 @@ use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
+use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::opening;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
@@ -60,6 +61,7 @@ impl Worker {
             store: Store::new(clients.dynamodb, &config.table),
             chat: Arc::new(Chat::new(&config, &secrets)?),
             sandboxes: Arc::new(world::sandboxes(&config, &secrets)?),
+            metrics: Metrics::new(&config.stack),
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {

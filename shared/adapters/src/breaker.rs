@@ -91,8 +91,9 @@ impl Breakers {
         }
     }
 
-    /// A call found the provider out of order; `seen` goes into the log, and holds no secret.
-    pub async fn failed(&self, provider: &str, seen: &str, now_ms: Ms) {
+    /// A call found the provider out of order; `seen` goes into the log, and holds no secret. True: that has opened the
+    /// breaker.
+    pub async fn failed(&self, provider: &str, seen: &str, now_ms: Ms) -> bool {
         let limits = &self.limits;
         let changed = self
             .change(provider, now_ms, |breaker| breaker.failed(now_ms, limits))
@@ -108,7 +109,9 @@ impl Breakers {
                 seen,
                 "provider.breaker.opened: the provider is left alone for a while"
             );
+            return true;
         }
+        false
     }
 
     /// A call was answered. Writes only where the breaker is not known to be closed.

@@ -10,6 +10,7 @@ pub mod daytona;
 pub mod dead;
 pub mod discord;
 pub mod http;
+pub mod metrics;
 pub mod opencode;
 pub mod opening;
 pub mod queue;

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use bobbin_core::breaker::Admission;
-use bobbin_core::card::{Card, Post, PostRef};
+use bobbin_core::card::{Card, Post, PostRef, Usage};
 use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
@@ -15,11 +15,13 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::message::Person;
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session, Settlement};
+use bobbin_core::signals::signals;
 use bobbin_core::wire::daytona::Image;
 
 use crate::breaker::Breakers;
 use crate::chat::Chat;
 use crate::config::Config;
+use crate::metrics::{self, Metrics, Unit};
 use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use crate::secrets::Secrets;
 use crate::store::{Store, Written};
@@ -96,6 +98,8 @@ pub struct Live {
     visibility: Visibility,
     /// Marks that stand beside the record: removed with the write that makes them superfluous.
     marks: Mutex<Marks>,
+    /// The record as it was last read or written: what a write has changed is what has happened.
+    recorded: Mutex<Option<Session>>,
 }
 
 /// What a world is made of: the clients of one process, which every delivery shares.
@@ -111,6 +115,8 @@ pub struct Parts {
     pub wakes: Wakes,
     /// Breakers of the providers.
     pub breakers: Breakers,
+    /// Where metrics go.
+    pub metrics: Metrics,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
 }
@@ -123,7 +129,25 @@ impl Live {
             parts,
             visibility,
             marks: Mutex::default(),
+            recorded: Mutex::default(),
         }
+    }
+
+    /// Tells the operator what this write says has happened.
+    fn tell(&self, session: &Session, entries: &[Entry]) {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let signals = signals(recorded.as_ref(), session, now_ms());
+        *recorded = Some(session.clone());
+        drop(recorded);
+        for signal in &signals {
+            let turn = signal.turn.as_deref().unwrap_or_default();
+            let (thread, took_ms) = (&session.thread, signal.took_ms);
+            tracing::info!(%thread, turn, took_ms, generation = session.generation, "{}", signal.kind.name());
+        }
+        let ended: Vec<Usage> = entries.iter().map(|entry| entry.usage).collect();
+        self.parts
+            .metrics
+            .put(&metrics::of(&signals, &ended), now_ms());
     }
 
     fn note(&self, marks: &Marks) {
@@ -155,6 +179,10 @@ impl World for Live {
             .await
             .map_err(|e| e.failure())?;
         self.note(&found.marks);
+        self.recorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&found.session);
         Ok(found)
     }
 
@@ -174,6 +202,7 @@ impl World for Live {
             .map_err(|e| e.failure())?;
         Ok(match written {
             Written::Yes(marks) => {
+                self.tell(session, entries);
                 let marks = marks.unwrap_or_else(|| self.known().without(&stale));
                 self.note(&marks);
                 Saved::Written(marks)
@@ -252,7 +281,10 @@ impl Live {
         let event = self.parts.sandboxes.perform(self, thread, effect).await;
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
-                self.parts.breakers.failed(PROVIDER, seen, now_ms()).await;
+                if self.parts.breakers.failed(PROVIDER, seen, now_ms()).await {
+                    let opened = (metrics::BREAKER_OPENED, Unit::Count, 1);
+                    self.parts.metrics.put(&[opened], now_ms());
+                }
             }
             _ => self.parts.breakers.succeeded(PROVIDER, now_ms()).await,
         }

@@ -20,6 +20,7 @@ pub mod message;
 pub mod ports;
 pub mod session;
 pub mod settings;
+pub mod signals;
 pub mod status;
 pub mod text;
 pub mod wire;

@@ -1,0 +1,363 @@
+//! What an operator watches: what a write of the record says has happened, by dotted names. Pure: the record before and
+//! after is all that is looked at, so nothing can happen to a session that is not told, and nothing is told twice.
+//!
+//! The names are those of log lines and of metrics alike (`template.yaml` alarms on them). Deliberately absent: words of
+//! people, agents and providers.
+
+use crate::ids::Ms;
+use crate::session::{EndedTurn, Outcome, Phase, Session, Stage, Turn};
+
+/// Something that has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A sandbox was asked for.
+    CreateBegan,
+    /// It runs, and its server is healthy. Took: since it was asked for.
+    CreateReady,
+    /// It will not come.
+    CreateFailed,
+    /// A parked sandbox, or its server, was asked to start.
+    ResumeBegan,
+    /// It runs again. Took: since it was asked to.
+    ResumeReady,
+    /// It does not run again.
+    ResumeFailed,
+    /// It was paused.
+    PauseDone,
+    /// It was deleted, by us.
+    DestroyDone,
+    /// It is gone, and not by us.
+    SandboxLost,
+    /// The agent's session was gone: another one goes on in the same sandbox.
+    SessionReplaced,
+    /// The server in the sandbox was ended and started anew within a turn.
+    ServerRestarted,
+    /// A turn began. Took: the time in the queue.
+    TurnBegan,
+    /// The prompt is on its way to the agent. Took: since the turn was accepted.
+    PromptSent,
+    /// The same prompt was sent again.
+    PromptResent,
+    /// A delivery gave its run back and another goes on with it.
+    TurnSliced,
+    /// A delivery of the turn failed, and another will try.
+    TurnRetried,
+    /// The sandbox provider does not answer a turn at all.
+    OutageBegan,
+    /// The agent asks a person.
+    AskOpened,
+    /// An ask is settled: by a person, by time, or by the end of the run.
+    AskSettled,
+    /// A turn has ended with an answer. Took: since it was accepted.
+    TurnAnswered,
+    /// A turn has failed. Took: since it was accepted.
+    TurnFailed,
+    /// A turn was cancelled. Took: since it was accepted.
+    TurnCancelled,
+    /// A turn was lost with its sandbox. Took: since it was accepted.
+    TurnLost,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 23] = [
+        Self::CreateBegan,
+        Self::CreateReady,
+        Self::CreateFailed,
+        Self::ResumeBegan,
+        Self::ResumeReady,
+        Self::ResumeFailed,
+        Self::PauseDone,
+        Self::DestroyDone,
+        Self::SandboxLost,
+        Self::SessionReplaced,
+        Self::ServerRestarted,
+        Self::TurnBegan,
+        Self::PromptSent,
+        Self::PromptResent,
+        Self::TurnSliced,
+        Self::TurnRetried,
+        Self::OutageBegan,
+        Self::AskOpened,
+        Self::AskSettled,
+        Self::TurnAnswered,
+        Self::TurnFailed,
+        Self::TurnCancelled,
+        Self::TurnLost,
+    ];
+
+    /// The name in logs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CreateBegan => "sandbox.create.began",
+            Self::CreateReady => "sandbox.create.ready",
+            Self::CreateFailed => "sandbox.create.failed",
+            Self::ResumeBegan => "sandbox.resume.began",
+            Self::ResumeReady => "sandbox.resume.ready",
+            Self::ResumeFailed => "sandbox.resume.failed",
+            Self::PauseDone => "sandbox.pause.done",
+            Self::DestroyDone => "sandbox.destroy.done",
+            Self::SandboxLost => "sandbox.lost",
+            Self::SessionReplaced => "session.replaced",
+            Self::ServerRestarted => "server.restarted",
+            Self::TurnBegan => "turn.began",
+            Self::PromptSent => "prompt.sent",
+            Self::PromptResent => "prompt.resent",
+            Self::TurnSliced => "turn.sliced",
+            Self::TurnRetried => "turn.retried",
+            Self::OutageBegan => "provider.outage.began",
+            Self::AskOpened => "ask.opened",
+            Self::AskSettled => "ask.settled",
+            Self::TurnAnswered => "turn.answered",
+            Self::TurnFailed => "turn.failed",
+            Self::TurnCancelled => "turn.cancelled",
+            Self::TurnLost => "turn.lost",
+        }
+    }
+
+    /// The name of the metric of how long it took, where that is told.
+    #[must_use]
+    pub const fn took(self) -> Option<&'static str> {
+        match self {
+            Self::CreateReady => Some("sandbox.create.ms"),
+            Self::ResumeReady => Some("sandbox.resume.ms"),
+            Self::TurnBegan => Some("turn.queued.ms"),
+            Self::PromptSent => Some("turn.prompted.ms"),
+            Self::TurnAnswered => Some("turn.answered.ms"),
+            _ => None,
+        }
+    }
+}
+
+/// Metric: tokens of turns that have ended.
+pub const TOKENS: &str = "turn.tokens";
+/// Metric: cost of turns that have ended, in millionths of a US dollar.
+pub const COST: &str = "turn.cost.micro_usd";
+
+/// Something that has happened to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// What.
+    pub kind: Kind,
+    /// To which turn, if to one.
+    pub turn: Option<String>,
+    /// Milliseconds that it took, where that is known.
+    pub took_ms: Option<u64>,
+}
+
+/// What has happened between two states of a record, in the order of a life. `before` is none for a thread's first.
+#[must_use]
+pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Signal> {
+    let mut told = Vec::new();
+    sandbox(before, after, now_ms, &mut told);
+    let turn_before = before.and_then(|session| session.turn.as_ref());
+    if let Some(turn) = &after.turn {
+        let same = turn_before.filter(|before| before.id == turn.id);
+        under_way(same, turn, now_ms, &mut told);
+    }
+    let known = |ended: &EndedTurn| {
+        before.is_some_and(|session| session.ended.iter().any(|one| one.id == ended.id))
+    };
+    for ended in after.ended.iter().filter(|ended| !known(ended)) {
+        let accepted = turn_before.filter(|turn| turn.id == ended.id);
+        told.push(Signal {
+            kind: match ended.outcome {
+                Outcome::Answered => Kind::TurnAnswered,
+                Outcome::Failed { .. } => Kind::TurnFailed,
+                Outcome::Cancelled { .. } => Kind::TurnCancelled,
+                Outcome::Lost => Kind::TurnLost,
+            },
+            turn: Some(ended.id.clone()),
+            took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),
+        });
+    }
+    told
+}
+
+fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec<Signal>) {
+    let turn = after.turn.as_ref().map(|turn| turn.id.clone());
+    let mut tell = |kind, took_ms| {
+        told.push(Signal {
+            kind,
+            turn: turn.clone(),
+            took_ms,
+        });
+    };
+    let was = before.map_or(Phase::Destroyed, |session| session.phase);
+    let since_ms = before.map_or(now_ms, |session| session.phase_since_ms);
+    let took_ms = Some(now_ms.saturating_sub(since_ms));
+    let anew = before.is_none_or(|session| session.generation != after.generation);
+    match (was, after.phase) {
+        (was, Phase::Creating) if was != Phase::Creating || anew => tell(Kind::CreateBegan, None),
+        (Phase::Creating, Phase::Active) => tell(Kind::CreateReady, took_ms),
+        (Phase::Creating, Phase::Error) => tell(Kind::CreateFailed, None),
+        (was, Phase::Resuming) if was != Phase::Resuming => tell(Kind::ResumeBegan, None),
+        (Phase::Resuming, Phase::Active) => tell(Kind::ResumeReady, took_ms),
+        (Phase::Resuming, Phase::Error) => tell(Kind::ResumeFailed, None),
+        (was, Phase::Paused) if was != Phase::Paused => tell(Kind::PauseDone, None),
+        (Phase::Destroying, Phase::Destroyed) => tell(Kind::DestroyDone, None),
+        (was, Phase::Destroyed) if !matches!(was, Phase::Destroyed | Phase::Error) => {
+            tell(Kind::SandboxLost, None);
+        }
+        _ => {}
+    }
+    let replaced = before.is_some_and(|session| {
+        !anew && session.agent_session.is_some() && session.agent_session != after.agent_session
+    });
+    if replaced && after.agent_session.is_some() {
+        tell(Kind::SessionReplaced, None);
+    }
+}
+
+fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Signal>) {
+    let since_ms = Some(now_ms.saturating_sub(after.accepted_at_ms));
+    let mut tell = |kind, took_ms| {
+        told.push(Signal {
+            kind,
+            turn: Some(after.id.clone()),
+            took_ms,
+        });
+    };
+    if before.is_none() {
+        tell(Kind::TurnBegan, since_ms);
+    }
+    let received = before.is_none_or(|turn| turn.stage == Stage::Received);
+    if received && matches!(after.stage, Stage::Prompting | Stage::Running) {
+        tell(Kind::PromptSent, since_ms);
+    }
+    let more = |of: fn(&Turn) -> u32| of(after) > before.map_or(0, of);
+    for (kind, happened) in [
+        (Kind::PromptResent, more(|turn| turn.resends)),
+        (Kind::ServerRestarted, more(|turn| turn.server_restarts)),
+        (Kind::TurnSliced, more(|turn| turn.slices)),
+        (Kind::TurnRetried, more(|turn| turn.attempts)),
+        (
+            Kind::OutageBegan,
+            after.outage_since_ms.is_some()
+                && before.is_none_or(|turn| turn.outage_since_ms.is_none()),
+        ),
+    ] {
+        if happened {
+            tell(kind, None);
+        }
+    }
+    for ask in &after.asks {
+        let known = before.and_then(|turn| turn.asks.iter().find(|one| one.id == ask.id));
+        if known.is_none() {
+            tell(Kind::AskOpened, None);
+        }
+        if ask.settled && known.is_none_or(|one| !one.settled) {
+            tell(Kind::AskSettled, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::ids::ThreadKey;
+
+    fn session() -> Session {
+        Session::new(ThreadKey::discord("1", "2").expect("valid"), 1_000)
+    }
+
+    fn names(before: Option<&Session>, after: &Session) -> Vec<(&'static str, Option<u64>)> {
+        let told = signals(before, after, 5_000);
+        told.iter()
+            .map(|one| (one.kind.name(), one.took_ms))
+            .collect()
+    }
+
+    #[test]
+    fn a_sandbox_tells_its_life_and_what_it_took() {
+        let absent = session();
+        let creating = Session {
+            phase: Phase::Creating,
+            generation: 1,
+            phase_since_ms: 2_000,
+            ..session()
+        };
+        let active = Session {
+            phase: Phase::Active,
+            agent_session: Some("a".to_owned()),
+            ..creating.clone()
+        };
+        let paused = Session {
+            phase: Phase::Paused,
+            ..active.clone()
+        };
+        assert_eq!(names(None, &creating), [("sandbox.create.began", None)]);
+        assert_eq!(
+            names(Some(&absent), &creating),
+            [("sandbox.create.began", None)]
+        );
+        assert_eq!(
+            names(Some(&creating), &active),
+            [("sandbox.create.ready", Some(3_000))]
+        );
+        assert_eq!(
+            names(Some(&active), &paused),
+            [("sandbox.pause.done", None)]
+        );
+        let gone = Session {
+            phase: Phase::Destroyed,
+            agent_session: None,
+            ..active.clone()
+        };
+        assert_eq!(names(Some(&active), &gone), [("sandbox.lost", None)]);
+        let destroying = Session {
+            phase: Phase::Destroying,
+            ..active.clone()
+        };
+        assert_eq!(
+            names(Some(&destroying), &gone),
+            [("sandbox.destroy.done", None)]
+        );
+        let other = Session {
+            agent_session: Some("b".to_owned()),
+            ..active.clone()
+        };
+        assert_eq!(names(Some(&active), &other), [("session.replaced", None)]);
+    }
+
+    #[test]
+    fn a_write_that_changes_nothing_of_it_tells_nothing() {
+        let active = Session {
+            phase: Phase::Active,
+            generation: 1,
+            ..session()
+        };
+        let later = Session {
+            version: 9,
+            due_at_ms: Some(7),
+            ..active.clone()
+        };
+        assert_eq!(names(Some(&active), &later), []);
+    }
+
+    #[test]
+    fn an_ended_turn_is_told_once_with_what_it_took() {
+        let before = session();
+        let ended = Session {
+            ended: vec![EndedTurn {
+                id: "t".to_owned(),
+                outcome: Outcome::Lost,
+                at_ms: 5_000,
+            }],
+            ..session()
+        };
+        assert_eq!(names(Some(&before), &ended), [("turn.lost", None)]);
+        assert_eq!(names(Some(&ended), &ended), []);
+    }
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), Kind::ALL.len());
+        let took: BTreeSet<&str> = Kind::ALL.iter().filter_map(|kind| kind.took()).collect();
+        assert!(took.iter().all(|took| !names.contains(took)));
+    }
+}
