@@ -45,10 +45,10 @@ Template.add_multi_constructor("!", tagged)
 
 
 def with_default_group(template):
-    """Adds the group `default` to what the functions' policies say about schedules of a group."""
+    """Adds the group `default` to what the roles' policies say about schedules of a group."""
     for resource in template["Resources"].values():
         for policy in resource.get("Properties", {}).get("Policies", []):
-            for statement in policy.get("Statement", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
                 allowed = statement["Resource"]
                 text = allowed.get("Fn::Sub", "") if isinstance(allowed, dict) else ""
                 if ":schedule/" in text:

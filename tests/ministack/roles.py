@@ -21,12 +21,13 @@ REGION = "us-east-1"
 CALL_S_MAX = 10
 OTHER = "other"
 # Which argument names the resource, by service.
-NAMED_BY = {"dynamodb": "TableName", "sqs": "QueueUrl", "secretsmanager": "SecretId", "scheduler": "GroupName"}
+NAMED_BY = {"dynamodb": "TableName", "sqs": "QueueUrl", "secretsmanager": "SecretId", "scheduler": "GroupName", "logs": "logGroupName"}
 KINDS = {
     "AWS::DynamoDB::Table": "dynamodb",
     "AWS::SQS::Queue": "sqs",
     "AWS::SecretsManager::Secret": "secretsmanager",
     "AWS::Scheduler::ScheduleGroup": "scheduler",
+    "AWS::Logs::LogGroup": "logs",
 }
 REFUSALS = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
 ACTION = re.compile(r"perform: ([a-z0-9-]+:\w+)")

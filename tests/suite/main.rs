@@ -3,6 +3,7 @@
 
 mod asks;
 mod browser;
+mod deployment;
 mod discord;
 mod emulated;
 mod faults;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(TEST_THREADS);
     let trials: Vec<Trial> = [
         promises::trials(),
+        deployment::trials(),
         protocol::trials(),
         fuzz::trials(),
         discord::trials(),

@@ -2,10 +2,11 @@
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::{Daytona, DaytonaError};
-use bobbin_adapters::metrics::{Metrics, ORPHANS, Unit};
+use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::store::Store;
 use bobbin_adapters::world::{milliseconds, now_ms};
 use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::signals::ORPHANS;
 use bobbin_core::wire::daytona::Sandbox;
 use serde_json::{Value, json};
 

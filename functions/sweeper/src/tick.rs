@@ -1,11 +1,12 @@
 //! One tick: ask each shard of the due index, and send each thread found a sweep.
 
-use bobbin_adapters::metrics::{DUE, Metrics, Unit};
+use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::store::{DUE_SHARDS, Store};
 use bobbin_adapters::world::now_ms;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Message, Work};
+use bobbin_core::signals::DUE;
 use serde_json::{Value, json};
 
 /// One tick. The numbers are for whoever invokes it by hand.

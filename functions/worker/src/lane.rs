@@ -12,7 +12,7 @@ use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
-use bobbin_adapters::metrics::Metrics;
+use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
@@ -22,6 +22,7 @@ use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
+use bobbin_core::signals::BURIED;
 
 /// The function's time that is left for saving and giving back after a slice.
 const WIND_UP_MS: u64 = 60_000;
@@ -181,6 +182,10 @@ impl Worker {
     ) -> Verdict {
         let limits = &self.config.limits;
         if self.queues.is_dead(&receipt.queue_url) {
+            if receipt.receive == 1 {
+                let buried = (BURIED, Unit::Count, 1);
+                self.parts.metrics.put(&[buried], now_ms());
+            }
             return dead::bury(
                 &self.parts.chat,
                 &self.queues,

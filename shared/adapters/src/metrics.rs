@@ -8,19 +8,9 @@ use std::io::Write;
 
 use bobbin_core::card::Usage;
 use bobbin_core::ids::Ms;
-use bobbin_core::signals::{COST, Signal, TOKENS};
+use bobbin_core::signals::{COST, DIMENSION, NAMESPACE, Signal, TOKENS};
 use serde_json::{Map, Value, json};
 
-/// Namespace of every metric of ours.
-pub const NAMESPACE: &str = "Bobbin";
-/// The only dimension.
-pub const DIMENSION: &str = "Stack";
-/// Sandboxes that belonged to nobody and were deleted by the sweeper.
-pub const ORPHANS: &str = "sandbox.orphan.destroyed";
-/// A breaker of a provider has opened.
-pub const BREAKER_OPENED: &str = "provider.breaker.opened";
-/// Threads that a tick of the sweeper found due.
-pub const DUE: &str = "sweep.due";
 /// Values of one metric in one line: CloudWatch reads no more.
 const VALUES_MAX: usize = 100;
 
@@ -107,7 +97,7 @@ fn line(stack: &str, metrics: &[Metric], now_ms: Ms) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::signals::Kind;
+    use bobbin_core::signals::{Kind, ORPHANS};
 
     use super::*;
 

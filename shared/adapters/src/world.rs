@@ -15,7 +15,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::message::Person;
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session, Settlement};
-use bobbin_core::signals::signals;
+use bobbin_core::signals::{BREAKER_OPENED, signals};
 use bobbin_core::wire::daytona::Image;
 
 use crate::breaker::Breakers;
@@ -282,7 +282,7 @@ impl Live {
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
                 if self.parts.breakers.failed(PROVIDER, seen, now_ms()).await {
-                    let opened = (metrics::BREAKER_OPENED, Unit::Count, 1);
+                    let opened = (BREAKER_OPENED, Unit::Count, 1);
                     self.parts.metrics.put(&[opened], now_ms());
                 }
             }

@@ -130,6 +130,20 @@ impl Kind {
     }
 }
 
+/// Namespace of the metrics.
+pub const NAMESPACE: &str = "Bobbin";
+/// Their only dimension: the stack.
+pub const DIMENSION: &str = "Stack";
+/// Metric: sandboxes that belonged to nobody and were deleted by the sweeper.
+pub const ORPHANS: &str = "sandbox.orphan.destroyed";
+/// Metric: a breaker of a provider has opened.
+pub const BREAKER_OPENED: &str = "provider.breaker.opened";
+/// Metric: a message ended among the dead letters, and its thread is told.
+pub const BURIED: &str = "message.buried";
+/// Metric: threads that a tick of the sweeper found due.
+pub const DUE: &str = "sweep.due";
+/// Metrics that no write of a record tells of.
+pub const OTHERS: [&str; 4] = [ORPHANS, BREAKER_OPENED, BURIED, DUE];
 /// Metric: tokens of turns that have ended.
 pub const TOKENS: &str = "turn.tokens";
 /// Metric: cost of turns that have ended, in millionths of a US dollar.

@@ -12,7 +12,7 @@ use serde_json::json;
 use serde_yaml_ng::Value;
 
 /// Every service that a function calls, and those with which it could widen what it may do.
-const SERVICES: [&str; 9] = [
+const SERVICES: [&str; 10] = [
     "dynamodb",
     "sqs",
     "secretsmanager",
@@ -22,18 +22,7 @@ const SERVICES: [&str; 9] = [
     "sts",
     "s3",
     "logs",
-];
-/// What SAM attaches to the role of every function: `AWSLambdaBasicExecutionRole`, which allows writing logs anywhere.
-const SAM_ADDS: [&str; 3] = [
-    "logs:CreateLogGroup",
-    "logs:CreateLogStream",
-    "logs:PutLogEvents",
-];
-/// What it attaches for an event of a queue: `AWSLambdaSQSQueueExecutionRole`, on every queue of the account.
-const SAM_ADDS_FOR_QUEUES: [&str; 3] = [
-    "sqs:ReceiveMessage",
-    "sqs:DeleteMessage",
-    "sqs:GetQueueAttributes",
+    "xray",
 ];
 /// ministack looks for every schedule in the default group, whatever group it is in, so of an action that a role has on
 /// some group nothing can be told there.
@@ -144,14 +133,19 @@ fn template() -> Value {
     serde_yaml_ng::from_str(&text).unwrap()
 }
 
-/// What each function, and each role that the template makes itself, may do, by its logical id.
+/// What each role may do, by its logical id. Every function has one of them, so that SAM makes none and adds nothing.
 fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
     let resources = template["Resources"].as_mapping().unwrap();
     let mut found = BTreeMap::new();
     for (id, resource) in resources {
         let properties = &resource["Properties"];
         let list = match resource["Type"].as_str() {
-            Some("AWS::Serverless::Function") => of_function(properties),
+            Some("AWS::Serverless::Function") => {
+                let role = logical(&properties["Role"]);
+                assert!(resources.contains_key(role.as_str()), "{id:?}: {role}");
+                assert!(properties["Policies"].is_null(), "{id:?}: SAM adds to them");
+                continue;
+            }
             Some("AWS::IAM::Role") => {
                 let policies = many(&properties["Policies"]).into_iter();
                 policies
@@ -163,29 +157,10 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
         found.insert(id.as_str().unwrap().to_owned(), list);
     }
     assert!(
-        found.len() >= 3,
-        "the template has fewer functions than it should"
+        found.len() >= 4,
+        "the template has fewer roles than it should"
     );
     found
-}
-
-fn of_function(properties: &Value) -> Vec<Permission> {
-    let anywhere = |action: &&str| ((*action).to_owned(), "*".to_owned());
-    let mut list: Vec<Permission> = SAM_ADDS.iter().map(anywhere).collect();
-    let events = properties["Events"].as_mapping();
-    if events
-        .into_iter()
-        .flatten()
-        .any(|(_, event)| event["Type"] == "SQS")
-    {
-        list.extend(SAM_ADDS_FOR_QUEUES.iter().map(anywhere));
-    }
-    list.extend(
-        many(&properties["Policies"])
-            .into_iter()
-            .flat_map(statements),
-    );
-    list
 }
 
 /// The permissions of a policy document. A condition narrows one further, and what it needs is not told here.
@@ -215,9 +190,12 @@ fn many(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// The logical id behind `!GetAtt X.Arn`, `!GetAtt X.Id`, `!Ref X`, `!Sub "${X.Arn}/path"`, or an ARN that is put
+/// Everything, or the logical id behind `!GetAtt X.Arn`, `!GetAtt X.Id`, `!Ref X`, `!Sub "${X.Arn}/path"`, or an ARN that is put
 /// together from `${X}`.
 fn logical(resource: &Value) -> String {
+    if resource == "*" {
+        return "*".to_owned();
+    }
     let Value::Tagged(tagged) = resource else {
         panic!("{resource:?}: a resource is named by its logical id");
     };
