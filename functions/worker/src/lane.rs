@@ -13,6 +13,7 @@ use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
 use bobbin_adapters::opening;
+use bobbin_adapters::overview;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
@@ -203,6 +204,9 @@ impl Worker {
                 .await
             }
             Body::Control(control) => self.lane().run(control, receipt.receive, now_ms()).await,
+            Body::Overview(wanted) => {
+                overview::show(&self.lane(), wanted, receipt.receive, now_ms()).await
+            }
             Body::Announce(waiting) => {
                 announce(&self.lane(), waiting, receipt.receive, now_ms()).await
             }

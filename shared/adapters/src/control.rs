@@ -43,6 +43,7 @@ impl Lane<'_> {
             Want::StopAll | Want::Now { .. } | Want::Diff { .. } | Want::Configure { .. } => {
                 self.chat.tell(&control.reply, "Not built yet.").await
             }
+            Want::Withdraw { turn } => self.take_back(control, turn, now_ms).await,
             Want::Status => self.status(control, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_deref(), now_ms).await,
@@ -207,6 +208,15 @@ impl Lane<'_> {
         let kind = PostKind::Card;
         let shown = self.chat.post(thread, &turn, &kind, Some(at), &post).await;
         shown.map(|_| ())
+    }
+
+    /// The message of a prompt was deleted: it is withdrawn if it still waits. Nothing is written for any other message.
+    async fn take_back(&self, control: &Control, turn: &str, now_ms: Ms) -> Result<(), Failure> {
+        let (_, marks) = self.record(&control.thread).await?;
+        match marks.queued.get(turn).filter(|queued| !queued.refused) {
+            Some(queued) => self.withdraw(control, turn, Some(queued), now_ms).await,
+            None => Ok(()),
+        }
     }
 
     /// It still waits in the queue: it is told at once, and ends by the mark when its message comes.

@@ -12,6 +12,7 @@ pub mod discord;
 pub mod http;
 pub mod opencode;
 pub mod opening;
+pub mod overview;
 pub mod queue;
 pub mod sandbox;
 pub mod secrets;

@@ -128,6 +128,27 @@ impl Store {
         }
     }
 
+    /// Reads the records of several threads, at most a hundred, in no order; threads without one are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn records(&self, threads: &[ThreadKey]) -> Result<Vec<(Session, Marks)>, StoreError> {
+        if threads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = threads
+            .iter()
+            .take(ENTRIES_MAX)
+            .map(|thread| key(thread, SESSION));
+        let items = self.read(keys).await?;
+        // One record that cannot be read costs its line, not the whole picture.
+        let read = |item: &Item| match record(item) {
+            Ok((session, marks)) => Some((session?, marks)),
+            Err(_) => None,
+        };
+        Ok(items.iter().filter_map(read).collect())
+    }
+
     /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
     ///
     /// # Errors
@@ -376,9 +397,17 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn armed(&self, shard: u8) -> Result<Vec<ThreadKey>, StoreError> {
+        self.armed_of(shard, "").await
+    }
+
+    /// Those of them whose key begins so: with a tenant, or with a tenant and a channel.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
         let (mut threads, mut start) = (Vec::new(), None);
         for _ in 0..ARMED_PAGES_MAX {
-            let answer = self
+            let query = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -386,7 +415,15 @@ impl Store {
                 .key_condition_expression("#shard = :shard")
                 .expression_attribute_names("#shard", "due_shard")
                 .expression_attribute_values(":shard", number(u64::from(shard)))
-                .set_exclusive_start_key(start)
+                .set_exclusive_start_key(start);
+            let query = match prefix {
+                "" => query,
+                prefix => query
+                    .filter_expression("begins_with(#thread, :prefix)")
+                    .expression_attribute_names("#thread", "thread")
+                    .expression_attribute_values(":prefix", AttributeValue::S(prefix.to_owned())),
+            };
+            let answer = query
                 .send()
                 .await
                 .map_err(|e| classify(e.code(), words(&e)))?;

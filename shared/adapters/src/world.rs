@@ -190,15 +190,18 @@ impl World for Live {
                 kind,
                 at,
                 post,
-            } => match self
-                .parts
-                .chat
-                .post(thread, turn, kind, at.as_ref(), post)
-                .await
-            {
-                Ok(at) => Event::Posted(at),
-                Err(failure) => Event::Failed(failure),
-            },
+            } => {
+                let chat = &self.parts.chat;
+                let posted = chat.post(thread, turn, kind, at.as_ref(), post).await;
+                // Also when the card could not be shown: a status that stays behind would say that it still works.
+                if let Post::Card(card) = post {
+                    chat.set_status(thread, turn, &card.state).await;
+                }
+                match posted {
+                    Ok(at) => Event::Posted(at),
+                    Err(failure) => Event::Failed(failure),
+                }
+            }
             Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
@@ -288,6 +291,10 @@ impl Beside for Live {
     }
 
     async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {
+        self.parts
+            .chat
+            .set_status(thread, turn, &card.state)
+            .await;
         let post = Post::Card(card);
         if let Err(failure) = self
             .parts
