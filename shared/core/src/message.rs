@@ -120,6 +120,9 @@ pub struct Prompt {
     /// Where it was said, and as what its sender counts there.
     #[serde(default)]
     pub standing: Standing,
+    /// It shall not wait: where a turn is running, it is sent into that one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
 }
 
 /// A message that a prompt forwards or answers to.
