@@ -284,8 +284,8 @@ pub enum Want {
     },
     /// Show what a turn changed in the files.
     Diff {
-        /// The turn.
-        turn: String,
+        /// The turn; none for the last one that has ended.
+        turn: Option<String>,
     },
     /// Show or change the settings of the tenant.
     Configure {

@@ -139,6 +139,7 @@ fn take(body: Body, note: &'static str) -> Intake {
             "The queue does not accept now; please send it again.",
         ),
         note,
+        lookup: None,
     }
 }
 
