@@ -176,5 +176,6 @@ fn switched_off(words: &str) -> Intake {
         on_queue_failure: answer.clone(),
         answer,
         note: "platform switched off",
+        lookup: None,
     }
 }

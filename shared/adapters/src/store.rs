@@ -3,7 +3,10 @@
 //! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `phase`, `tenant`, while something is
 //! due `due_shard` and `due_at`, and a mark each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
 //! `queued#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the ledger, an
-//! item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets it.
+//! item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets it. What
+//! belongs to a tenant and to no thread is in [`tenant`].
+
+mod tenant;
 
 use std::collections::HashMap;
 
@@ -99,18 +102,24 @@ impl Store {
         }
     }
 
-    /// Reads a record consistently, with the marks beside it and whether the ledger knows `turn` as ended: one call.
+    /// Reads a record consistently, with the marks beside it, whether the ledger knows `turn` as ended, and the
+    /// settings of the tenant: one call.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, StoreError> {
         let items = self
-            .read([key(thread, SESSION), key(thread, &ledger_item(turn))])
+            .read([
+                key(thread, SESSION),
+                key(thread, &ledger_item(turn)),
+                tenant::settings_key(&thread.tenant()),
+            ])
             .await?;
         let mut loaded = Loaded::default();
         for item in &items {
             match text(item, ITEM) {
                 Some(SESSION) => (loaded.session, loaded.marks) = record(item)?,
+                Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
                 _ => loaded.in_ledger = true,
             }
         }

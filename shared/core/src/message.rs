@@ -156,6 +156,9 @@ pub struct Prompt {
     /// Where it was said, and as what its sender counts there.
     #[serde(default)]
     pub standing: Standing,
+    /// It shall not wait: where a turn is running, it is sent into that one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
 }
 
 /// A message that a prompt forwards or answers to.
@@ -322,8 +325,8 @@ pub enum Want {
     },
     /// Show what a turn changed in the files.
     Diff {
-        /// The turn.
-        turn: String,
+        /// The turn; none for the last one that has ended.
+        turn: Option<String>,
     },
     /// Show or change the settings of the tenant.
     Configure {

@@ -332,6 +332,7 @@ impl ports::World for Hand {
                 session: here.session(),
                 marks: here.marks.clone(),
                 in_ledger: here.ledger.contains_key(turn),
+                settings: here.settings.clone(),
             }
         };
         self.end().await;

@@ -9,6 +9,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::session::{About, Marks, Phase, Session, Settlement, Stage};
+use bobbin_core::settings::Settings;
 
 use super::dice::Dice;
 use super::promises::{End, Ending, Fact, History};
@@ -50,6 +51,8 @@ pub struct Place {
     pub record: Option<Session>,
     pub marks: Marks,
     pub ledger: BTreeMap<String, LedgerEntry>,
+    /// What those who manage the thread's tenant have set.
+    pub settings: Settings,
     /// Generations that were deleted.
     pub deleted: BTreeSet<u32>,
     /// The wake-up that was last asked for.
@@ -84,6 +87,7 @@ impl Place {
             record: None,
             marks: Marks::default(),
             ledger: BTreeMap::new(),
+            settings: Settings::default(),
             deleted: BTreeSet::new(),
             wake_ms: None,
             index: Vec::new(),

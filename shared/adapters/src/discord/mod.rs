@@ -12,7 +12,7 @@ use std::time::Duration;
 use bobbin_core::card::{Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest, post_key};
-use bobbin_core::message::{Open, Reply};
+use bobbin_core::message::{Open, Prompt, Reply};
 use bobbin_core::wire::discord::answer::EPHEMERAL;
 use bobbin_core::wire::discord::commands::{commands, guild_commands, registered};
 use bobbin_core::wire::discord::render::{self, Rendered};
@@ -110,7 +110,7 @@ impl Discord {
             Err(other) => return Err(other),
         };
         match self
-            .start_thread(&open.channel, &message.id, &open.prompt.text)
+            .start_thread(&open.channel, &message.id, &open.prompt)
             .await
         {
             Ok(thread) => ThreadKey::discord(&open.guild, &thread)
@@ -297,7 +297,7 @@ impl Discord {
         &self,
         channel: &str,
         message: &str,
-        prompt: &str,
+        prompt: &Prompt,
     ) -> Result<String, DiscordError> {
         let call = in_channel(
             "start thread",

@@ -21,6 +21,7 @@ use crate::limits::Limits;
 use crate::message::{Attachment, Message, Person, Prompt, Work};
 use crate::ports::{Loaded, Saved, World};
 use crate::session::{About, Marks, Outcome, Phase, Queued, Session};
+use crate::settings::Settings;
 
 use fake::*;
 

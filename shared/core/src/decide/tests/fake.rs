@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) told: Vec<String>,
     /// Neither the first read nor a write sees the marks.
     pub(super) late_marks: bool,
+    /// What those who manage the place have set.
+    pub(super) settings: Settings,
 }
 
 pub(super) struct Fake(Mutex<State>);
@@ -277,6 +279,7 @@ impl World for Fake {
                 s.marks.clone()
             },
             in_ledger: s.ledger.contains_key(turn),
+            settings: s.settings.clone(),
         });
         if after {
             self.crash();

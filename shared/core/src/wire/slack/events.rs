@@ -146,6 +146,7 @@ pub(super) fn take(body: Body, note: &'static str) -> Intake {
             "The queue does not accept now; please send it again.",
         ),
         note,
+        lookup: None,
     }
 }
 

@@ -259,5 +259,6 @@ fn take(body: Body, note: &'static str) -> Intake {
         answer: HttpAnswer::text(200, ""),
         on_queue_failure: ephemeral(NOT_TAKEN),
         note,
+        lookup: None,
     }
 }
