@@ -141,7 +141,10 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn records(&self, threads: &[ThreadKey]) -> Result<Vec<(Session, Marks)>, StoreError> {
+    pub async fn records(
+        &self,
+        threads: &[ThreadKey],
+    ) -> Result<Vec<(Session, Marks)>, StoreError> {
         if threads.is_empty() {
             return Ok(Vec::new());
         }

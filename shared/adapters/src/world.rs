@@ -291,10 +291,7 @@ impl Beside for Live {
     }
 
     async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {
-        self.parts
-            .chat
-            .set_status(thread, turn, &card.state)
-            .await;
+        self.parts.chat.set_status(thread, turn, &card.state).await;
         let post = Post::Card(card);
         if let Err(failure) = self
             .parts

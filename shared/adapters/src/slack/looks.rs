@@ -28,7 +28,11 @@ impl Slack {
     /// How cards are shown to a tenant.
     pub(super) fn look(&self, tenant: &str) -> Look {
         let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        match looks.refused.get(tenant).is_some_and(|refused| refused.plans) {
+        match looks
+            .refused
+            .get(tenant)
+            .is_some_and(|refused| refused.plans)
+        {
             true => Look::Lines,
             false => Look::Plan,
         }
@@ -37,7 +41,11 @@ impl Slack {
     /// Whether answers are streamed to a tenant.
     pub(super) fn may_stream(&self, tenant: &str) -> bool {
         let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        self.streams && !looks.refused.get(tenant).is_some_and(|refused| refused.streams)
+        self.streams
+            && !looks
+                .refused
+                .get(tenant)
+                .is_some_and(|refused| refused.streams)
     }
 
     /// The tenant does not take plans.

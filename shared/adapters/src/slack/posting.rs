@@ -177,7 +177,8 @@ impl Slack {
         match &wanted.simpler {
             Some(simpler) if simpler != refused => {
                 tracing::info!(%error, "Slack does not take the newer blocks of a card");
-                if matches!(error, SlackError::Invalid { error, .. } if error.starts_with("invalid_blocks")) {
+                if matches!(error, SlackError::Invalid { error, .. } if error.starts_with("invalid_blocks"))
+                {
                     self.no_plans(wanted.team);
                 }
                 simpler.clone()

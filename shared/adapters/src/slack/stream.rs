@@ -70,7 +70,11 @@ impl Slack {
         }
         let posted = self.completed(wanted, &ts, rendered).await?;
         let mut posts = known;
-        posts.extend(posted.as_ref().map(|at| (wanted.key.clone(), at.id.clone())));
+        posts.extend(
+            posted
+                .as_ref()
+                .map(|at| (wanted.key.clone(), at.id.clone())),
+        );
         self.known_again(wanted, posts);
         Ok(posted)
     }

@@ -55,7 +55,12 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     };
     let typed = Typed {
         // A trigger is of one use of the command only: what is typed twice is meant twice.
-        id: message_id(tenant, channel, field("trigger_id"), &["command", user, field("text")]),
+        id: message_id(
+            tenant,
+            channel,
+            field("trigger_id"),
+            &["command", user, field("text")],
+        ),
         tenant,
         channel,
         by: Person {
@@ -64,9 +69,7 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
         },
     };
     let words = field("text").trim();
-    let (first, rest) = words
-        .split_once(char::is_whitespace)
-        .unwrap_or((words, ""));
+    let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let (text, note) = match first.to_ascii_lowercase().as_str() {
         "" | "help" => (HELP.to_owned(), "help"),
         "status" => return typed.overview(),
@@ -155,5 +158,6 @@ fn take(body: Body, note: &'static str) -> Intake {
         answer: HttpAnswer::text(200, ""),
         on_queue_failure: ephemeral(NOT_TAKEN),
         note,
+        lookup: None,
     }
 }

@@ -3,6 +3,7 @@
 use super::door::{App, Asked, Request, ephemeral, form, malformed, message_id, nothing, object};
 use super::events::{Task, attachments, prompt};
 use super::home;
+use super::suggest::typing;
 use super::types::{Action, Interaction, Stated};
 use super::who::Verdict;
 use super::words::typed;
@@ -68,6 +69,7 @@ pub fn interactivity(
     match interaction.kind.as_str() {
         "block_actions" if interaction.view.kind == "home" => home::acted(&interaction, app),
         "block_actions" => clicked(&interaction, app),
+        "block_suggestion" => typing(&interaction, app),
         "message_action" if interaction.callback_id == SHORTCUT => {
             shortcut(&interaction, app, now_ms)
         }

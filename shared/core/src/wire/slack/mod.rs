@@ -15,6 +15,7 @@ pub mod limits;
 pub mod manifest;
 pub mod people;
 pub mod render;
+mod suggest;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -26,5 +27,6 @@ pub use commands::commands;
 pub use door::{App, message_id, message_ts};
 pub use events::events;
 pub use interactivity::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION, interactivity};
+pub use suggest::suggested;
 pub use verify::{Unverified, verify};
 pub use words::{CONFIG_HELP, HELP};

@@ -100,9 +100,7 @@ fn plan(title: &str, card: &Card) -> Value {
         all if all > TASKS_MAX => all + 1 - TASKS_MAX,
         _ => 0,
     };
-    let task = |id: String, title: &str, status: &str| {
-        json!({ "type": "task_card", "task_id": id, "title": plain_line(title, TASK_UNITS_MAX), "status": status })
-    };
+    let task = |id: String, title: &str, status: &str| json!({ "type": "task_card", "task_id": id, "title": plain_line(title, TASK_UNITS_MAX), "status": status });
     let mut tasks = Vec::new();
     if earlier > 0 {
         let words = format!("{earlier} earlier steps");
@@ -119,7 +117,10 @@ fn plan(title: &str, card: &Card) -> Value {
         };
         tasks.push(task(format!("step-{number}"), &step.text, status));
     }
-    let now = steps.iter().rev().find(|step| step.state == StepState::Running);
+    let now = steps
+        .iter()
+        .rev()
+        .find(|step| step.state == StepState::Running);
     let title = match (&card.state, now) {
         (CardState::Working, Some(now)) => plain_line(&now.text, TASK_UNITS_MAX),
         _ => title.to_owned(),

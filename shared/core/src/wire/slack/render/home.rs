@@ -13,8 +13,8 @@ use crate::settings::Kind;
 use crate::status::span;
 use crate::wire::slack::home::{STOP_ACTION, clear_action, default_action, stop_value};
 use crate::wire::slack::limits::{
-    BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, HEADER_UNITS_MAX,
-    LABEL_UNITS_MAX, SECTION_UNITS_MAX,
+    BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, HEADER_UNITS_MAX, LABEL_UNITS_MAX,
+    SECTION_UNITS_MAX,
 };
 
 /// A line of a section.
@@ -94,9 +94,7 @@ fn running(number: usize, run: &Run, now_ms: u64) -> Value {
         span(for_ms)
     )];
     let asks = run.asks.iter().take(ASKS_MAX);
-    lines.extend(asks.map(|ask| {
-        format!("• Decide in its thread: {}", line(ask, LINE_UNITS_MAX))
-    }));
+    lines.extend(asks.map(|ask| format!("• Decide in its thread: {}", line(ask, LINE_UNITS_MAX))));
     let mut block = section(&lines.join("\n"));
     let value = stop_value(&run.thread, &run.turn)
         .filter(|value| value.len() <= BUTTON_VALUE_CHARS_MAX && run.state != "Stopping");

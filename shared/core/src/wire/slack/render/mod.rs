@@ -14,9 +14,9 @@ mod words;
 use serde_json::{Value, json};
 
 pub(super) use self::escape::quoted;
+use self::escape::{markdown, mrkdwn, plain_line};
 pub use self::home::{closed_home, home, overview_words};
 pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
-use self::escape::{markdown, mrkdwn, plain_line};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 use crate::card::{CardState, Post, PostRef};
 
@@ -182,7 +182,7 @@ fn context(text: &str) -> Value {
     json!({ "type": "context", "elements": [text_object(text)] })
 }
 
-/// A button label: plain text, never empty.
-fn label(text: &str, units_max: usize) -> Value {
+/// A text object without markup, never empty: the label of a button, an option.
+pub(super) fn label(text: &str, units_max: usize) -> Value {
     json!({ "type": "plain_text", "text": plain_line(text, units_max), "emoji": false })
 }
