@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bobbin_adapters::aws::Account;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
@@ -10,6 +11,8 @@ use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
 use lambda_http::{Body, Error, Request, Response};
 
+use crate::suggestions::Suggestions;
+
 /// What is left of the platform's three seconds when the prompt has taken as long as it may.
 const ANNOUNCE_MS_MAX: u64 = 500;
 
@@ -17,6 +20,7 @@ const ANNOUNCE_MS_MAX: u64 = 500;
 #[derive(Debug)]
 pub struct Door {
     queues: Queues,
+    suggestions: Suggestions,
     discord: Option<discord::App>,
     slack: Option<slack::App>,
 }
@@ -26,11 +30,7 @@ impl Door {
     ///
     /// # Errors
     /// A sentence that names the parameter that is wrong.
-    pub fn new(
-        config: &Config,
-        secrets: &Secrets,
-        sqs: aws_sdk_sqs::Client,
-    ) -> Result<Self, String> {
+    pub fn new(config: &Config, secrets: &Secrets, account: Account) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
             key => Some(
@@ -48,7 +48,8 @@ impl Door {
             policy: config.policy.clone(),
         });
         Ok(Self {
-            queues: Queues::new(sqs, config),
+            queues: Queues::new(account.sqs(), config),
+            suggestions: Suggestions::new(account, &config.table),
             discord,
             slack,
         })
@@ -143,13 +144,17 @@ impl Door {
             .as_ref()
             .map(|body| body.id().to_owned())
             .unwrap_or_default();
+        let suggested = match &intake.lookup {
+            Some(lookup) => self.suggestions.read(lookup).await,
+            None => None,
+        };
         tracing::info!(
             request = intake.note,
             message.id = message_id,
             status = intake.answer.status,
             "a request was answered"
         );
-        intake.answer
+        suggested.unwrap_or(intake.answer)
     }
 
     /// The prompt is accepted; that it waits behind others is shown if this gets through too. Not side by side with the
