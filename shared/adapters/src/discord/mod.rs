@@ -6,6 +6,7 @@
 
 mod client;
 mod error;
+mod pace;
 
 use std::time::Duration;
 
@@ -185,7 +186,7 @@ impl Discord {
             name,
             method,
             path: path.clone(),
-            bucket: format!("{name} {}", guild.unwrap_or_default()),
+            major: guild.unwrap_or_default().to_owned(),
             by_token: false,
         };
         let listed = self
@@ -474,7 +475,7 @@ fn in_channel(name: &'static str, method: Method, channel: &str, rest: &str) -> 
         name,
         method,
         path: format!("/channels/{channel}{rest}"),
-        bucket: format!("{name} {channel}"),
+        major: channel.to_owned(),
         by_token: false,
     }
 }
@@ -490,7 +491,7 @@ fn by_token(
         name,
         method,
         path: format!("/webhooks/{application}/{token}{rest}"),
-        bucket: format!("webhook {}", digest(&[token])),
+        major: digest(&[token]),
         by_token: true,
     }
 }
