@@ -20,6 +20,8 @@ const ROUTES_MAX: usize = 64;
 const INVALID_MAX: u32 = 1_000;
 /// How long invalid requests are counted together.
 const INVALID_WINDOW: Duration = Duration::from_secs(600);
+/// Longest refusal that is believed; then Discord is asked again.
+const REFUSED_MS_MAX: u64 = 3_600_000;
 /// A refusal that does not say how long it lasts.
 const UNKNOWN_MS: u64 = 2_000;
 
@@ -126,7 +128,7 @@ impl Pace {
         let in_body = said["retry_after"].as_f64().filter(|s| usable(*s));
         let in_header = number(headers, "retry-after");
         let seconds = in_body.into_iter().chain(in_header).reduce(f64::max);
-        let after_ms = seconds.map_or(UNKNOWN_MS, milliseconds);
+        let after_ms = seconds.map_or(UNKNOWN_MS, milliseconds).min(REFUSED_MS_MAX);
         let key = match scope {
             Scope::Global => everything(call),
             Scope::User | Scope::Shared => self.key(call),
