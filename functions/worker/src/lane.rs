@@ -195,6 +195,7 @@ impl Worker {
                 opening::open(
                     &self.parts.chat,
                     &self.queues,
+                    &self.parts.store,
                     limits,
                     open,
                     receipt.receive,
@@ -236,6 +237,7 @@ impl Worker {
             slice_until_ms: (now_ms() + limits.slice_ms)
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
+            providers: self.parts.sandboxes.providers(),
             limits,
             split: Chat::split(&message.thread),
         };

@@ -6,6 +6,7 @@
 
 mod error;
 mod files;
+mod people;
 mod posting;
 mod status;
 #[cfg(test)]
