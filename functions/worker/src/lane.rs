@@ -196,6 +196,7 @@ impl Worker {
                 opening::open(
                     &self.parts.chat,
                     &self.queues,
+                    &self.parts.store,
                     limits,
                     open,
                     receipt.receive,
@@ -240,6 +241,7 @@ impl Worker {
             slice_until_ms: (now_ms() + limits.slice_ms)
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
+            providers: self.parts.sandboxes.providers(),
             limits,
             split: Chat::split(&message.thread),
         };

@@ -141,6 +141,14 @@ impl Chat {
         })
     }
 
+    /// Whether somebody may manage the Slack workspace.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn slack_manages(&self, user: &str) -> Result<bool, Failure> {
+        self.slack()?.manages(user).await.map_err(|e| e.failure())
+    }
+
     /// Slack, or why it cannot be used.
     ///
     /// # Errors

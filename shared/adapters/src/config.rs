@@ -74,6 +74,8 @@ pub struct Config {
     pub daytona_snapshot: String,
     /// Model as provider/model.
     pub model: String,
+    /// Further models of the endpoint that can be chosen.
+    pub models: Vec<String>,
     /// OpenAI-compatible endpoint; empty uses the provider's own.
     pub model_base_url: String,
     /// Who may use Bobbin.
@@ -125,6 +127,7 @@ impl Config {
             daytona_api: required("DAYTONA_API")?,
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
             model: required("MODEL")?,
+            models: list(&optional("MODELS")),
             model_base_url: optional("MODEL_BASE_URL"),
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),
@@ -144,6 +147,12 @@ fn switch(name: &str, value: &str) -> Result<bool, String> {
         "" | "off" => Ok(false),
         other => Err(format!("{name} is {other:?}; it can be on or off")),
     }
+}
+
+/// What stands between commas.
+fn list(text: &str) -> Vec<String> {
+    let each = text.split(',').map(str::trim).filter(|one| !one.is_empty());
+    each.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod announce;
 pub mod aws;
 pub mod breaker;
+pub mod catalogue;
 pub mod chat;
 pub mod config;
 pub mod control;

@@ -6,7 +6,7 @@
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Overview, Place};
+use bobbin_core::message::{Control, Overview, Place, Reply, Standing, Want};
 use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::wire::slack::render;
@@ -62,8 +62,14 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
         Place::Home => None,
         Place::Answer { channel, .. } => Some(channel.as_str()),
     };
+    let tenant = format!("slack:{}", wanted.team);
+    let notice = change(lane, wanted, &tenant, now_ms).await?;
+    let settings = lane.store.settings(&tenant).await;
+    let settings = settings.map_err(|e| e.failure())?;
     let picture = Picture {
         manages: member.manages,
+        notice,
+        defaults: settings.defaults,
         ..picture(lane, wanted, channel, now_ms).await?
     };
     match &wanted.place {
@@ -77,6 +83,42 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
                 .await
         }
     }
+}
+
+/// Makes the change that was asked for there; what came of it, in words.
+async fn change(
+    lane: &Lane<'_>,
+    wanted: &Overview,
+    tenant: &str,
+    now_ms: Ms,
+) -> Result<Option<String>, Failure> {
+    let Some(change) = &wanted.change else {
+        return Ok(None);
+    };
+    let thread = ThreadKey::slack(&wanted.team, &wanted.by.id, "0").map_err(|e| {
+        Failure::NonRecoverable {
+            advice: e.to_string(),
+        }
+    })?;
+    let control = Control {
+        id: wanted.id.clone(),
+        thread,
+        by: wanted.by.clone(),
+        reply: Reply::Slack {
+            channel: wanted.by.id.clone(),
+            thread_ts: None,
+            user: wanted.by.id.clone(),
+        },
+        standing: Standing::default(),
+        want: Want::Configure {
+            change: change.clone(),
+        },
+    };
+    let settings = lane.store.settings(tenant).await;
+    let settings = settings.map_err(|e| e.failure())?;
+    lane.changed(&control, change, settings, now_ms)
+        .await
+        .map(Some)
 }
 
 /// What runs for the person and what has ended of late, in all channels or in one.

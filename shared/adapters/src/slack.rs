@@ -6,8 +6,8 @@
 
 mod error;
 mod files;
-mod home;
 mod looks;
+mod people;
 mod posting;
 mod status;
 mod stream;

@@ -115,15 +115,7 @@ impl Store {
                 tenant::settings_key(&thread.tenant()),
             ])
             .await?;
-        let mut loaded = Loaded::default();
-        for item in &items {
-            match text(item, ITEM) {
-                Some(SESSION) => (loaded.session, loaded.marks) = record(item)?,
-                Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
-                _ => loaded.in_ledger = true,
-            }
-        }
-        Ok(loaded)
+        loaded(&items)
     }
 
     /// Reads a record consistently, with the marks beside it; a mark can stand beside no record yet.
@@ -159,6 +151,15 @@ impl Store {
             Err(_) => None,
         };
         Ok(items.iter().filter_map(read).collect())
+    }
+
+    /// The same with the settings of the thread's tenant: one call.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn look(&self, thread: &ThreadKey) -> Result<Loaded, StoreError> {
+        let keys = [key(thread, SESSION), tenant::settings_key(&thread.tenant())];
+        loaded(&self.read(keys).await?)
     }
 
     /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
@@ -541,6 +542,19 @@ fn number(n: u64) -> AttributeValue {
 
 fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
+}
+
+/// What was read of a thread.
+fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
+    let mut loaded = Loaded::default();
+    for item in items {
+        match text(item, ITEM) {
+            Some(SESSION) => (loaded.session, loaded.marks) = record(item)?,
+            Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
+            _ => loaded.in_ledger = true,
+        }
+    }
+    Ok(loaded)
 }
 
 /// What the item of a thread holds: without a version there is no record, only marks.

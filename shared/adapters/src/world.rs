@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use bobbin_core::breaker::Admission;
@@ -12,12 +12,16 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::Person;
+use bobbin_core::message::{Person, Selection};
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session, Settlement};
+use bobbin_core::settings::Offer;
 use bobbin_core::wire::daytona::Image;
 
+use tokio::time::timeout;
+
 use crate::breaker::Breakers;
+use crate::catalogue;
 use crate::chat::Chat;
 use crate::config::Config;
 use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
@@ -59,6 +63,7 @@ pub fn sandboxes(config: &Config, secrets: &Secrets) -> Result<Sandboxes, String
         image: some(&config.daytona_snapshot)
             .map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
         model: config.model.clone(),
+        models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
         keys: ModelKeys {
             anthropic: key(&secrets.anthropic_api_key),
@@ -206,6 +211,9 @@ impl World for Live {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
             },
+            Effect::Survey { generation, used } => {
+                Event::Surveyed(self.survey(thread, *generation, used).await)
+            }
             Effect::Wake { at_ms } => {
                 if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
                     tracing::warn!(%thread, %error, "no wake-up was set; the sweeper will find the thread");
@@ -226,6 +234,8 @@ impl World for Live {
     }
 }
 
+/// The agent has this long to say what it offers.
+const OFFER_MS_MAX: u64 = 5_000;
 /// The name of the sandbox provider's breaker.
 const PROVIDER: &str = "daytona";
 
@@ -239,6 +249,7 @@ const fn asks_provider(effect: &Effect) -> bool {
             | Effect::Start { .. }
             | Effect::Stop { .. }
             | Effect::Delete { .. }
+            | Effect::Clone { .. }
             | Effect::EnsureServer { .. }
     )
 }
@@ -260,6 +271,24 @@ impl Live {
             _ => self.parts.breakers.succeeded(PROVIDER, now_ms()).await,
         }
         event
+    }
+
+    /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
+    async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> Offer {
+        let asked = self.parts.sandboxes.offer(thread, generation);
+        let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
+            Ok(Ok(offer)) => offer,
+            Ok(Err(failure)) => {
+                tracing::info!(%thread, ?failure, "the agent did not say what it offers");
+                Offer::default()
+            }
+            Err(_) => {
+                tracing::info!(%thread, "the agent did not say in time what it offers");
+                Offer::default()
+            }
+        };
+        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used).await;
+        offer
     }
 
     /// The marks beside the record. A failed read counts as none: the next look comes soon.

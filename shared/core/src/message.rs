@@ -129,6 +129,9 @@ pub enum Work {
     Reset {
         /// Who asked.
         by: Person,
+        /// Where they asked, and as what they count there.
+        #[serde(default)]
+        standing: Standing,
     },
     /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
     Bury {

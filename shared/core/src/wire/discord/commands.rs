@@ -226,21 +226,42 @@ pub fn guild_commands() -> Value {
     set
 }
 
-/// Whether what Discord lists already is the wanted set, whatever else it says about each command.
+/// What writing the wanted set would do to one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// It is new.
+    Added(String),
+    /// It becomes another one.
+    Changed(String),
+    /// It goes.
+    Removed(String),
+}
+
+/// What writing the wanted set would change of what Discord lists, whatever else it says about each command. What is no
+/// list counts as an empty one.
 #[must_use]
-pub fn registered(listed: &Value, wanted: &Value) -> bool {
-    let (Some(listed), Some(wanted)) = (listed.as_array(), wanted.as_array()) else {
-        return false;
+pub fn differences(listed: &Value, wanted: &Value) -> Vec<Difference> {
+    let list = |set: &Value| set.as_array().cloned().unwrap_or_default();
+    let (listed, wanted) = (list(listed), list(wanted));
+    let kind = |one: &Value| one["type"].as_u64().unwrap_or(1);
+    let same = |a: &Value, b: &Value| a["name"] == b["name"] && kind(a) == kind(b);
+    let name = |one: &Value| {
+        let slash = if kind(one) == 1 { "/" } else { "" };
+        format!("{slash}{}", one["name"].as_str().unwrap_or_default())
     };
-    let same = |a: &Value, b: &Value| {
-        a["name"] == b["name"] && a["type"].as_u64().unwrap_or(1) == b["type"].as_u64().unwrap_or(1)
-    };
-    listed.len() == wanted.len()
-        && wanted.iter().all(|want| {
-            listed
-                .iter()
-                .any(|have| same(have, want) && covers(have, want))
-        })
+    let written =
+        wanted
+            .iter()
+            .filter_map(|want| match listed.iter().find(|have| same(have, want)) {
+                None => Some(Difference::Added(name(want))),
+                Some(have) if covers(have, want) => None,
+                Some(_) => Some(Difference::Changed(name(want))),
+            });
+    let gone = listed
+        .iter()
+        .filter(|have| !wanted.iter().any(|want| same(have, want)))
+        .map(|have| Difference::Removed(name(have)));
+    written.chain(gone).collect()
 }
 
 fn covers(have: &Value, want: &Value) -> bool {
@@ -297,15 +318,29 @@ mod tests {
             }
         }
         listed.as_array_mut().expect("list").reverse();
-        assert!(registered(&listed, &commands()));
+        assert_eq!(differences(&listed, &commands()), []);
         let mut other = listed.clone();
         other[0]["name"] = json!("Send elsewhere");
-        assert!(!registered(&other, &commands()));
+        assert_eq!(
+            differences(&other, &commands()),
+            [
+                Difference::Added("Send to sandbox".to_owned()),
+                Difference::Removed("Send elsewhere".to_owned())
+            ]
+        );
         let mut more = listed.clone();
-        more.as_array_mut()
-            .expect("list")
-            .push(json!({"name": "old", "type": 1}));
-        assert!(!registered(&more, &commands()));
-        assert!(!registered(&json!({"message": "401"}), &commands()));
+        let all = more.as_array_mut().expect("list");
+        all.push(json!({"name": "old", "type": 1}));
+        let help = all.iter_mut().find(|one| one["name"] == HELP);
+        help.expect("it is listed")["description"] = json!("Something else");
+        assert_eq!(
+            differences(&more, &commands()),
+            [
+                Difference::Changed("/help".to_owned()),
+                Difference::Removed("/old".to_owned())
+            ]
+        );
+        let nothing = differences(&json!({"message": "401"}), &commands());
+        assert_eq!(nothing.len(), commands().as_array().map_or(0, Vec::len));
     }
 }

@@ -284,6 +284,7 @@ impl<'a> Request<'a> {
             (1 | 0, commands::RESET) => {
                 let work = Work::Reset {
                     by: self.by.clone(),
+                    standing: self.standing.clone(),
                 };
                 Ok(self.message(
                     self.thread()?,

@@ -311,6 +311,20 @@ pub fn as_text(body: &Value) -> Value {
     notice(&texts.join("\n"))
 }
 
+/// The text of a message as the only text display of one that is made of components; of another one as its content.
+#[must_use]
+pub fn as_one_text(body: &Value) -> Value {
+    let mut one = as_text(body);
+    if body["flags"].as_u64().unwrap_or(0) & COMPONENTS_V2 != 0 {
+        one["components"] = json!([{"type": 10, "content": one["content"]}]);
+        one["flags"] = json!(COMPONENTS_V2);
+        one.as_object_mut()
+            .into_iter()
+            .for_each(|fields| drop(fields.remove("content")));
+    }
+    one
+}
+
 /// Text with a line below it, both within a message's content.
 fn noted(content: &str, line: &str) -> String {
     format!(

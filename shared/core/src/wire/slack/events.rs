@@ -245,7 +245,10 @@ fn reset(asked: Asked, now_ms: Ms) -> Body {
         id: asked.id,
         thread: asked.thread,
         accepted_at_ms: now_ms,
-        work: Work::Reset { by: asked.by },
+        work: Work::Reset {
+            by: asked.by,
+            standing: asked.standing,
+        },
     })
 }
 

@@ -14,12 +14,11 @@ use super::interactivity::SHORTCUT;
 pub const COMMAND: &str = "/bobbin";
 
 /// Every method of the Web API that is called, with the scopes without which it fails somewhere.
-pub const METHODS: [(&str, &[&str]); 17] = [
+pub const METHODS: [(&str, &[&str]); 14] = [
     ("agents.sessions.setStatus", &["chat:write"]),
     ("assistant.threads.setStatus", &["chat:write"]),
     ("auth.test", &[]),
     ("chat.appendStream", &["chat:write"]),
-    ("chat.delete", &["chat:write"]),
     ("chat.postEphemeral", &["chat:write"]),
     ("chat.postMessage", &["chat:write"]),
     ("chat.startStream", &["chat:write"]),
@@ -36,9 +35,7 @@ pub const METHODS: [(&str, &[&str]); 17] = [
     ),
     ("files.completeUploadExternal", &["files:write"]),
     ("files.getUploadURLExternal", &["files:write"]),
-    ("files.info", &["files:read"]),
     ("users.info", &["users:read"]),
-    ("views.open", &[]),
     ("views.publish", &[]),
 ];
 

@@ -569,7 +569,7 @@ fn a_pressed_stop_button_says_so_in_the_answer_itself() {
 fn a_reset_is_work_for_the_thread_and_seen_by_all() {
     let intake = send(&event("reset"));
     assert!(
-        matches!(&intake.enqueue, Some(Body::Message(Message { work: Work::Reset { by }, .. })) if by.name == "Robin")
+        matches!(&intake.enqueue, Some(Body::Message(Message { work: Work::Reset { by, .. }, .. })) if by.name == "Robin")
     );
     assert_eq!(kind_of(&intake), (4, answer::SUPPRESS_EMBEDS));
 }
