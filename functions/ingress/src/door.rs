@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bobbin_adapters::aws::Account;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
@@ -10,6 +11,8 @@ use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
 use lambda_http::{Body, Error, Request, Response};
 
+use crate::suggestions::Suggestions;
+
 /// What is left of the platform's three seconds when the prompt has taken as long as it may.
 const ANNOUNCE_MS_MAX: u64 = 500;
 
@@ -17,6 +20,7 @@ const ANNOUNCE_MS_MAX: u64 = 500;
 #[derive(Debug)]
 pub struct Door {
     queues: Queues,
+    suggestions: Suggestions,
     discord: Option<discord::App>,
     slack: Option<slack::App>,
 }
@@ -26,11 +30,7 @@ impl Door {
     ///
     /// # Errors
     /// A sentence that names the parameter that is wrong.
-    pub fn new(
-        config: &Config,
-        secrets: &Secrets,
-        sqs: aws_sdk_sqs::Client,
-    ) -> Result<Self, String> {
+    pub fn new(config: &Config, secrets: &Secrets, account: Account) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
             key => Some(
@@ -48,7 +48,8 @@ impl Door {
             policy: config.policy.clone(),
         });
         Ok(Self {
-            queues: Queues::new(sqs, config),
+            queues: Queues::new(account.sqs(), config),
+            suggestions: Suggestions::new(account, &config.table),
             discord,
             slack,
         })
@@ -65,7 +66,10 @@ impl Door {
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
             ("POST", path) => match self.intake(path, request) {
-                Some(intake) => self.accept(intake).await,
+                Some(intake) => {
+                    told_again(request);
+                    self.accept(intake).await
+                }
                 None => HttpAnswer::text(
                     404,
                     "Nothing is here. Bobbin answers at /discord/interactions, /slack/events, /slack/interactivity and /slack/commands.",
@@ -143,13 +147,17 @@ impl Door {
             .as_ref()
             .map(|body| body.id().to_owned())
             .unwrap_or_default();
+        let suggested = match &intake.lookup {
+            Some(lookup) => self.suggestions.read(lookup).await,
+            None => None,
+        };
         tracing::info!(
             request = intake.note,
             message.id = message_id,
             status = intake.answer.status,
             "a request was answered"
         );
-        intake.answer
+        suggested.unwrap_or(intake.answer)
     }
 
     /// The prompt is accepted; that it waits behind others is shown if this gets through too. Not side by side with the
@@ -169,6 +177,24 @@ impl Door {
     }
 }
 
+/// Slack says that it sends an event again, and why. It is taken like a first one, which may have been lost: the message's
+/// id makes the second harmless.
+fn told_again(request: &Request) {
+    let header = |name: &str| {
+        let value = request.headers().get(name)?.to_str().ok()?;
+        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        Some(value.chars().filter(plain).take(40).collect::<String>())
+    };
+    if let Some(number) = header("x-slack-retry-num") {
+        let reason = header("x-slack-retry-reason").unwrap_or_default();
+        tracing::info!(
+            retry.number = number,
+            retry.reason = reason,
+            "slack sends an event again"
+        );
+    }
+}
+
 fn switched_off(words: &str) -> Intake {
     let answer = HttpAnswer::text(401, words);
     Intake {
@@ -176,5 +202,6 @@ fn switched_off(words: &str) -> Intake {
         on_queue_failure: answer.clone(),
         answer,
         note: "platform switched off",
+        lookup: None,
     }
 }

@@ -1,13 +1,15 @@
 //! Ingress: verifies, parses, accepts and answers within three seconds.
 //!
 //! What a request means is decided in `bobbin_core::wire`; here is only the HTTP around it. Nothing is answered before
-//! the queue has accepted, and nothing is written anywhere else.
+//! the queue has accepted, and nothing is written anywhere else. All that is read is what a tenant's people are suggested
+//! while they type.
 
 mod door;
+mod suggestions;
 
 use std::sync::Arc;
 
-use bobbin_adapters::aws::Clients;
+use bobbin_adapters::aws::Account;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::telemetry;
@@ -19,9 +21,9 @@ use crate::door::Door;
 async fn main() -> Result<(), Error> {
     telemetry::start();
     let config = Config::from_environment()?;
-    let clients = Clients::from_environment()?;
-    let secrets = Secrets::read(&clients.secrets, &config.secret_id).await?;
-    let door = Arc::new(Door::new(&config, &secrets, clients.sqs)?);
+    let account = Account::from_environment()?;
+    let secrets = Secrets::read(&account.secrets(), &config.secret_id).await?;
+    let door = Arc::new(Door::new(&config, &secrets, account)?);
     lambda_http::run(service_fn(move |request: Request| {
         let door = Arc::clone(&door);
         async move { door.answer(&request).await }

@@ -14,6 +14,7 @@ use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
 use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
+use bobbin_adapters::overview;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
@@ -202,6 +203,7 @@ impl Worker {
                 opening::open(
                     &self.parts.chat,
                     &self.queues,
+                    &self.parts.store,
                     limits,
                     open,
                     receipt.receive,
@@ -210,6 +212,9 @@ impl Worker {
                 .await
             }
             Body::Control(control) => self.lane().run(control, receipt.receive, now_ms()).await,
+            Body::Overview(wanted) => {
+                overview::show(&self.lane(), wanted, receipt.receive, now_ms()).await
+            }
             Body::Announce(waiting) => {
                 announce(&self.lane(), waiting, receipt.receive, now_ms()).await
             }
@@ -243,6 +248,7 @@ impl Worker {
             slice_until_ms: (now_ms() + limits.slice_ms)
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
+            providers: self.parts.sandboxes.providers(),
             limits,
             split: Chat::split(&message.thread),
         };

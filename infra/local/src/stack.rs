@@ -209,6 +209,7 @@ async fn start_parts(
         keys.daytona_api_key.clone(),
     );
     settings.tools = vec![tools];
+    settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
     let gates = Gates::default();
     settings.gates = gates.clone();
     let provider = Arc::new(Provider::start(settings).await.map_err(|e| e.to_string())?);
@@ -385,6 +386,10 @@ fn parameters(
         parameters.insert(
             "Model".to_owned(),
             format!("scripted/{}", bobbin_local_model::MODEL_ID),
+        );
+        parameters.insert(
+            "Models".to_owned(),
+            format!("scripted/{}", bobbin_local_model::OTHER_MODEL_ID),
         );
         parameters.insert("ModelBaseUrl".to_owned(), model_api.to_owned());
     }

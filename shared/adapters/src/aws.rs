@@ -36,24 +36,36 @@ where
     }
 }
 
-/// One client for each service that the functions use.
+/// How AWS is reached from inside of a function. A client is made where it is used: one that the usual path does not
+/// need costs it nothing.
 #[derive(Debug, Clone)]
-pub struct Clients {
-    /// The table.
-    pub dynamodb: aws_sdk_dynamodb::Client,
-    /// The queues.
-    pub sqs: aws_sdk_sqs::Client,
-    /// The secret.
-    pub secrets: aws_sdk_secretsmanager::Client,
-    /// The wake-ups.
-    pub scheduler: aws_sdk_scheduler::Client,
+pub struct Account {
+    region: Region,
+    credentials: Credentials,
+    http: SharedHttpClient,
+    endpoint: Option<String>,
 }
 
-impl Clients {
-    /// Builds the clients from the environment of a Lambda function.
+macro_rules! client {
+    ($(#[$about:meta])* $name:ident, $sdk:ident) => {
+        $(#[$about])*
+        #[must_use]
+        pub fn $name(&self) -> $sdk::Client {
+            let mut config = $sdk::Config::builder()
+                .region(self.region.clone())
+                .credentials_provider(self.credentials.clone())
+                .http_client(self.http.clone());
+            config.set_endpoint_url(self.endpoint.clone());
+            $sdk::Client::from_conf(config.build())
+        }
+    };
+}
+
+impl Account {
+    /// From the environment of a Lambda function.
     ///
     /// # Errors
-    /// Names the variable that is missing.
+    /// A sentence that names the variable that is missing.
     pub fn from_environment() -> Result<Self, String> {
         let var = |name: &str| {
             env::var(name)
@@ -68,28 +80,65 @@ impl Clients {
             None,
             "lambda",
         );
-        let region = Region::new(var("AWS_REGION")?);
-        let http: SharedHttpClient = Builder::new()
-            .tls_provider(Provider::Rustls(CryptoMode::Ring))
-            .build_https();
-        let endpoint = env::var("AWS_ENDPOINT_URL")
-            .ok()
-            .filter(|url| !url.is_empty());
-        macro_rules! client {
-            ($sdk:ident) => {{
-                let mut config = $sdk::Config::builder()
-                    .region(region.clone())
-                    .credentials_provider(credentials.clone())
-                    .http_client(http.clone());
-                config.set_endpoint_url(endpoint.clone());
-                $sdk::Client::from_conf(config.build())
-            }};
-        }
         Ok(Self {
-            dynamodb: client!(aws_sdk_dynamodb),
-            sqs: client!(aws_sdk_sqs),
-            secrets: client!(aws_sdk_secretsmanager),
-            scheduler: client!(aws_sdk_scheduler),
+            region: Region::new(var("AWS_REGION")?),
+            credentials,
+            http: Builder::new()
+                .tls_provider(Provider::Rustls(CryptoMode::Ring))
+                .build_https(),
+            endpoint: env::var("AWS_ENDPOINT_URL")
+                .ok()
+                .filter(|url| !url.is_empty()),
+        })
+    }
+
+    client!(
+        /// The table.
+        dynamodb,
+        aws_sdk_dynamodb
+    );
+    client!(
+        /// The queues.
+        sqs,
+        aws_sdk_sqs
+    );
+    client!(
+        /// The secret.
+        secrets,
+        aws_sdk_secretsmanager
+    );
+    client!(
+        /// The wake-ups.
+        scheduler,
+        aws_sdk_scheduler
+    );
+}
+
+/// One client for each service that the functions use.
+#[derive(Debug, Clone)]
+pub struct Clients {
+    /// The table.
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    /// The queues.
+    pub sqs: aws_sdk_sqs::Client,
+    /// The secret.
+    pub secrets: aws_sdk_secretsmanager::Client,
+    /// The wake-ups.
+    pub scheduler: aws_sdk_scheduler::Client,
+}
+
+impl Clients {
+    /// From the environment of a Lambda function.
+    ///
+    /// # Errors
+    /// A sentence that names the variable that is missing.
+    pub fn from_environment() -> Result<Self, String> {
+        let account = Account::from_environment()?;
+        Ok(Self {
+            dynamodb: account.dynamodb(),
+            sqs: account.sqs(),
+            secrets: account.secrets(),
+            scheduler: account.scheduler(),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! The chats behind one door: whichever platform a thread is on.
 
-use bobbin_core::card::{Post, PostRef};
+use bobbin_core::card::{CardState, Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey};
 use bobbin_core::message::Reply;
 use bobbin_core::text;
 use bobbin_core::wire::discord;
+use bobbin_core::wire::slack::render::Status;
 
 use crate::config::Config;
 use crate::discord::Discord;
@@ -53,7 +54,8 @@ impl Chat {
             token if token.is_empty() => None,
             token => Some(
                 Slack::new(&config.slack_api, token.expose())
-                    .map_err(|e| format!("SLACK_API: {e}"))?,
+                    .map_err(|e| format!("SLACK_API: {e}"))?
+                    .streaming(config.slack_stream_answers),
             ),
         };
         Ok(Self { discord, slack })
@@ -97,6 +99,16 @@ impl Chat {
         }
     }
 
+    /// Shows beside the thread how the turn stands that it works on, where the platform has a place for that. For the
+    /// worker that holds the thread's group alone: who speaks of a turn that waits would speak over the one that runs.
+    pub async fn set_status(&self, thread: &ThreadKey, turn: &str, state: &CardState) {
+        if let (ThreadKey::Slack { .. }, Some(slack), Some(status)) =
+            (thread, &self.slack, Status::of(state))
+        {
+            slack.set_status(thread, turn, status).await;
+        }
+    }
+
     /// Tells one person something that only they see, where the platform allows it.
     ///
     /// # Errors
@@ -129,7 +141,19 @@ impl Chat {
         })
     }
 
-    fn slack(&self) -> Result<&Slack, Failure> {
+    /// Whether somebody may manage the Slack workspace.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn slack_manages(&self, user: &str) -> Result<bool, Failure> {
+        self.slack()?.manages(user).await.map_err(|e| e.failure())
+    }
+
+    /// Slack, or why it cannot be used.
+    ///
+    /// # Errors
+    /// A [`Failure`] with what to configure.
+    pub fn slack(&self) -> Result<&Slack, Failure> {
         self.slack
             .as_ref()
             .ok_or_else(|| off("Slack", "SlackSigningSecret and SlackBotToken"))

@@ -66,12 +66,16 @@ pub struct Config {
     pub discord_public_key: String,
     /// Base of Slack's API.
     pub slack_api: String,
+    /// Slack answers are streamed where a workspace takes that.
+    pub slack_stream_answers: bool,
     /// Base of Daytona's control API.
     pub daytona_api: String,
     /// Prepared snapshot; empty builds from the Dockerfile.
     pub daytona_snapshot: String,
     /// Model as provider/model.
     pub model: String,
+    /// Further models of the endpoint that can be chosen.
+    pub models: Vec<String>,
     /// OpenAI-compatible endpoint; empty uses the provider's own.
     pub model_base_url: String,
     /// Who may use Bobbin.
@@ -116,9 +120,14 @@ impl Config {
             discord_application_id: optional("DISCORD_APPLICATION_ID"),
             discord_public_key: optional("DISCORD_PUBLIC_KEY"),
             slack_api: required("SLACK_API")?,
+            slack_stream_answers: switch(
+                "SLACK_STREAM_ANSWERS",
+                &optional("SLACK_STREAM_ANSWERS"),
+            )?,
             daytona_api: required("DAYTONA_API")?,
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
             model: required("MODEL")?,
+            models: list(&optional("MODELS")),
             model_base_url: optional("MODEL_BASE_URL"),
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),
@@ -131,9 +140,34 @@ impl Config {
     }
 }
 
+/// `on` or `off`; nothing means off.
+fn switch(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "" | "off" => Ok(false),
+        other => Err(format!("{name} is {other:?}; it can be on or off")),
+    }
+}
+
+/// What stands between commas.
+fn list(text: &str) -> Vec<String> {
+    let each = text.split(',').map(str::trim).filter(|one| !one.is_empty());
+    each.map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_is_on_only_when_it_says_so() {
+        assert_eq!(switch("S", "on"), Ok(true));
+        assert_eq!(switch("S", ""), Ok(false));
+        assert_eq!(
+            switch("S", "true"),
+            Err("S is \"true\"; it can be on or off".to_owned())
+        );
+    }
 
     #[test]
     fn without_a_group_nothing_of_the_wake_ups_is_needed_and_with_one_everything_is() {

@@ -1,7 +1,10 @@
 //! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but marks, by condition.
 
+mod configure;
+
 use std::sync::Arc;
 
+use bobbin_core::access::Refusal;
 use bobbin_core::asks::{self, Ruling};
 use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
 use bobbin_core::drive::Verdict;
@@ -10,7 +13,9 @@ use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Choice, Control, Message, Prompt, Want, Work};
+use bobbin_core::ports::Loaded;
 use bobbin_core::session::{Ask, Marks, Outcome, Queued, Session};
+use bobbin_core::settings::{Change, Settings};
 use bobbin_core::status;
 
 use crate::chat::Chat;
@@ -37,20 +42,7 @@ pub struct Lane<'a> {
 impl Lane<'_> {
     /// Does what is wanted. `receive` counts the deliveries of this word, from 1.
     pub async fn run(&self, control: &Control, receive: u32, now_ms: Ms) -> Verdict {
-        let done = match &control.want {
-            Want::Say { text } => self.chat.tell(&control.reply, text).await,
-            Want::Help { text } => self.answer(control, text).await,
-            Want::StopAll | Want::Now { .. } | Want::Diff { .. } | Want::Configure { .. } => {
-                self.chat.tell(&control.reply, "Not built yet.").await
-            }
-            Want::Status => self.status(control, now_ms).await,
-            Want::Again { turn } => self.again(control, turn, now_ms).await,
-            Want::Stop { turn } => self.stop(control, turn.as_deref(), now_ms).await,
-            Want::Settle { ask, choice } => {
-                self.settle(control, ask, choice, receive, now_ms).await
-            }
-        };
-        match done {
+        match self.carry(control, receive, now_ms).await {
             Ok(()) => Verdict::Done,
             Err(Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen })
                 if receive <= self.limits.attempts =>
@@ -67,6 +59,38 @@ impl Lane<'_> {
         }
     }
 
+    async fn carry(&self, control: &Control, receive: u32, now_ms: Ms) -> Result<(), Failure> {
+        // What ingress says itself needs nobody's leave.
+        match &control.want {
+            Want::Say { text } => return self.chat.tell(&control.reply, text).await,
+            Want::Help { text } => return self.answer(control, text).await,
+            _ => {}
+        }
+        let found = self.store.look(&control.thread).await;
+        let found = found.map_err(|e| e.failure())?;
+        if let Err(refusal) = admitted(control, &found.settings) {
+            return self.chat.tell(&control.reply, &refusal.to_string()).await;
+        }
+        match &control.want {
+            Want::Say { .. } | Want::Help { .. } => Ok(()),
+            Want::StopAll | Want::Now { .. } | Want::Diff { .. } => {
+                self.chat.tell(&control.reply, "Not built yet.").await
+            }
+            Want::Configure { change } => {
+                self.configure(control, change, found.settings, now_ms)
+                    .await
+            }
+            Want::Withdraw { turn } => self.take_back(control, turn, &found.marks, now_ms).await,
+            Want::Status => self.status(control, &found, now_ms).await,
+            Want::Again { turn } => self.again(control, turn, now_ms).await,
+            Want::Stop { turn } => self.stop(control, turn.as_deref(), &found, now_ms).await,
+            Want::Settle { ask, choice } => {
+                self.settle(control, &found, (ask, choice), receive, now_ms)
+                    .await
+            }
+        }
+    }
+
     /// The record, if there is one, and the marks beside it.
     async fn record(&self, thread: &ThreadKey) -> Result<(Option<Session>, Marks), Failure> {
         self.store.record(thread).await.map_err(|e| e.failure())
@@ -77,13 +101,13 @@ impl Lane<'_> {
         found.map_err(|e| e.failure())
     }
 
-    async fn status(&self, control: &Control, now_ms: Ms) -> Result<(), Failure> {
-        let (session, marks) = self.record(&control.thread).await?;
+    async fn status(&self, control: &Control, found: &Loaded, now_ms: Ms) -> Result<(), Failure> {
+        let Loaded { session, marks, .. } = found;
         let wanted = session.as_ref().map(status::wanted);
         let entries = self
             .entries(&control.thread, &wanted.unwrap_or_default())
             .await?;
-        let words = status::words(session.as_ref(), &marks, &entries, now_ms);
+        let words = status::words(session.as_ref(), marks, &entries, now_ms);
         self.answer(control, &words).await
     }
 
@@ -106,6 +130,7 @@ impl Lane<'_> {
             accepted_at_ms: now_ms,
             work: Work::Prompt(Prompt {
                 by: control.by.clone(),
+                standing: control.standing.clone(),
                 ..prompt
             }),
         });
@@ -150,9 +175,10 @@ impl Lane<'_> {
         &self,
         control: &Control,
         wanted: Option<&str>,
+        found: &Loaded,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let (session, marks) = self.record(&control.thread).await?;
+        let Loaded { session, marks, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
             (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
@@ -174,7 +200,7 @@ impl Lane<'_> {
             }
         };
         self.mark(&control.thread, &turn.id, control).await?;
-        if let (Some(session), Some(generation)) = (&session, turn.prompted_generation)
+        if let (Some(session), Some(generation)) = (session, turn.prompted_generation)
             && let Some(agent_session) = &session.agent_session
             && let Err(failure) = self
                 .sandboxes
@@ -197,7 +223,8 @@ impl Lane<'_> {
             usage: turn.usage,
         };
         let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);
-        let card = Card::new(&turn.turn, state, since_ms, now_ms, self.model);
+        let model = turn.selection.model.as_deref().unwrap_or(self.model);
+        let card = Card::new(&turn.turn, state, since_ms, now_ms, model);
         self.show(thread, at, card).await
     }
 
@@ -207,6 +234,20 @@ impl Lane<'_> {
         let kind = PostKind::Card;
         let shown = self.chat.post(thread, &turn, &kind, Some(at), &post).await;
         shown.map(|_| ())
+    }
+
+    /// The message of a prompt was deleted: it is withdrawn if it still waits. Nothing is written for any other message.
+    async fn take_back(
+        &self,
+        control: &Control,
+        turn: &str,
+        marks: &Marks,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        match marks.queued.get(turn).filter(|queued| !queued.refused) {
+            Some(queued) => self.withdraw(control, turn, Some(queued), now_ms).await,
+            None => Ok(()),
+        }
     }
 
     /// It still waits in the queue: it is told at once, and ends by the mark when its message comes.
@@ -243,13 +284,13 @@ impl Lane<'_> {
     async fn settle(
         &self,
         control: &Control,
-        ask: &str,
-        choice: &Choice,
+        found: &Loaded,
+        (ask, choice): (&str, &Choice),
         receive: u32,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let (session, marks) = self.record(&control.thread).await?;
-        let record = session.as_ref().map(|session| (session, &marks));
+        let Loaded { session, marks, .. } = found;
+        let record = session.as_ref().map(|session| (session, marks));
         let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
         let (generation, ask, settlement) = match ruling {
             Ruling::Mark {
@@ -292,6 +333,22 @@ impl Lane<'_> {
         self.sandboxes
             .settle(&control.thread, generation, &ask.id, &ask.about, decision)
             .await
+    }
+}
+
+/// Whether the settings let somebody say a word; checked with each click. Who manages the place may always see and
+/// change the settings, or a list without them in it could never be mended.
+fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
+    let mends = match &control.want {
+        Want::Configure {
+            change: Change::Show,
+        } => control.standing.manages,
+        Want::Configure { .. } => true,
+        _ => false,
+    };
+    match mends {
+        true => Ok(()),
+        false => settings.admit(&control.standing, &control.by.id),
     }
 }
 

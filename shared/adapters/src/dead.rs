@@ -6,7 +6,7 @@ use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::ids::{Ms, ThreadKey, digest};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Message, Reply, Work};
+use bobbin_core::message::{Body, Message, Place, Reply, Work};
 
 use crate::chat::Chat;
 use crate::queue::{QueueError, Queues};
@@ -41,6 +41,11 @@ pub async fn bury(
         }
         Body::Open(open) => tell(chat, &open.reply).await,
         Body::Control(control) => tell(chat, &control.reply).await,
+        Body::Overview(overview) => match &overview.place {
+            Place::Answer { reply, .. } => tell(chat, reply).await,
+            // The Home still shows what it showed; opening it again asks again.
+            Place::Home => Verdict::Done,
+        },
         // The prompt that it was about is in its own group.
         Body::Announce(_) => Verdict::Done,
     }

@@ -3,6 +3,7 @@
 pub mod announce;
 pub mod aws;
 pub mod breaker;
+pub mod catalogue;
 pub mod chat;
 pub mod config;
 pub mod control;
@@ -13,6 +14,7 @@ pub mod http;
 pub mod metrics;
 pub mod opencode;
 pub mod opening;
+pub mod overview;
 pub mod queue;
 pub mod sandbox;
 pub mod secrets;

@@ -11,8 +11,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::settings::Offer;
 use bobbin_core::wire::daytona::{ErrorBody, PreviewLink};
-use bobbin_core::wire::opencode::request::{self, ModelName};
+use bobbin_core::wire::opencode::offer;
+use bobbin_core::wire::opencode::request::{self, RunWith};
 use bobbin_core::wire::opencode::types::{
     FileDiff, Health, Message, Permission, Question, Session, Statuses,
 };
@@ -236,6 +238,19 @@ impl OpenCode {
             .await
     }
 
+    /// What the server offers, by name. The answer holds keys in clear: nothing else of it is kept.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn offer(&self) -> Answered<Offer> {
+        let providers: offer::Providers = self.get("/config/providers", &[], About::Other).await?;
+        let agents: Vec<offer::Agent> = self.get("/agent", &[], About::Other).await?;
+        Ok(Offer {
+            models: offer::models(&providers),
+            agents: offer::agents(&agents),
+        })
+    }
+
     /// Sends a prompt; accepted is not yet stored (look for the message), and stored is not yet begun.
     ///
     /// # Errors
@@ -244,10 +259,10 @@ impl OpenCode {
         &self,
         session: &str,
         ids: &PromptIds,
-        model: &ModelName,
+        with: &RunWith,
         text: &str,
     ) -> Answered<()> {
-        let body = request::prompt(ids, model, text);
+        let body = request::prompt(ids, with, text);
         self.call(
             Method::POST,
             &format!("/session/{session}/prompt_async"),

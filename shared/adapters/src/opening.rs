@@ -11,19 +11,21 @@ use bobbin_core::message::{Body, Message, Open, Work};
 
 use crate::chat::Chat;
 use crate::queue::Queues;
+use crate::store::Store;
 
 /// Opens the thread and enqueues the prompt. `receive` counts the deliveries of this message, from 1.
 pub async fn open(
     chat: &Chat,
     queues: &Queues,
+    store: &Store,
     limits: &Limits,
     open: &Open,
     receive: u32,
     now_ms: Ms,
 ) -> Verdict {
-    let opened = match chat.discord() {
-        Ok(discord) => discord.open(open, now_ms).await.map_err(|e| e.failure()),
-        Err(failure) => Err(failure),
+    let opened = match (admitted(store, open).await, chat.discord()) {
+        (Ok(()), Ok(discord)) => discord.open(open, now_ms).await.map_err(|e| e.failure()),
+        (Err(failure), _) | (_, Err(failure)) => Err(failure),
     };
     match opened {
         Ok(thread) => {
@@ -51,6 +53,7 @@ pub async fn open(
                     format!("No thread could be started: {seen}. Try again in a few minutes.")
                 }
                 Failure::ThreadGone { seen } => format!("No thread could be started here: {seen}"),
+                Failure::TurnFailed { reason } => reason,
                 Failure::NonRecoverable { advice } => {
                     format!("No thread could be started: {advice}")
                 }
@@ -63,4 +66,16 @@ pub async fn open(
             Verdict::Done
         }
     }
+}
+
+/// Nobody gets a thread for a task that would only be refused in it.
+async fn admitted(store: &Store, open: &Open) -> Result<(), Failure> {
+    let tenant = format!("discord:{}", open.guild);
+    let settings = store.settings(&tenant).await.map_err(|e| e.failure())?;
+    let prompt = &open.prompt;
+    settings
+        .admit(&prompt.standing, &prompt.by.id)
+        .map_err(|refusal| Failure::TurnFailed {
+            reason: refusal.to_string(),
+        })
 }

@@ -48,7 +48,7 @@ impl Queues {
     /// [`QueueError::Send`]; the message may or may not be on the queue, and a repeat under the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), QueueError> {
         let url = match body {
-            Body::Control(_) | Body::Announce(_) => &self.control,
+            Body::Control(_) | Body::Announce(_) | Body::Overview(_) => &self.control,
             Body::Message(_) | Body::Open(_) => &self.messages,
         };
         let text = serde_json::to_string(body).map_err(|e| QueueError::Send(e.to_string()))?;

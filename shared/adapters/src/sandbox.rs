@@ -5,8 +5,10 @@
 //! do them), the record and its marks (see [`Beside`]), and any decision.
 
 mod attach;
+mod clone;
 mod follow;
 mod lifecycle;
+mod models;
 mod server;
 mod session;
 
@@ -23,9 +25,10 @@ use bobbin_core::ids::{Ms, ThreadKey, sandbox_name, sandbox_password};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Choice, Person};
 use bobbin_core::session::{About, Settlement};
+use bobbin_core::settings::Offer;
 use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
 use bobbin_core::wire::opencode::answer::is_minted;
-use bobbin_core::wire::opencode::request::ModelName;
+use bobbin_core::wire::opencode::request::RunWith;
 use bobbin_core::wire::opencode::types::Role;
 use tokio::time::{Instant, sleep};
 
@@ -33,6 +36,7 @@ use crate::daytona::Daytona;
 use crate::http::{Http, HttpError};
 use crate::opencode::{OpenCode, OpenCodeError};
 use attach::FileSources;
+use models::Models;
 
 /// An abort waits this long for the run to begin, looking this often.
 const BEGIN_MS_MAX: u64 = 20_000;
@@ -102,6 +106,8 @@ pub struct SandboxSettings {
     pub image: Image,
     /// Model as provider/model.
     pub model: String,
+    /// Further models of the endpoint, likewise; without an endpoint a provider's own models can all be chosen.
+    pub models: Vec<String>,
     /// Address of an OpenAI-compatible endpoint; `None` uses the provider's own.
     pub model_base_url: Option<String>,
     /// Keys.
@@ -130,7 +136,7 @@ pub enum SettingsError {
 /// Performs the effects of sandboxes.
 pub struct Sandboxes {
     settings: SandboxSettings,
-    model: ModelName,
+    models: Models,
     daytona: Daytona,
     http: Http,
     files: FileSources,
@@ -151,12 +157,8 @@ impl Sandboxes {
     /// # Errors
     /// [`SettingsError`] with the setting.
     pub fn new(settings: SandboxSettings) -> Result<Self, SettingsError> {
-        let model = ModelName::parse(&settings.model).map_err(SettingsError::Model)?;
         Ok(Self {
-            model: match settings.model_base_url {
-                Some(_) => model.compatible(),
-                None => model,
-            },
+            models: Models::new(&settings)?,
             daytona: Daytona::new(&settings.daytona_api, &settings.daytona_api_key)?,
             http: OpenCode::http(&settings.daytona_api)?,
             files: FileSources::new(&settings),
@@ -169,6 +171,26 @@ impl Sandboxes {
     #[must_use]
     pub const fn daytona(&self) -> &Daytona {
         &self.daytona
+    }
+
+    /// Providers whose models can be chosen.
+    #[must_use]
+    pub fn providers(&self) -> &[String] {
+        self.models.providers()
+    }
+
+    /// What the agent of a sandbox offers.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub async fn offer(&self, thread: &ThreadKey, generation: u32) -> Result<Offer, Failure> {
+        let agent = self.agent(thread, generation).await?;
+        let offer = agent.offer().await.map_err(|e| e.failure())?;
+        let models = offer.models.iter().map(|one| self.models.for_people(one));
+        Ok(Offer {
+            models: models.collect(),
+            agents: offer.agents,
+        })
     }
 
     /// Performs one effect. Those of the platforms, the table and the scheduler fail the turn here.
@@ -196,6 +218,15 @@ impl Sandboxes {
                 generation,
                 within_ms,
             } => self.check_server(thread, *generation, *within_ms).await,
+            Effect::Clone {
+                generation,
+                repo,
+                within_ms,
+                watch,
+            } => {
+                let clone = self.clone_repository(thread, *generation, repo, *within_ms);
+                unless_cancelled(beside, thread, watch.as_deref(), clone).await
+            }
             Effect::EnsureServer {
                 generation,
                 restart,
@@ -219,10 +250,22 @@ impl Sandboxes {
                 agent_session,
                 ids,
                 text,
+                model,
+                agent,
                 again,
             } => {
-                self.send_prompt(thread, *generation, agent_session, ids, text, *again)
-                    .await
+                let with = self.models.at_server(model).map(|model| RunWith {
+                    model,
+                    agent: agent.clone(),
+                });
+                match with {
+                    Ok(with) => {
+                        let prompt = (ids, &with, text.as_str(), *again);
+                        self.send_prompt(thread, *generation, agent_session, prompt)
+                            .await
+                    }
+                    Err(failure) => Err(failure),
+                }
             }
             Effect::Follow(follow) => follow::follow(self, beside, thread, follow).await,
             Effect::Abort {
@@ -237,11 +280,12 @@ impl Sandboxes {
                 ask,
                 about,
             } => self.expire(beside, thread, *generation, ask, about).await,
-            Effect::Post { .. } | Effect::Recall { .. } | Effect::Wake { .. } => {
-                Err(Failure::TurnFailed {
-                    reason: format!("{} reached the sandbox adapter", effect.name()),
-                })
-            }
+            Effect::Post { .. }
+            | Effect::Recall { .. }
+            | Effect::Survey { .. }
+            | Effect::Wake { .. } => Err(Failure::TurnFailed {
+                reason: format!("{} reached the sandbox adapter", effect.name()),
+            }),
         };
         done.unwrap_or_else(Event::Failed)
     }

@@ -2,12 +2,15 @@
 //!
 //! Promised: a post is made once however often it is asked for (found by its metadata before it is made again); an
 //! error names what to do; the token goes to Slack's hosts only and into no log. Deliberately absent: what a post looks
-//! like (`bobbin_core::wire::slack::render`), streams, modals, OAuth, token rotation.
+//! like (`bobbin_core::wire::slack::render`), modals, OAuth, token rotation.
 
 mod error;
 mod files;
+mod looks;
+mod people;
 mod posting;
 mod status;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +56,9 @@ pub struct Slack {
     identity: OnceCell<Identity>,
     memory: Mutex<posting::Memory>,
     statuses: Mutex<status::Statuses>,
+    looks: Mutex<looks::Looks>,
+    /// Answers are streamed where the workspace takes that.
+    streams: bool,
 }
 
 impl std::fmt::Debug for Slack {
@@ -83,7 +89,15 @@ impl Slack {
             identity: OnceCell::new(),
             memory: Mutex::default(),
             statuses: Mutex::default(),
+            looks: Mutex::default(),
+            streams: false,
         })
+    }
+
+    /// The same, with answers as streams where the workspace takes that, or without.
+    #[must_use]
+    pub fn streaming(self, streams: bool) -> Self {
+        Self { streams, ..self }
     }
 
     /// Calls a method with JSON arguments and gives back its answer, `ok: true`.
@@ -162,6 +176,7 @@ impl Slack {
     }
 
     /// Tells one person something: an ephemeral message, and in a direct message, where nobody else is, an ordinary one.
+    /// Where the app is not in the channel, it is told in the direct message with them.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -181,12 +196,17 @@ impl Slack {
                 &render::direct(channel, thread_ts, text),
             )
             .await?;
-        } else {
-            self.call(
-                "chat.postEphemeral",
-                &render::ephemeral(channel, thread_ts, user, text),
-            )
-            .await?;
+            return Ok(());
+        }
+        let arguments = render::ephemeral(channel, thread_ts, user, text);
+        match self.call("chat.postEphemeral", &arguments).await {
+            Err(SlackError::NotInvited { .. }) => {
+                self.call("chat.postMessage", &render::direct(user, None, text))
+                    .await?;
+            }
+            other => {
+                other?;
+            }
         }
         Ok(())
     }

@@ -3,7 +3,10 @@
 //! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `phase`, `tenant`, while something is
 //! due `due_shard` and `due_at`, and a mark each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
 //! `queued#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the ledger, an
-//! item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets it.
+//! item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets it. What
+//! belongs to a tenant and to no thread is in [`tenant`].
+
+mod tenant;
 
 use std::collections::HashMap;
 
@@ -99,22 +102,20 @@ impl Store {
         }
     }
 
-    /// Reads a record consistently, with the marks beside it and whether the ledger knows `turn` as ended: one call.
+    /// Reads a record consistently, with the marks beside it, whether the ledger knows `turn` as ended, and the
+    /// settings of the tenant: one call.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, StoreError> {
         let items = self
-            .read([key(thread, SESSION), key(thread, &ledger_item(turn))])
+            .read([
+                key(thread, SESSION),
+                key(thread, &ledger_item(turn)),
+                tenant::settings_key(&thread.tenant()),
+            ])
             .await?;
-        let mut loaded = Loaded::default();
-        for item in &items {
-            match text(item, ITEM) {
-                Some(SESSION) => (loaded.session, loaded.marks) = record(item)?,
-                _ => loaded.in_ledger = true,
-            }
-        }
-        Ok(loaded)
+        loaded(&items)
     }
 
     /// Reads a record consistently, with the marks beside it; a mark can stand beside no record yet.
@@ -126,6 +127,39 @@ impl Store {
             Some(item) => record(item),
             None => Ok((None, Marks::default())),
         }
+    }
+
+    /// Reads the records of several threads, at most a hundred, in no order; threads without one are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn records(
+        &self,
+        threads: &[ThreadKey],
+    ) -> Result<Vec<(Session, Marks)>, StoreError> {
+        if threads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = threads
+            .iter()
+            .take(ENTRIES_MAX)
+            .map(|thread| key(thread, SESSION));
+        let items = self.read(keys).await?;
+        // One record that cannot be read costs its line, not the whole picture.
+        let read = |item: &Item| match record(item) {
+            Ok((session, marks)) => Some((session?, marks)),
+            Err(_) => None,
+        };
+        Ok(items.iter().filter_map(read).collect())
+    }
+
+    /// The same with the settings of the thread's tenant: one call.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn look(&self, thread: &ThreadKey) -> Result<Loaded, StoreError> {
+        let keys = [key(thread, SESSION), tenant::settings_key(&thread.tenant())];
+        loaded(&self.read(keys).await?)
     }
 
     /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
@@ -376,9 +410,17 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn armed(&self, shard: u8) -> Result<Vec<ThreadKey>, StoreError> {
+        self.armed_of(shard, "").await
+    }
+
+    /// Those of them whose key begins so: with a tenant, or with a tenant and a channel.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
         let (mut threads, mut start) = (Vec::new(), None);
         for _ in 0..ARMED_PAGES_MAX {
-            let answer = self
+            let query = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -386,7 +428,15 @@ impl Store {
                 .key_condition_expression("#shard = :shard")
                 .expression_attribute_names("#shard", "due_shard")
                 .expression_attribute_values(":shard", number(u64::from(shard)))
-                .set_exclusive_start_key(start)
+                .set_exclusive_start_key(start);
+            let query = match prefix {
+                "" => query,
+                prefix => query
+                    .filter_expression("begins_with(#thread, :prefix)")
+                    .expression_attribute_names("#thread", "thread")
+                    .expression_attribute_values(":prefix", AttributeValue::S(prefix.to_owned())),
+            };
+            let answer = query
                 .send()
                 .await
                 .map_err(|e| classify(e.code(), words(&e)))?;
@@ -492,6 +542,19 @@ fn number(n: u64) -> AttributeValue {
 
 fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
+}
+
+/// What was read of a thread.
+fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
+    let mut loaded = Loaded::default();
+    for item in items {
+        match text(item, ITEM) {
+            Some(SESSION) => (loaded.session, loaded.marks) = record(item)?,
+            Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
+            _ => loaded.in_ledger = true,
+        }
+    }
+    Ok(loaded)
 }
 
 /// What the item of a thread holds: without a version there is no record, only marks.

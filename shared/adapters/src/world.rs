@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use bobbin_core::breaker::Admission;
@@ -12,13 +12,17 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::Person;
+use bobbin_core::message::{Person, Selection};
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session, Settlement};
+use bobbin_core::settings::Offer;
 use bobbin_core::signals::{BREAKER_OPENED, signals};
 use bobbin_core::wire::daytona::Image;
 
+use tokio::time::timeout;
+
 use crate::breaker::Breakers;
+use crate::catalogue;
 use crate::chat::Chat;
 use crate::config::Config;
 use crate::metrics::{self, Metrics, Unit};
@@ -61,6 +65,7 @@ pub fn sandboxes(config: &Config, secrets: &Secrets) -> Result<Sandboxes, String
         image: some(&config.daytona_snapshot)
             .map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
         model: config.model.clone(),
+        models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
         keys: ModelKeys {
             anthropic: key(&secrets.anthropic_api_key),
@@ -219,19 +224,25 @@ impl World for Live {
                 kind,
                 at,
                 post,
-            } => match self
-                .parts
-                .chat
-                .post(thread, turn, kind, at.as_ref(), post)
-                .await
-            {
-                Ok(at) => Event::Posted(at),
-                Err(failure) => Event::Failed(failure),
-            },
+            } => {
+                let chat = &self.parts.chat;
+                let posted = chat.post(thread, turn, kind, at.as_ref(), post).await;
+                // Also when the card could not be shown: a status that stays behind would say that it still works.
+                if let Post::Card(card) = post {
+                    chat.set_status(thread, turn, &card.state).await;
+                }
+                match posted {
+                    Ok(at) => Event::Posted(at),
+                    Err(failure) => Event::Failed(failure),
+                }
+            }
             Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
             },
+            Effect::Survey { generation, used } => {
+                Event::Surveyed(self.survey(thread, *generation, used).await)
+            }
             Effect::Wake { at_ms } => {
                 if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
                     tracing::warn!(%thread, %error, "no wake-up was set; the sweeper will find the thread");
@@ -252,6 +263,8 @@ impl World for Live {
     }
 }
 
+/// The agent has this long to say what it offers.
+const OFFER_MS_MAX: u64 = 5_000;
 /// The name of the sandbox provider's breaker.
 const PROVIDER: &str = "daytona";
 
@@ -265,6 +278,7 @@ const fn asks_provider(effect: &Effect) -> bool {
             | Effect::Start { .. }
             | Effect::Stop { .. }
             | Effect::Delete { .. }
+            | Effect::Clone { .. }
             | Effect::EnsureServer { .. }
     )
 }
@@ -289,6 +303,24 @@ impl Live {
             _ => self.parts.breakers.succeeded(PROVIDER, now_ms()).await,
         }
         event
+    }
+
+    /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
+    async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> Offer {
+        let asked = self.parts.sandboxes.offer(thread, generation);
+        let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
+            Ok(Ok(offer)) => offer,
+            Ok(Err(failure)) => {
+                tracing::info!(%thread, ?failure, "the agent did not say what it offers");
+                Offer::default()
+            }
+            Err(_) => {
+                tracing::info!(%thread, "the agent did not say in time what it offers");
+                Offer::default()
+            }
+        };
+        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used).await;
+        offer
     }
 
     /// The marks beside the record. A failed read counts as none: the next look comes soon.
@@ -320,6 +352,7 @@ impl Beside for Live {
     }
 
     async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {
+        self.parts.chat.set_status(thread, turn, &card.state).await;
         let post = Post::Card(card);
         if let Err(failure) = self
             .parts

@@ -80,6 +80,8 @@ struct Scene {
     desk: Desk,
     thread: ThreadKey,
     session: String,
+    /// What prompts run with.
+    model_name: String,
     /// Where the local Discord would serve its files.
     files: Option<std::net::TcpListener>,
 }
@@ -133,6 +135,8 @@ impl Scene {
                 agent_session,
                 ids,
                 text,
+                model: self.model_name.clone(),
+                agent: None,
                 again,
             })
             .await;
@@ -150,6 +154,7 @@ impl Scene {
                 id: "1".to_owned(),
             }),
             card_state: CardState::Working,
+            model: self.model_name.clone(),
             since_ms: now_ms(),
             asks: Vec::new(),
             cancel_known: false,
@@ -310,6 +315,7 @@ fn settings(provider: &Provider, model: &Model, discord: &str) -> SandboxSetting
         daytona_api_key: provider.api_key().to_owned(),
         image: Image::Dockerfile("FROM scratch\n".to_owned()),
         model: format!("scripted/{MODEL_ID}"),
+        models: Vec::new(),
         model_base_url: Some(model.base_url()),
         keys: ModelKeys::default(),
         discord_api: format!("{discord}/api"),
@@ -341,6 +347,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
         desk,
         thread,
         session: String::new(),
+        model_name: format!("scripted/{MODEL_ID}"),
         files: Some(files),
     }
 }
@@ -760,6 +767,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
         ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
     };
     let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown).unwrap());
+    let known_name = std::mem::replace(&mut scene.model_name, "scripted/nobody".to_owned());
     let ids = scene.send("t8", "echo: x", false).await;
     let event = scene.perform(Effect::Follow(scene.follow(&ids))).await;
     let Event::Failed(Failure::SandboxDown { seen }) = event else {
@@ -770,6 +778,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
         "{seen}"
     );
     scene.sandboxes = known;
+    scene.model_name = known_name;
     // The server was started anew with the model that nobody knows.
     let ensure = Effect::EnsureServer {
         generation: GENERATION,

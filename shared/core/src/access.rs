@@ -76,6 +76,20 @@ impl Policy {
         }
     }
 
+    /// A Slack request that belongs to no channel: a person's Home.
+    ///
+    /// # Errors
+    /// The [`Refusal`] to tell the person.
+    pub fn slack_home(&self, tenant: &str, user: &str) -> Result<(), Refusal> {
+        if !self.teams.contains(tenant) {
+            return Err(Refusal::Tenant);
+        }
+        match self.people.is_empty() || self.people.contains(user) {
+            true => Ok(()),
+            false => Err(Refusal::Person),
+        }
+    }
+
     fn inside(&self, channels: &[&str], ids: &[&str]) -> Result<(), Refusal> {
         let admits = |set: &BTreeSet<String>, ids: &[&str]| {
             set.is_empty() || ids.iter().any(|id| set.contains(*id))

@@ -35,8 +35,10 @@ pub struct Delivery<'a> {
     pub receive: u32,
     /// Stop following at this time.
     pub slice_until_ms: Ms,
-    /// Model of the agent, for the card.
+    /// Model of turns for which none is chosen, as provider/model.
     pub model: &'a str,
+    /// Providers whose models can be chosen: there is a key for them.
+    pub providers: &'a [String],
     /// The bounds.
     pub limits: &'a Limits,
     /// Cuts an answer into parts that fit this platform's messages.
@@ -49,21 +51,22 @@ pub const STEPS_MAX: u32 = 20_000;
 /// Drives one delivery to its verdict.
 pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     let thread = &delivery.message.thread;
-    let (mut session, mut marks) = match world.load(thread, delivery.message.about()).await {
-        Ok(found) => {
-            let mut session = found
-                .session
-                .unwrap_or_else(|| Session::new(thread.clone(), world.now_ms()));
-            session.seen.in_ledger = found.in_ledger;
-            (session, found.marks)
-        }
-        Err(failure) => {
-            return Verdict::Hold {
-                delay_ms: delivery.limits.backoff(delivery.receive),
-                why: format!("the record could not be read: {failure:?}"),
-            };
-        }
-    };
+    let (mut session, mut marks, settings) =
+        match world.load(thread, delivery.message.about()).await {
+            Ok(found) => {
+                let mut session = found
+                    .session
+                    .unwrap_or_else(|| Session::new(thread.clone(), world.now_ms()));
+                session.seen.in_ledger = found.in_ledger;
+                (session, found.marks, found.settings)
+            }
+            Err(failure) => {
+                return Verdict::Hold {
+                    delay_ms: delivery.limits.backoff(delivery.receive),
+                    why: format!("the record could not be read: {failure:?}"),
+                };
+            }
+        };
     let mut event = Event::Delivered;
     for _ in 0..STEPS_MAX {
         // Whether a run was stopped by a person is judged by the marks as they stand when it is over: the abort can be
@@ -78,6 +81,7 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
             visible_until_ms: world.visible_until_ms(),
             delivery,
             marks: &marks,
+            settings: &settings,
         };
         let Decision {
             session: mut decided,

@@ -2,7 +2,7 @@
 
 use crate::card::{CardState, Post, PostRef};
 use crate::ids::{Ms, PostKind, PromptIds};
-use crate::message::Attachment;
+use crate::message::{Attachment, Selection};
 use crate::session::{About, Ask};
 
 /// One step in the world.
@@ -46,6 +46,17 @@ pub enum Effect {
         /// How long it may take.
         within_ms: u64,
     },
+    /// Clone a repository to where the agent works, unless it is there. Answers `Cloned`, `NotCloned` or `CancelSeen`.
+    Clone {
+        /// Generation.
+        generation: u32,
+        /// The repository, as it was chosen.
+        repo: String,
+        /// How long it may take.
+        within_ms: u64,
+        /// A cancel mark of this turn ends the wait.
+        watch: Option<String>,
+    },
     /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `CancelSeen` or `Failed`.
     EnsureServer {
         /// Generation.
@@ -63,6 +74,14 @@ pub enum Effect {
         generation: u32,
         /// The id on record.
         known: Option<String>,
+    },
+    /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `Surveyed`,
+    /// whatever became of it.
+    Survey {
+        /// Generation.
+        generation: u32,
+        /// What the turn runs with.
+        used: Selection,
     },
     /// Read what the ledger holds of these turns. Answers `Recalled`.
     Recall {
@@ -94,6 +113,10 @@ pub enum Effect {
         ids: PromptIds,
         /// The words.
         text: String,
+        /// Model, as provider/model.
+        model: String,
+        /// OpenCode's agent; none: the one that it takes by itself.
+        agent: Option<String>,
         /// Sent before and the server restarted since: the same ids make the run go on.
         again: bool,
     },
@@ -143,6 +166,8 @@ pub struct Follow {
     pub card: Option<PostRef>,
     /// What the card says while nothing else is known.
     pub card_state: CardState,
+    /// Model that the turn runs with, for the card.
+    pub model: String,
     /// When the turn was accepted.
     pub since_ms: Ms,
     /// Asks that are already in the thread: only others are news.
@@ -167,8 +192,10 @@ impl Effect {
             Self::Stop { .. } => "stop",
             Self::Delete { .. } => "delete",
             Self::CheckServer { .. } => "check_server",
+            Self::Clone { .. } => "clone",
             Self::EnsureServer { .. } => "ensure_server",
             Self::FindAgentSession { .. } => "find_agent_session",
+            Self::Survey { .. } => "survey",
             Self::Recall { .. } => "recall",
             Self::Wake { .. } => "wake",
             Self::Attach { .. } => "attach",

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::ledger::Entry;
 use crate::message::Person;
 use crate::session::{About, Settlement};
+use crate::settings::Offer;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,10 +16,19 @@ pub enum Event {
     Observed(Coarse),
     /// The tenant has this many sandboxes.
     Counted(u32),
+    /// What the agent offers; empty where it did not say.
+    Surveyed(Offer),
     /// What the ledger holds of the turns that were asked for.
     Recalled(Vec<Entry>),
     /// The wake-up has been asked for.
     Woken,
+    /// The repository is where the agent works.
+    Cloned,
+    /// It is not, and a repeat cannot help.
+    NotCloned {
+        /// Why.
+        why: NotCloned,
+    },
     /// The server answered as healthy.
     Healthy,
     /// The OpenCode session to use.
@@ -69,6 +79,24 @@ pub enum Event {
     Posted(PostRef),
     /// The effect failed.
     Failed(Failure),
+}
+
+/// Why a repository could not be cloned.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum NotCloned {
+    /// There is none at that address, or it wants credentials, and those look alike from outside.
+    NotFound,
+    /// Its host cannot be reached from the sandbox.
+    Unreachable,
+    /// It took longer than it may.
+    TooLong,
+    /// The sandbox's disk is too small for it.
+    NoRoom,
+    /// Something else: git's last words.
+    Other {
+        /// On one line, shortened.
+        seen: String,
+    },
 }
 
 /// A sandbox, coarsely (reference: Daytona's states, mapped).

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::{PostRef, Usage};
 use crate::ids::Ms;
-use crate::message::{Person, Prompt};
+use crate::message::{Person, Prompt, Selection};
 use crate::session::Outcome;
 use crate::text::{one_line, shorten, units};
 
@@ -38,6 +38,9 @@ pub struct Entry {
     /// What it took.
     #[serde(default)]
     pub usage: Usage,
+    /// What it ran with.
+    #[serde(default, skip_serializing_if = "Selection::is_empty")]
+    pub selection: Selection,
     /// The beginning of what was asked, on one line.
     pub asked: String,
     /// The beginning of what was answered, on one line.
@@ -129,6 +132,7 @@ mod tests {
             ended_at_ms: n,
             outcome: Outcome::Answered,
             usage: Usage::default(),
+            selection: Selection::default(),
             asked: brief(asked),
             answered: brief(answered),
             card: None,

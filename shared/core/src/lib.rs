@@ -17,6 +17,7 @@ pub mod ids;
 pub mod ledger;
 pub mod limits;
 pub mod message;
+pub mod overview;
 pub mod ports;
 pub mod session;
 pub mod settings;

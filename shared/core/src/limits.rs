@@ -16,6 +16,8 @@ pub struct Limits {
     pub create_ms: u64,
     /// The same after a start of a stopped one.
     pub start_ms: u64,
+    /// A repository must be cloned within this time.
+    pub clone_ms: u64,
     /// OpenCode must be healthy within this time after its start.
     pub health_start_ms: u64,
     /// A server that should already run must answer within this time.
@@ -102,6 +104,7 @@ impl Limits {
         paused_ttl_ms: 180 * MINUTE_MS,
         create_ms: 180_000,
         start_ms: 180_000,
+        clone_ms: 120_000,
         health_start_ms: 120_000,
         health_active_ms: 15_000,
         poll_ms: 2_000,

@@ -18,6 +18,42 @@ pub enum Body {
     Control(Control),
     /// A prompt has been put into its thread's group: it is shown as waiting there, or refused where too many wait.
     Announce(Announce),
+    /// What runs for somebody in a Slack workspace is to be shown to them.
+    Overview(Overview),
+}
+
+/// What runs for somebody in a Slack workspace is to be shown to them, and the workspace's defaults with it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Overview {
+    /// From the platform; also the deduplication id.
+    pub id: String,
+    /// Team or enterprise id.
+    pub team: String,
+    /// Whose overview it is.
+    pub by: Person,
+    /// Where it is shown.
+    pub place: Place,
+    /// Why they may not use Bobbin: shown in its stead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// A change of the settings that they asked for there: made first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// Where an overview is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "place", rename_all = "snake_case")]
+pub enum Place {
+    /// On the app's Home.
+    Home,
+    /// As the answer to a request; only what runs in this channel.
+    Answer {
+        /// How to answer.
+        reply: Reply,
+        /// The channel.
+        channel: String,
+    },
 }
 
 /// Says past the group's head that a prompt waits behind it. Sent after the prompt; what becomes of it changes nothing
@@ -93,6 +129,9 @@ pub enum Work {
     Reset {
         /// Who asked.
         by: Person,
+        /// Where they asked, and as what they count there.
+        #[serde(default)]
+        standing: Standing,
     },
     /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
     Bury {
@@ -120,6 +159,9 @@ pub struct Prompt {
     /// Where it was said, and as what its sender counts there.
     #[serde(default)]
     pub standing: Standing,
+    /// It shall not wait: where a turn is running, it is sent into that one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
 }
 
 /// A message that a prompt forwards or answers to.
@@ -279,10 +321,15 @@ pub enum Want {
         /// The turn that waits.
         turn: String,
     },
+    /// Take back a prompt that still waits, because its message was deleted; nothing if it does not wait.
+    Withdraw {
+        /// The turn that may wait.
+        turn: String,
+    },
     /// Show what a turn changed in the files.
     Diff {
-        /// The turn.
-        turn: String,
+        /// The turn; none for the last one that has ended.
+        turn: Option<String>,
     },
     /// Show or change the settings of the tenant.
     Configure {
@@ -340,6 +387,7 @@ impl Body {
             Self::Open(o) => format!("open:{}", o.id),
             Self::Control(c) => c.thread.to_string(),
             Self::Announce(a) => a.thread.to_string(),
+            Self::Overview(o) => format!("overview:{}:{}", o.team, o.by.id),
         }
     }
 
@@ -351,6 +399,7 @@ impl Body {
             Self::Open(o) => &o.id,
             Self::Control(c) => &c.id,
             Self::Announce(a) => &a.turn,
+            Self::Overview(o) => &o.id,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::ids::{Ms, ThreadKey};
 use crate::ledger::Entry;
 use crate::session::{Marks, Session};
+use crate::settings::Settings;
 
 /// What a write came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Loaded {
     pub marks: Marks,
     /// The ledger knows the message in hand as a turn that has ended.
     pub in_ledger: bool,
+    /// What those who manage the thread's server or workspace have set.
+    pub settings: Settings,
 }
 
 /// Everything that the protocol needs of the outside. One implementation for real, one for tests; decorators crash it.
@@ -37,7 +40,8 @@ pub trait World: Sync {
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
 
-    /// Reads the record consistently, with the marks beside it, and whether the ledger knows `turn` as ended.
+    /// Reads the record consistently, with the marks beside it, whether the ledger knows `turn` as ended, and the
+    /// settings of the thread's tenant.
     fn load(
         &self,
         thread: &ThreadKey,

@@ -12,7 +12,8 @@ use crate::card::{PostRef, Usage};
 use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
 use crate::ledger::Entry;
-use crate::message::{Choice, Person};
+use crate::message::{Choice, Person, Selection};
+use crate::settings::Offer;
 
 /// The phase of a thread's sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,12 +105,28 @@ pub struct Session {
     /// Turns that ended before this are not told to a new agent session: somebody wanted a fresh start.
     #[serde(default)]
     pub fresh_since_ms: Ms,
+    /// The repository that the thread works on: cloned where a sandbox is made, and kept for the next one until
+    /// somebody wants a fresh start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// What the present sandbox's agent was last found to offer what a turn runs with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surveyed: Option<Surveyed>,
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
     /// What this delivery has seen; never stored.
     #[serde(skip)]
     pub seen: Seen,
+}
+
+/// What the agent of a sandbox was found to offer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Surveyed {
+    /// Of which generation.
+    pub generation: u32,
+    /// What a turn ran with there.
+    pub selection: Selection,
 }
 
 /// A prompt from acceptance to its end.
@@ -121,6 +138,9 @@ pub struct Turn {
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
+    /// What it runs with: judged once, so that every delivery goes on with the same.
+    #[serde(default, skip_serializing_if = "Selection::is_empty")]
+    pub selection: Selection,
     /// How far it is.
     pub stage: Stage,
     /// Ids at OpenCode, once minted.
@@ -310,6 +330,10 @@ pub struct Seen {
     pub card_phase: Option<Phase>,
     /// Asks that are no longer open at OpenCode, with the decision where one was made in the thread.
     pub closed_asks: BTreeMap<String, Option<Settlement>>,
+    /// The repository is in the sandbox.
+    pub cloned: bool,
+    /// What the agent offers; empty where it did not say.
+    pub offer: Option<Offer>,
     /// The attachments are in the sandbox; the words name them to the agent.
     pub attached: Option<String>,
     /// Attachments that could not be had, a line each, until the thread has been told.
@@ -345,6 +369,14 @@ pub struct Marks {
     pub settled: BTreeMap<String, Settlement>,
     /// Prompts that wait behind the present turn (by turn id).
     pub queued: BTreeMap<String, Queued>,
+}
+
+impl Turn {
+    /// The model that it runs with; `configured` counts for turns that began before models could be chosen.
+    #[must_use]
+    pub fn model<'a>(&'a self, configured: &'a str) -> &'a str {
+        self.selection.model.as_deref().unwrap_or(configured)
+    }
 }
 
 impl Marks {
@@ -419,6 +451,8 @@ impl Session {
             wake_at_ms: None,
             briefed: None,
             fresh_since_ms: 0,
+            repo: None,
+            surveyed: None,
             timeline: Vec::new(),
             seen: Seen::default(),
         }

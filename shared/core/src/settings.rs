@@ -4,6 +4,10 @@
 //! ([`crate::access`]), so that nobody in a chat can open what the operator has closed. Beside it the catalogue: what
 //! the agents of the tenant's sandboxes offer and what was used of late, for suggestions only.
 
+mod listing;
+
+pub use listing::{change as change_words, listing};
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +48,9 @@ pub struct Settings {
 /// A change that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Changed {
+    /// Id of the word that wanted it, so that its repeat is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// When.
     pub at_ms: Ms,
     /// By whom.
@@ -145,12 +152,14 @@ impl Settings {
         }
     }
 
-    /// The settings after a change by somebody who may make it; `standing` says whether they may.
+    /// The settings after a change by somebody who may make it; `standing` says whether they may. A change of an `id`
+    /// that was made before is not made again.
     ///
     /// # Errors
     /// [`NotChanged`], to be told to the person.
     pub fn changed(
         &self,
+        id: &str,
         change: &Change,
         by: &Person,
         standing: &Standing,
@@ -161,6 +170,9 @@ impl Settings {
         }
         if !standing.manages {
             return Err(NotChanged::NotAllowed);
+        }
+        if self.audit.iter().any(|made| made.id == id) {
+            return Ok(self.clone());
         }
         let mut next = self.clone();
         match change {
@@ -182,6 +194,7 @@ impl Settings {
             }
         }
         next.audit.push(Changed {
+            id: id.to_owned(),
             at_ms: now_ms,
             by: by.clone(),
             change: change.clone(),
@@ -280,6 +293,20 @@ fn is_repo(value: &str) -> bool {
     }
 }
 
+/// The address that a repository is cloned from: https, with nothing secret in it. The same for two ways to name one.
+#[must_use]
+pub fn clone_address(repo: &str) -> String {
+    let repo = repo.trim().trim_end_matches('/');
+    let repo = repo.strip_suffix(".git").unwrap_or(repo);
+    match repo.strip_prefix("https://") {
+        Some(rest) => {
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            format!("https://{}/{path}", host.to_lowercase())
+        }
+        None => format!("https://github.com/{repo}"),
+    }
+}
+
 fn usable_id(id: &str) -> Result<String, NotChanged> {
     let id = id.trim();
     let plain = !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -302,6 +329,15 @@ pub struct Catalogue {
     pub agents: Vec<String>,
     /// What turns have used, newest first.
     pub recent: Recent,
+}
+
+/// What the agent of one sandbox offers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Offer {
+    /// Models, as provider/model.
+    pub models: Vec<String>,
+    /// Agents that a prompt can be given to.
+    pub agents: Vec<String>,
 }
 
 /// What turns have used, newest first.
@@ -339,6 +375,24 @@ impl Recent {
 const RECENT_MAX: usize = 25;
 
 impl Catalogue {
+    /// Takes over what a sandbox's agent offers; false when that changes nothing. Agents that others have stay, because
+    /// projects bring their own; what was not said is not forgotten.
+    pub fn learn(&mut self, offer: &Offer) -> bool {
+        let before = (self.models.clone(), self.agents.clone());
+        if !offer.models.is_empty() {
+            self.models.clone_from(&offer.models);
+            self.models.truncate(CATALOGUE_MAX);
+        }
+        for agent in &offer.agents {
+            if !self.agents.contains(agent) {
+                self.agents.push(agent.clone());
+            }
+        }
+        let surplus = self.agents.len().saturating_sub(CATALOGUE_MAX);
+        self.agents.drain(..surplus);
+        (&self.models, &self.agents) != (&before.0, &before.1)
+    }
+
     /// Up to `most` suggestions that contain what has been typed, whatever the case: what was used of late comes first.
     #[must_use]
     pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
@@ -372,8 +426,9 @@ mod tests {
     }
 
     fn set(settings: &Settings, change: Change) -> Settings {
+        let id = format!("{change:?}");
         settings
-            .changed(&change, &Person::default(), &manager(), 7)
+            .changed(&id, &change, &Person::default(), &manager(), 7)
             .expect("may")
     }
 
@@ -384,9 +439,10 @@ mod tests {
             id: "10".to_owned(),
         };
         let visitor = Standing::default();
-        let refused = Settings::default().changed(&change, &Person::default(), &visitor, 7);
+        let refused = Settings::default().changed("c", &change, &Person::default(), &visitor, 7);
         assert_eq!(refused, Err(NotChanged::NotAllowed));
-        let shown = Settings::default().changed(&Change::Show, &Person::default(), &visitor, 7);
+        let shown =
+            Settings::default().changed("c", &Change::Show, &Person::default(), &visitor, 7);
         assert_eq!(shown, Ok(Settings::default()));
     }
 
@@ -475,6 +531,51 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_comes_twice_is_made_once() {
+        let change = Change::Default {
+            channel: None,
+            of: Kind::Agent,
+            value: Some("plan".to_owned()),
+        };
+        let once = Settings::default()
+            .changed("c1", &change, &Person::default(), &manager(), 7)
+            .expect("may");
+        let twice = once.changed("c1", &change, &Person::default(), &manager(), 9);
+        assert_eq!(twice, Ok(once));
+    }
+
+    #[test]
+    fn two_ways_to_name_a_repository_lead_to_the_same_address() {
+        for name in [
+            "acme/api",
+            "acme/api.git",
+            "https://GitHub.com/acme/api",
+            "https://github.com/acme/api.git/",
+        ] {
+            assert_eq!(clone_address(name), "https://github.com/acme/api");
+        }
+        assert_eq!(
+            clone_address("https://git.example.com:8443/Team/Repo"),
+            "https://git.example.com:8443/Team/Repo"
+        );
+    }
+
+    #[test]
+    fn a_catalogue_takes_over_models_and_keeps_the_agents_of_other_projects() {
+        let mut catalogue = Catalogue::default();
+        let offer = |models: &[&str], agents: &[&str]| Offer {
+            models: models.iter().map(ToString::to_string).collect(),
+            agents: agents.iter().map(ToString::to_string).collect(),
+        };
+        assert!(catalogue.learn(&offer(&["a/1", "a/2"], &["build", "own"])));
+        assert!(!catalogue.learn(&offer(&["a/1", "a/2"], &["build"])));
+        assert!(catalogue.learn(&offer(&["a/2"], &["build", "plan"])));
+        assert!(!catalogue.learn(&Offer::default()));
+        assert_eq!(catalogue.models, ["a/2"]);
+        assert_eq!(catalogue.agents, ["build", "own", "plan"]);
+    }
+
+    #[test]
     fn the_lists_and_the_audit_are_bounded() {
         let mut settings = Settings::default();
         for n in 0..IDS_MAX {
@@ -484,7 +585,7 @@ mod tests {
             list: List::Channels,
             id: "more".to_owned(),
         };
-        let refused = settings.changed(&more, &Person::default(), &manager(), 7);
+        let refused = settings.changed("c", &more, &Person::default(), &manager(), 7);
         assert_eq!(refused, Err(NotChanged::Full(IDS_MAX)));
         for n in 0..2 * AUDIT_MAX {
             settings = set(

@@ -2,6 +2,7 @@
 
 use crate::ids::Ms;
 use crate::ledger::Entry;
+use crate::message::Selection;
 use crate::session::{Marks, Outcome, Phase, Session, Stage};
 use crate::text::shorten;
 
@@ -19,6 +20,12 @@ pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms
         return "No sandbox yet. Send a task and this thread gets one.".to_owned();
     };
     let mut lines = vec![sandbox(session, now_ms)];
+    lines.extend(
+        session
+            .repo
+            .as_ref()
+            .map(|repo| format!("It works on {repo}.")),
+    );
     lines.push(match &session.turn {
         None => "Nothing is running.".to_owned(),
         Some(turn) => {
@@ -34,9 +41,10 @@ pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms
                 (Stage::Ending { .. }, _) => "writing its answer",
             };
             format!(
-                "The task of {} is {doing}, for {} so far.",
+                "The task of {} is {doing}, for {} so far{}.",
                 turn.by.name,
-                span(now_ms.saturating_sub(turn.accepted_at_ms))
+                span(now_ms.saturating_sub(turn.accepted_at_ms)),
+                with(&turn.selection)
             )
         }
     });
@@ -96,6 +104,17 @@ fn behind(marks: &Marks) -> Option<String> {
             "{n} tasks wait behind it: of {}.",
             names.join(", ")
         )),
+    }
+}
+
+/// What a turn runs with.
+fn with(selection: &Selection) -> String {
+    let model = selection.model.as_deref();
+    let agent = selection.agent.as_deref();
+    match (model, agent) {
+        (None, None) => String::new(),
+        (Some(one), None) | (None, Some(one)) => format!(", with {one}"),
+        (Some(model), Some(agent)) => format!(", with {model} as {agent}"),
     }
 }
 
@@ -181,6 +200,7 @@ mod tests {
             accepted_at_ms: 1_000,
             ended_at_ms: 31_000,
             outcome: Outcome::Answered,
+            selection: crate::message::Selection::default(),
             usage: crate::card::Usage {
                 tokens: 12,
                 cost_micro_usd: 1_500,
@@ -195,6 +215,25 @@ mod tests {
             words(Some(&session), &marks, &[entry], 91_000),
             "Sandbox 1 is running, for 1 min 31 s.\nNothing is running.\n2 tasks wait behind it: of Al, Bo.\n\
              - 1 min 0 s ago, Cy: answered (30 s, 12 tokens, $0.0015): fix the build"
+        );
+    }
+
+    #[test]
+    fn the_repository_and_what_the_turn_runs_with_are_told() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let turn = serde_json::json!({"id": "t", "by": {"id": "1", "name": "Cy"}, "accepted_at_ms": 0,
+            "stage": {"stage": "running"}, "selection": {"model": "anthropic/a", "agent": "plan"}});
+        let session = Session {
+            phase: Phase::Active,
+            generation: 1,
+            repo: Some("acme/api".to_owned()),
+            turn: serde_json::from_value(turn).expect("a turn"),
+            ..Session::new(thread, 0)
+        };
+        assert_eq!(
+            words(Some(&session), &Marks::default(), &[], 5_000),
+            "Sandbox 1 is running, for 5 s.\nIt works on acme/api.\n\
+             The task of Cy is working, for 5 s so far, with anthropic/a as plan."
         );
     }
 

@@ -46,7 +46,7 @@ pub(super) fn taken(intake: &Intake, tenant: &str) {
         Body::Message(message) => {
             let by = match &message.work {
                 Work::Prompt(prompt) => &prompt.by,
-                Work::Reset { by } => by,
+                Work::Reset { by, .. } => by,
                 Work::Sweep | Work::Look | Work::Bury { .. } => {
                     panic!("nobody outside may ask for {:?}", message.work)
                 }

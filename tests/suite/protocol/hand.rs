@@ -10,6 +10,7 @@ use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::Work;
 use bobbin_core::ports::{self, Loaded, Saved};
 use bobbin_core::session::{Phase, Session};
+use bobbin_core::settings::Offer;
 
 use super::place::Place;
 use super::transitions::{Before, Transition};
@@ -163,7 +164,8 @@ impl Hand {
                 seen: "not healthy".to_owned(),
             },
             (
-                Effect::CheckServer { .. }
+                Effect::Clone { .. }
+                | Effect::CheckServer { .. }
                 | Effect::EnsureServer { .. }
                 | Effect::FindAgentSession { .. }
                 | Effect::SendPrompt { .. }
@@ -226,6 +228,9 @@ impl Hand {
             Effect::Observe {
                 watch: Some(turn), ..
             }
+            | Effect::Clone {
+                watch: Some(turn), ..
+            }
             | Effect::EnsureServer {
                 watch: Some(turn), ..
             } if here.marks.cancelled.contains_key(turn) => {
@@ -254,6 +259,10 @@ impl Hand {
                 here.observed(*generation, now_ms)
             }
             Effect::CheckServer { generation, .. } => here.check_server(*generation, now_ms),
+            Effect::Clone { generation, .. } => {
+                here.clone_into(*generation, now_ms, troubled && dice.falls(30))
+            }
+            Effect::Survey { .. } => Event::Surveyed(Offer::default()),
             Effect::EnsureServer { generation, .. } => here.ensure_server(*generation, now_ms),
             Effect::FindAgentSession { generation, .. } => here.find_session(*generation, now_ms),
             Effect::Attach { .. } => Event::Attached {
@@ -332,6 +341,7 @@ impl ports::World for Hand {
                 session: here.session(),
                 marks: here.marks.clone(),
                 in_ledger: here.ledger.contains_key(turn),
+                settings: here.settings.clone(),
             }
         };
         self.end().await;

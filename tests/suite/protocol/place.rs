@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
 use bobbin_core::effect::Follow;
-use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
+use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::session::{About, Marks, Phase, Session, Settlement, Stage};
+use bobbin_core::settings::Settings;
 
 use super::dice::Dice;
 use super::promises::{End, Ending, Fact, History};
@@ -24,6 +25,8 @@ pub struct Sandbox {
     ready_ms: Ms,
     parked: bool,
     broken: bool,
+    /// The repository stands in it.
+    cloned: bool,
     server: bool,
     session: bool,
     runs: BTreeMap<String, Run>,
@@ -50,6 +53,8 @@ pub struct Place {
     pub record: Option<Session>,
     pub marks: Marks,
     pub ledger: BTreeMap<String, LedgerEntry>,
+    /// What those who manage the thread's tenant have set.
+    pub settings: Settings,
     /// Generations that were deleted.
     pub deleted: BTreeSet<u32>,
     /// The wake-up that was last asked for.
@@ -84,6 +89,7 @@ impl Place {
             record: None,
             marks: Marks::default(),
             ledger: BTreeMap::new(),
+            settings: Settings::default(),
             deleted: BTreeSet::new(),
             wake_ms: None,
             index: Vec::new(),
@@ -246,6 +252,7 @@ impl Place {
             ready_ms,
             parked: false,
             broken,
+            cloned: false,
             server: false,
             session: false,
             runs: BTreeMap::new(),
@@ -357,7 +364,30 @@ impl Place {
         }
     }
 
+    /// The repository comes into the sandbox, or cannot be had.
+    pub fn clone_into(&mut self, generation: u32, now_ms: Ms, missing: bool) -> Event {
+        match self.sandboxes.get_mut(&generation) {
+            None => Event::Failed(Failure::SandboxGone),
+            Some(_) if missing => Event::NotCloned {
+                why: NotCloned::NotFound,
+            },
+            Some(sandbox) if !sandbox.parked && sandbox.ready_ms <= now_ms && !sandbox.broken => {
+                sandbox.cloned = true;
+                Event::Cloned
+            }
+            Some(_) => down(),
+        }
+    }
+
     pub fn ensure_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+        let bare = |sandbox: &Sandbox| !sandbox.cloned;
+        if self.sandboxes.get(&generation).is_some_and(bare) {
+            self.history.facts.push(Fact::Spent {
+                what: "servers in a sandbox without its repository",
+                times: 1,
+                bound: 0,
+            });
+        }
         match self.sandboxes.get_mut(&generation) {
             None => Event::Failed(Failure::SandboxGone),
             Some(sandbox) if !sandbox.parked && sandbox.ready_ms <= now_ms && !sandbox.broken => {

@@ -14,7 +14,7 @@ use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Person, Prompt, Work};
+use bobbin_core::message::{Message, Person, Prompt, Selection, Standing, Work};
 use bobbin_core::session::{Phase, Session};
 
 use super::dice::Dice;
@@ -497,6 +497,7 @@ impl World {
                     message: &message,
                     slice_until_ms: now_ms + limits.slice_ms,
                     model: "m",
+                    providers: &[],
                     limits: &limits,
                     split: |text| text.split(' ').map(str::to_owned).collect(),
                 };
@@ -724,6 +725,10 @@ pub fn prompt(text: &str) -> Work {
     Work::Prompt(Prompt {
         text: text.to_owned(),
         by,
+        wants: Selection {
+            repo: Some("acme/api".to_owned()),
+            ..Selection::default()
+        },
         ..Prompt::default()
     })
 }
@@ -734,5 +739,6 @@ pub fn reset() -> Work {
             id: "ann".into(),
             name: "ann".into(),
         },
+        standing: Standing::default(),
     }
 }

@@ -86,3 +86,5 @@ pub const SLACK_LIST_MAX: u64 = 1_000;
 pub const RETRY_DELAYS_MS: [u64; 3] = [0, 2_000, 10_000];
 /// Longest wait before a retry that may be configured.
 pub const RETRY_DELAY_MS_MAX: u64 = 300_000;
+/// How long a stream of Slack takes pieces.
+pub const STREAM_MS: u64 = 306_000;

@@ -37,8 +37,9 @@ pub(crate) async fn start_guest(shared: &Context, record: &Record) -> Result<Gue
     std::fs::create_dir_all(&home).map_err(|error| error.to_string())?;
     let mut readable = shared.tools.clone();
     readable.push(shared.init.clone());
+    readable.extend(shared.git_mirror.clone());
     let text = |path: &PathBuf| path.to_string_lossy().into_owned();
-    let env = BTreeMap::from([
+    let mut env = BTreeMap::from([
         ("PATH".to_owned(), path_variable(shared)),
         ("HOME".to_owned(), text(&home)),
         ("TMPDIR".to_owned(), text(&temporary)),
@@ -50,6 +51,18 @@ pub(crate) async fn start_guest(shared: &Context, record: &Record) -> Result<Gue
         (SANDBOX_VARIABLE.to_owned(), record.id.clone()),
         (STATE_DIR_VARIABLE.to_owned(), shared.state_dir.clone()),
     ]);
+    if let Some(mirror) = &shared.git_mirror {
+        // The sandbox's own configuration of git: who clones asks for the true address.
+        let base = format!("url.file://{}/.insteadOf", text(mirror));
+        env.extend([
+            ("GIT_CONFIG_COUNT".to_owned(), "1".to_owned()),
+            ("GIT_CONFIG_KEY_0".to_owned(), base),
+            (
+                "GIT_CONFIG_VALUE_0".to_owned(),
+                "https://github.com/".to_owned(),
+            ),
+        ]);
+    }
     let launch = Launch {
         bwrap: shared.bwrap.clone(),
         init: shared.init.clone(),

@@ -62,6 +62,9 @@ pub struct Settings {
     pub port: u16,
     /// Folders put first on PATH inside sandboxes, read-only: OpenCode, ripgrep.
     pub tools: Vec<PathBuf>,
+    /// Repositories that stand in for those of GitHub, as `<owner>/<name>` or `<owner>/<name>.git` below this folder: git
+    /// in the sandboxes reads `https://github.com/` from there, so that cloning needs no network.
+    pub git_mirror: Option<PathBuf>,
     /// How long a sandbox stays in each state of transition, at least.
     pub transition_ms: u64,
     /// Time between SIGTERM and SIGKILL at a stop.
@@ -87,6 +90,7 @@ impl Settings {
             api_key,
             port: 0,
             tools: Vec::new(),
+            git_mirror: None,
             transition_ms: 150,
             stop_grace_ms: 3_000,
             confine: true,
@@ -112,8 +116,8 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
-    /// A folder of tools is not there.
-    #[error("the folder of tools {path} cannot be used: {source}")]
+    /// A folder of tools, or of repositories, is not there.
+    #[error("the folder {path} cannot be used: {source}")]
     Tools {
         /// The folder.
         path: PathBuf,
@@ -198,11 +202,16 @@ impl Provider {
             Some(init) => init,
             None => std::env::current_exe().map_err(Error::Start)?,
         };
-        let mut tools = Vec::new();
-        for path in settings.tools {
-            let found = path.canonicalize();
-            tools.push(found.map_err(|source| Error::Tools { path, source })?);
-        }
+        let there = |path: PathBuf| match path.canonicalize() {
+            Ok(found) => Ok(found),
+            Err(source) => Err(Error::Tools { path, source }),
+        };
+        let tools = settings
+            .tools
+            .into_iter()
+            .map(there)
+            .collect::<Result<Vec<_>, _>>()?;
+        let git_mirror = settings.git_mirror.map(there).transpose()?;
         let listening = |source| Error::Listen {
             port: settings.port,
             source,
@@ -222,6 +231,7 @@ impl Provider {
             gates: settings.gates,
             state_dir,
             tools,
+            git_mirror,
             init,
             bwrap,
             transition_ms: settings.transition_ms,

@@ -23,6 +23,7 @@ pub(crate) struct Shared {
     /// As the processes' mark has it.
     pub(crate) state_dir: String,
     pub(crate) tools: Vec<PathBuf>,
+    pub(crate) git_mirror: Option<PathBuf>,
     pub(crate) init: PathBuf,
     pub(crate) bwrap: Option<PathBuf>,
     pub(crate) transition_ms: u64,

@@ -28,6 +28,8 @@ use crate::wire::{self, Envelope, Frame};
 
 /// The model that `GET /v1/models` lists. Requests may name any other.
 pub const MODEL_ID: &str = "scripted-1";
+/// Another id by which it answers, so that there is something to choose from.
+pub const OTHER_MODEL_ID: &str = "scripted-2";
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -129,8 +131,10 @@ fn routes(shared: Arc<Shared>) -> Router {
 }
 
 async fn models() -> Json<Value> {
-    let model = json!({ "id": MODEL_ID, "object": "model", "created": 1_700_000_000, "owned_by": "scripted-model" });
-    Json(json!({ "object": "list", "data": [model] }))
+    let models = [MODEL_ID, OTHER_MODEL_ID].map(|id| {
+        json!({ "id": id, "object": "model", "created": 1_700_000_000, "owned_by": "scripted-model" })
+    });
+    Json(json!({ "object": "list", "data": models }))
 }
 
 async fn calls(State(shared): State<Arc<Shared>>) -> Json<Value> {

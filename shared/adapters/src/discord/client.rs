@@ -1,9 +1,8 @@
 //! Calls to Discord: authorisation, rate limits, errors. Knows no card and no session.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bobbin_core::ids::digest;
 use bobbin_core::wire::discord::render::File;
@@ -14,20 +13,19 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::DiscordError;
+use super::pace::{Pace, Scope};
 use crate::http::{Answer, Http};
 
 /// Waits for a rate limit up to this long happen in place; longer ones belong to the queue.
 pub const RATE_WAIT_MS_MAX: u64 = 2_000;
 /// Tries of one call that a rate limit may cost.
 const RATE_TRIES_MAX: u32 = 3;
-/// Limited routes that are remembered.
-const RATE_ROUTES_MAX: usize = 512;
+/// Looks at a limit before a call is given back: others of this process may take what has just become free.
+const GATE_TRIES_MAX: u32 = 10;
 /// Dead tokens that are remembered: trying them again counts towards a ban.
 const DEAD_TOKENS_MAX: usize = 1_024;
 /// Words of Discord's that an error keeps.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Key of the limit over all bot routes.
-const GLOBAL: &str = "global";
 
 /// One call.
 #[derive(Debug, Clone)]
@@ -37,8 +35,8 @@ pub(super) struct Call {
     pub(super) method: Method,
     /// Behind the base, with ids.
     pub(super) path: String,
-    /// What its rate limit hangs on: route and channel, or route and token.
-    pub(super) bucket: String,
+    /// What its rate limit hangs on beside the route: the channel, the guild or the token.
+    pub(super) major: String,
     /// An interaction's token is in the path; otherwise the bot's goes into the header.
     pub(super) by_token: bool,
 }
@@ -63,7 +61,7 @@ impl fmt::Debug for Client {
 
 #[derive(Default)]
 struct Known {
-    limited: HashMap<String, Instant>,
+    pace: Pace,
     dead: BTreeSet<String>,
     revoked: bool,
 }
@@ -104,65 +102,64 @@ impl Client {
         file: Option<&File>,
     ) -> Result<Value, DiscordError> {
         let mut waited_ms = 0;
+        let mut after_ms = 0;
         for _ in 0..RATE_TRIES_MAX {
             self.gate(call, &mut waited_ms).await?;
             let answer = self.send(call, body, file).await?;
-            self.note_limits(call, &answer);
-            if answer.status != 429 {
-                return self.read(call, &answer);
-            }
-            let said: Value = answer.json().unwrap_or(Value::Null);
-            if said["code"] == 30_046 {
-                return self.read(call, &answer);
-            }
-            let in_body = said["retry_after"]
-                .as_f64()
-                .filter(|s| s.is_finite() && *s >= 0.0)
-                .map(|s| (s * 1000.0).ceil() as u64);
-            let after_ms = in_body
-                .max(answer.retry_after_ms())
-                .unwrap_or(RATE_WAIT_MS_MAX);
-            let key = if said["global"] == true {
-                GLOBAL
-            } else {
-                &call.bucket
+            let now = Instant::now();
+            let said: Value = match answer.status {
+                429 => answer.json().unwrap_or(Value::Null),
+                _ => Value::Null,
             };
-            self.block(key, after_ms);
-            tracing::warn!(route = call.name, after_ms, "discord: rate limited");
+            let scope = {
+                let mut known = self.known();
+                known.pace.note(call, answer.status, &answer.headers, now);
+                // An old message that was edited too often: no wait helps, a new message does.
+                if answer.status != 429 || said["code"] == 30_046 {
+                    drop(known);
+                    return self.read(call, &answer);
+                }
+                let scope;
+                (after_ms, scope) = known.pace.refused(call, &said, &answer.headers, now);
+                scope
+            };
+            match scope {
+                Scope::Shared => {
+                    tracing::info!(route = call.name, after_ms, "discord: a shared limit");
+                }
+                Scope::User | Scope::Global => {
+                    tracing::warn!(route = call.name, after_ms, ?scope, "discord: rate limited");
+                }
+            }
         }
-        self.gate(call, &mut waited_ms).await?;
-        Err(DiscordError::RateLimited {
-            after_ms: RATE_WAIT_MS_MAX,
-        })
+        Err(DiscordError::RateLimited { after_ms })
     }
 
     /// Waits until the route is free, or says how long that takes.
     async fn gate(&self, call: &Call, waited_ms: &mut u64) -> Result<(), DiscordError> {
-        let free_at = {
-            let known = self.known();
-            if known.revoked && !call.by_token {
-                return Err(DiscordError::Revoked);
-            }
-            // Token routes are outside of the bot's limit over all routes.
-            let global = if call.by_token {
-                None
-            } else {
-                known.limited.get(GLOBAL)
+        for _ in 0..GATE_TRIES_MAX {
+            let now = Instant::now();
+            let taken = {
+                let mut known = self.known();
+                if known.revoked && !call.by_token {
+                    return Err(DiscordError::Revoked);
+                }
+                known.pace.take(call, now)
             };
-            global.max(known.limited.get(&call.bucket)).copied()
-        };
-        let Some(left) = free_at.and_then(|at| at.checked_duration_since(Instant::now())) else {
-            return Ok(());
-        };
-        let left_ms = u64::try_from(left.as_millis())
-            .unwrap_or(u64::MAX)
-            .saturating_add(1);
-        if *waited_ms + left_ms > RATE_WAIT_MS_MAX {
-            return Err(DiscordError::RateLimited { after_ms: left_ms });
+            let Err(until) = taken else { return Ok(()) };
+            let left = until.saturating_duration_since(now);
+            let left_ms = u64::try_from(left.as_millis())
+                .unwrap_or(u64::MAX)
+                .saturating_add(1);
+            if waited_ms.saturating_add(left_ms) > RATE_WAIT_MS_MAX {
+                return Err(DiscordError::RateLimited { after_ms: left_ms });
+            }
+            *waited_ms += left_ms;
+            tokio::time::sleep(left).await;
         }
-        *waited_ms += left_ms;
-        tokio::time::sleep(left).await;
-        Ok(())
+        Err(DiscordError::RateLimited {
+            after_ms: RATE_WAIT_MS_MAX,
+        })
     }
 
     async fn send(
@@ -238,39 +235,6 @@ impl Client {
             code,
             message,
         })
-    }
-
-    fn note_limits(&self, call: &Call, answer: &Answer) {
-        let number = |name: &str| {
-            answer
-                .headers
-                .get(name)?
-                .to_str()
-                .ok()?
-                .trim()
-                .parse::<f64>()
-                .ok()
-        };
-        if number("x-ratelimit-remaining") == Some(0.0)
-            && let Some(seconds) =
-                number("x-ratelimit-reset-after").filter(|s| s.is_finite() && *s > 0.0)
-        {
-            self.block(&call.bucket, (seconds * 1000.0).ceil() as u64);
-        }
-    }
-
-    fn block(&self, key: &str, after_ms: u64) {
-        let now = Instant::now();
-        let mut known = self.known();
-        if known.limited.len() >= RATE_ROUTES_MAX {
-            known.limited.retain(|_, until| *until > now);
-        }
-        if known.limited.len() >= RATE_ROUTES_MAX {
-            known.limited.clear();
-        }
-        if let Some(until) = now.checked_add(Duration::from_millis(after_ms)) {
-            known.limited.insert(key.to_owned(), until);
-        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

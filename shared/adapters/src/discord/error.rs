@@ -37,6 +37,9 @@ pub enum DiscordError {
     /// told that nothing was started, and so it stays.
     #[error("it could not be accepted in time. Please try again")]
     Unheard,
+    /// The thread is archived, and locked so that only moderators open it again.
+    #[error("the thread is archived and locked")]
+    Locked,
     /// The call did not come through, or its outcome is not known.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -75,6 +78,7 @@ impl DiscordError {
         match self {
             Self::RateLimited { after_ms } => Failure::Wait { after_ms: *after_ms, seen },
             Self::Revoked | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
+            Self::Locked => Failure::ThreadGone { seen },
             Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable { advice: seen },
             Self::Http(_) | Self::Unreadable { .. } => Failure::Wait { after_ms: 0, seen },
             Self::Api { code, status, .. } => match code {

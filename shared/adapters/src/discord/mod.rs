@@ -6,15 +6,16 @@
 
 mod client;
 mod error;
+mod pace;
+mod registration;
 
 use std::time::Duration;
 
 use bobbin_core::card::{Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest, post_key};
-use bobbin_core::message::{Open, Reply};
+use bobbin_core::message::{Open, Prompt, Reply};
 use bobbin_core::wire::discord::answer::EPHEMERAL;
-use bobbin_core::wire::discord::commands::{commands, guild_commands, registered};
 use bobbin_core::wire::discord::render::{self, Rendered};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 pub use self::client::RATE_WAIT_MS_MAX;
 use self::client::{Call, Client};
 pub use self::error::DiscordError;
+pub use self::registration::{Application, application};
 use crate::http::Http;
 
 /// An edit can overtake Discord's processing of the first answer; its 404 is believed after this long.
@@ -110,7 +112,7 @@ impl Discord {
             Err(other) => return Err(other),
         };
         match self
-            .start_thread(&open.channel, &message.id, &open.prompt.text)
+            .start_thread(&open.channel, &message.id, &open.prompt)
             .await
         {
             Ok(thread) => ThreadKey::discord(&open.guild, &thread)
@@ -166,42 +168,6 @@ impl Discord {
         }
     }
 
-    /// Registers the commands, for all guilds or one, unless they already are. Answers whether anything was written.
-    ///
-    /// # Errors
-    /// [`DiscordError`].
-    pub async fn register_commands(&self, guild: Option<&str>) -> Result<bool, DiscordError> {
-        let (path, wanted) = match guild {
-            Some(guild) => (
-                format!("/applications/{}/guilds/{guild}/commands", self.application),
-                guild_commands(),
-            ),
-            None => (
-                format!("/applications/{}/commands", self.application),
-                commands(),
-            ),
-        };
-        let call = |name, method| Call {
-            name,
-            method,
-            path: path.clone(),
-            bucket: format!("{name} {}", guild.unwrap_or_default()),
-            by_token: false,
-        };
-        let listed = self
-            .client
-            .call(&call("list commands", Method::GET), None, None)
-            .await?;
-        // Creations are counted by the day, so only a change is written.
-        if registered(&listed, &wanted) {
-            return Ok(false);
-        }
-        self.client
-            .call(&call("set commands", Method::PUT), Some(&wanted), None)
-            .await?;
-        Ok(true)
-    }
-
     /// Makes a message under a name: within minutes a repeat finds the first one.
     ///
     /// # Errors
@@ -242,15 +208,23 @@ impl Discord {
         };
         let edited = match edit().await {
             Err(archived) if archived.code() == 50_083 => {
-                let open = in_channel("unarchive thread", Method::PATCH, &at.channel, "");
-                self.client
-                    .call(&open, Some(&json!({"archived": false})), None)
-                    .await?;
+                self.unarchive(&at.channel).await?;
                 edit().await?
             }
             other => other?,
         };
         post_ref(&call, &at.channel, &edited)
+    }
+
+    /// Opens an archived thread again; sending does so by itself, everything else does not.
+    async fn unarchive(&self, thread: &str) -> Result<(), DiscordError> {
+        let call = in_channel("unarchive thread", Method::PATCH, thread, "");
+        let body = json!({"archived": false});
+        match self.client.call(&call, Some(&body), None).await {
+            // Opening a thread needs no permission, unless it is locked as well.
+            Err(DiscordError::Api { code: 50_013, .. }) => Err(DiscordError::Locked),
+            other => other.map(drop),
+        }
     }
 
     /// Reads a message.
@@ -283,7 +257,15 @@ impl Discord {
             &at.channel,
             &format!("/messages/{}", at.id),
         );
-        match self.client.call(&call, None, None).await {
+        let delete = || self.client.call(&call, None, None);
+        let deleted = match delete().await {
+            Err(archived) if archived.code() == 50_083 => {
+                self.unarchive(&at.channel).await?;
+                delete().await
+            }
+            other => other,
+        };
+        match deleted {
             Err(gone) if gone.code() == 10_008 => Ok(()),
             other => other.map(drop),
         }
@@ -297,7 +279,7 @@ impl Discord {
         &self,
         channel: &str,
         message: &str,
-        prompt: &str,
+        prompt: &Prompt,
     ) -> Result<String, DiscordError> {
         let call = in_channel(
             "start thread",
@@ -448,10 +430,14 @@ fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rende
         (200_000 | 240_000, _) => render::blocked(&rendered.body),
         // More text than Discord processes; its own limit is not documented.
         (_, 500) => render::smaller(&rendered.body)?,
-        // A message once made of components stays so: only a new one can be plain text.
-        (50_035 | 50_006, _) if !edit => {
+        (50_035 | 50_006, _) => {
             tracing::error!(error = %refused, "discord: a body of ours was refused; its text is sent instead");
-            render::as_text(&rendered.body)
+            if edit {
+                // A message once made of components stays so.
+                render::as_one_text(&rendered.body)
+            } else {
+                render::as_text(&rendered.body)
+            }
         }
         _ => return None,
     };
@@ -474,7 +460,7 @@ fn in_channel(name: &'static str, method: Method, channel: &str, rest: &str) -> 
         name,
         method,
         path: format!("/channels/{channel}{rest}"),
-        bucket: format!("{name} {channel}"),
+        major: channel.to_owned(),
         by_token: false,
     }
 }
@@ -490,7 +476,7 @@ fn by_token(
         name,
         method,
         path: format!("/webhooks/{application}/{token}{rest}"),
-        bucket: format!("webhook {}", digest(&[token])),
+        major: digest(&[token]),
         by_token: true,
     }
 }

@@ -10,8 +10,12 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method as Verb, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use bobbin_core::card::{Card, CardState, CardStep, StepState};
+use bobbin_core::card::{Card, CardState, CardStep, StepState, Usage};
 use bobbin_core::message::{Person, Prompt};
+use bobbin_core::wire::discord::commands::{Difference, commands};
+
+use bobbin_core::session::Outcome;
+use tokio::time::Instant;
 
 use super::*;
 use crate::http::{Hosts, HttpError};
@@ -299,6 +303,109 @@ async fn an_archived_thread_is_opened_again_for_an_edit() {
 }
 
 #[tokio::test]
+async fn a_thread_that_is_archived_and_locked_is_closed() {
+    let refusals = || [error(400, 50_083), error(403, 50_013)];
+    let (_server, discord) = Server::start(refusals()).await;
+    let closed = post(&discord, Some(&at("41")), &notice())
+        .await
+        .unwrap_err();
+    let failure = closed.failure();
+    assert!(
+        matches!(&failure, Failure::ThreadGone { seen } if seen == "the thread is archived and locked"),
+        "{failure:?}"
+    );
+    let (_server, discord) = Server::start(refusals()).await;
+    let kept = discord.delete_message(&at("41")).await;
+    assert_eq!(kept, Err(DiscordError::Locked));
+}
+
+#[tokio::test]
+async fn the_last_edit_of_a_card_is_not_dropped_when_its_body_is_refused() {
+    let (server, discord) = Server::start([error(400, 50_035), message("41")]).await;
+    let ended = CardState::Ended {
+        outcome: Outcome::Failed {
+            reason: "no quota".to_owned(),
+        },
+        usage: Usage::default(),
+    };
+    let card = Post::Card(Card::new("t1", ended, 0, 0, "m"));
+    assert_eq!(post(&discord, Some(&at("41")), &card).await, Ok(at("41")));
+    let sent = server.asked(1).json();
+    assert_eq!(sent["flags"], 32_768);
+    let text = sent["components"][0]["content"].as_str().unwrap();
+    assert!(text.contains("no quota"), "{text}");
+}
+
+#[tokio::test]
+async fn what_the_message_filter_refuses_is_said_instead() {
+    for code in [200_000, 240_000] {
+        let (server, discord) = Server::start([error(400, code), message("41")]).await;
+        assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
+        let said = server.asked(1).json();
+        let said = said["content"].as_str().unwrap();
+        assert!(said.contains("blocked by this server's message filter"));
+    }
+}
+
+#[tokio::test]
+async fn limits_of_a_server_and_trouble_of_discords_are_waited_out() {
+    for (status, code) in [
+        (429, 20_028),
+        (429, 20_029),
+        (429, 40_062),
+        (503, 130_000),
+        (500, 0),
+        (502, 0),
+        (408, 0),
+    ] {
+        let (_server, discord) = Server::start((0..3).map(|_| error(status, code))).await;
+        let failed = post(&discord, None, &notice()).await.unwrap_err();
+        let failure = failed.failure();
+        assert!(
+            matches!(failure, Failure::Wait { .. }),
+            "{code}: {failure:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn calls_to_one_bucket_wait_for_each_other_and_a_final_edit_gets_through() {
+    let with = |mut answer: Scripted, left: &str, seconds: &str| {
+        answer.headers.extend([
+            ("x-ratelimit-bucket", "abcd".to_owned()),
+            ("x-ratelimit-remaining", left.to_owned()),
+            ("x-ratelimit-reset-after", seconds.to_owned()),
+        ]);
+        answer
+    };
+    let mut refused = with(limited(0.3), "0", "0.3");
+    refused
+        .headers
+        .push(("x-ratelimit-scope", "user".to_owned()));
+    let (server, discord) = Server::start([
+        with(message("41"), "1", "0.2"),
+        with(message("41"), "0", "0.2"),
+        refused,
+        message("41"),
+    ])
+    .await;
+    post(&discord, None, &notice()).await.unwrap();
+    post(&discord, Some(&at("41")), &notice()).await.unwrap();
+    let since = Instant::now();
+    // The bucket is used up; then it is refused once more, and the edit is made all the same.
+    assert_eq!(
+        post(&discord, Some(&at("41")), &notice()).await,
+        Ok(at("41"))
+    );
+    assert!(
+        since.elapsed() >= Duration::from_millis(450),
+        "{:?}",
+        since.elapsed()
+    );
+    assert_eq!(server.lines().len(), 4);
+}
+
+#[tokio::test]
 async fn a_card_with_too_much_text_is_sent_smaller_once() {
     let (server, discord) = Server::start([error(500, 0), message("41")]).await;
     let steps = vec![
@@ -580,8 +687,9 @@ async fn commands_are_written_only_when_they_changed() {
         says(200, json!([])),
     ])
     .await;
-    assert_eq!(discord.register_commands(None).await, Ok(false));
-    assert_eq!(discord.register_commands(Some("1")).await, Ok(true));
+    assert_eq!(discord.register_commands(None).await, Ok(Vec::new()));
+    let added = discord.register_commands(Some("1")).await.unwrap();
+    assert_eq!(added[0], Difference::Added("/sandbox".to_owned()));
     assert_eq!(
         server.lines(),
         [

@@ -196,10 +196,11 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
     let thread = ThreadKey::discord("1", "2").unwrap();
     client.create_session(&thread).await.unwrap();
     let ids = PromptIds::mint(&thread, "t", 1_795_294_965_124);
-    client
-        .prompt("ses_1", &ids, &ModelName::parse("a/b/c").unwrap(), "hi")
-        .await
-        .unwrap();
+    let with = RunWith {
+        model: ModelName::parse("a/b/c").unwrap(),
+        agent: Some("plan".to_owned()),
+    };
+    client.prompt("ses_1", &ids, &with, "hi").await.unwrap();
     client.reply_permission("per_1", "once").await.unwrap();
     client
         .reply_question("que_1", &[vec!["x".into()]])

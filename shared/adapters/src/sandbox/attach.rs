@@ -281,6 +281,7 @@ mod tests {
             daytona_api_key: String::new(),
             image: Image::Snapshot("s".to_owned()),
             model: "scripted/model".to_owned(),
+            models: Vec::new(),
             model_base_url: None,
             keys: ModelKeys::default(),
             discord_api: "https://discord.com/api/v10".to_owned(),

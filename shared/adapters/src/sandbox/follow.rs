@@ -318,7 +318,7 @@ impl<'a, B: Beside> Watch<'a, B> {
                 Ok(_) => Failure::SandboxDown {
                     seen: format!(
                         "OpenCode took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
-                        self.sandboxes.model
+                        self.what.model
                     ),
                 },
                 Err(failure) => failure,
@@ -365,7 +365,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             steps: picture.steps.clone(),
             since_ms: self.what.since_ms,
             now_ms: self.beside.now_ms(),
-            model: self.sandboxes.model.to_string(),
+            model: self.what.model.clone(),
             trouble: None,
         };
         let showing = self.beside.show(self.thread, &self.what.turn, at, card);

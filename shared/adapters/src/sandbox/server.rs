@@ -7,9 +7,7 @@ use bobbin_core::event::{Coarse, Event};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::wire::daytona::Sandbox;
-use bobbin_core::wire::opencode::request::{
-    ModelName, QUIET_ENVIRONMENT, plugin_marker, server_config,
-};
+use bobbin_core::wire::opencode::request::{QUIET_ENVIRONMENT, plugin_marker};
 use bobbin_core::wire::opencode::steps::redact;
 use tokio::time::{Instant, timeout_at};
 
@@ -33,8 +31,6 @@ const HEALTH_LOOK_MS_MAX: u64 = 2_000;
 const LOOKS_PER_PREVIEW: u32 = 8;
 /// Characters of the server's last words that are passed on.
 const LAST_WORDS_CHARS_MAX: usize = 600;
-/// The variable that holds the key of an endpoint of its own.
-const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
 
 impl Sandboxes {
     pub(super) async fn check_server(
@@ -126,36 +122,14 @@ impl Sandboxes {
 
     /// What the server's processes get, and nothing else of the sandbox does.
     fn environment(&self, name: &str) -> Result<BTreeMap<String, String>, Failure> {
-        let settings = &self.settings;
-        let keys = &settings.keys;
-        let (variable, key) = match self.model.provider.as_str() {
-            "anthropic" => ("ANTHROPIC_API_KEY", keys.anthropic.as_str()),
-            "openai" | ModelName::COMPATIBLE => ("OPENAI_API_KEY", keys.openai.as_str()),
-            "openrouter" => ("OPENROUTER_API_KEY", keys.openrouter.as_str()),
-            _ => (ENDPOINT_KEY, ""),
-        };
-        let base_url = settings
-            .model_base_url
-            .as_deref()
-            .filter(|url| !url.is_empty());
-        if base_url.is_none() && key.is_empty() && variable != ENDPOINT_KEY {
-            return Err(Failure::NonRecoverable {
-                advice: format!(
-                    "There is no key for {}. The operator has to set {variable}, or another MODEL.",
-                    self.model
-                ),
-            });
-        }
-        let config = server_config(&self.model, base_url, variable);
+        let (config, keys) = self.models.for_server()?;
         let mut environment: BTreeMap<String, String> = QUIET_ENVIRONMENT
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), self.password(name));
-        environment.insert("OPENCODE_CONFIG_CONTENT".to_owned(), config.to_string());
-        // An endpoint that wants no key still needs the variable to be there.
-        let key = if key.is_empty() { "none" } else { key };
-        environment.insert(variable.to_owned(), key.to_owned());
+        environment.insert("OPENCODE_CONFIG_CONTENT".to_owned(), config);
+        environment.extend(keys);
         Ok(environment)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PromptIds, ThreadKey};
-use bobbin_core::wire::opencode::request::session_title;
+use bobbin_core::wire::opencode::request::{RunWith, session_title};
 
 use super::Sandboxes;
 use crate::opencode::OpenCodeError;
@@ -49,9 +49,7 @@ impl Sandboxes {
         thread: &ThreadKey,
         generation: u32,
         session: &str,
-        ids: &PromptIds,
-        text: &str,
-        again: bool,
+        (ids, with, text, again): (&PromptIds, &RunWith, &str, bool),
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
         let is_stored = || async {
@@ -65,7 +63,7 @@ impl Sandboxes {
             return Ok(Event::Prompted);
         }
         agent
-            .prompt(session, ids, &self.model, text)
+            .prompt(session, ids, with, text)
             .await
             .map_err(|e| e.failure())?;
         for _ in 0..STORED_LOOKS_MAX {

@@ -10,9 +10,10 @@ use std::time::Duration;
 use bobbin_core::card::{Post, PostRef};
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::wire::slack::message_ts;
-use bobbin_core::wire::slack::render::{self, EVENT_TYPE, Rendered, Status};
+use bobbin_core::wire::slack::render::{self, EVENT_TYPE, Look, Rendered};
 use serde_json::Value;
 
+use super::stream::is_cut_off;
 use super::{Slack, SlackError};
 
 /// Turns whose posts are remembered; a forgotten one is only read again.
@@ -25,6 +26,8 @@ const PAGES_MAX: usize = 10;
 const SETTLE_MS: u64 = 500;
 /// Times that one post is sent.
 const SENDS_MAX: u32 = 3;
+/// Stands for the name of a stream that was cut off before it got one.
+const CUT_OFF: &str = "";
 
 /// What this process knows of the posts of recent turns, by name.
 #[derive(Debug, Default)]
@@ -55,11 +58,16 @@ impl Memory {
 }
 
 /// One post to be made.
-struct Wanted<'a> {
-    channel: &'a str,
-    root: &'a str,
-    turn: &'a str,
-    key: String,
+pub(super) struct Wanted<'a> {
+    pub(super) team: &'a str,
+    pub(super) channel: &'a str,
+    pub(super) root: &'a str,
+    pub(super) turn: &'a str,
+    pub(super) key: String,
+    /// The same in older blocks, where it has newer ones.
+    simpler: Option<Rendered>,
+    /// It may be shown as a stream: the only part of an answer.
+    streamable: bool,
 }
 
 impl Wanted<'_> {
@@ -76,7 +84,7 @@ impl Slack {
     }
 
     /// Posts, or edits what stands at `at`. A post that is already there under the same name is edited instead of made
-    /// again; one that cannot be edited any more is made anew. A card sets the thread's status as well.
+    /// again; one that cannot be edited any more is made anew.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -89,72 +97,93 @@ impl Slack {
         post: &Post,
     ) -> Result<PostRef, SlackError> {
         let ThreadKey::Slack {
-            channel, root_ts, ..
+            team,
+            channel,
+            root_ts,
         } = thread
         else {
             return Err(SlackError::NotSlack);
         };
+        let look = self.look(team);
+        let newer = look == Look::Plan && matches!(post, Post::Card(_));
         let wanted = Wanted {
+            team,
             channel,
             root: root_ts,
             turn,
             key: post_key(thread, turn, kind),
-        };
-        let mut rendered = render::post(post);
-        let edited = match at {
-            Some(at) => self.edited(at, &wanted.key, &rendered).await?,
-            None => None,
-        };
-        let posted = match edited {
-            Some(posted) => posted,
-            None => {
-                let lost = at.map(|at| at.id.as_str());
-                match self.found(&wanted, lost, &rendered).await? {
-                    Some(posted) => posted,
-                    None => {
-                        if let Post::Chunk {
-                            text,
-                            file: Some(file),
-                            ..
-                        } = post
-                        {
-                            rendered = self.with_file(&wanted, text, file).await?;
-                        }
-                        self.sent(&wanted, lost, rendered).await?
+            simpler: newer.then(|| render::post_as(post, Look::Lines)),
+            streamable: self.may_stream(team)
+                && *kind == PostKind::Chunk(0)
+                && matches!(
+                    post,
+                    Post::Chunk {
+                        last: true,
+                        file: None,
+                        ..
                     }
+                ),
+        };
+        let mut rendered = render::post_as(post, look);
+        if let Some(at) = at
+            && let Some(posted) = self.edited(at, &wanted, &rendered).await?
+        {
+            return Ok(posted);
+        }
+        let lost = at.map(|at| at.id.as_str());
+        if let Some(posted) = self.found(&wanted, lost, &rendered).await? {
+            return Ok(posted);
+        }
+        match post {
+            Post::Chunk {
+                text,
+                file: Some(file),
+                ..
+            } => rendered = self.with_file(&wanted, text, file).await?,
+            Post::Chunk { text, .. } if wanted.streamable => {
+                if let Some(posted) = self.streamed(&wanted, text, &rendered).await? {
+                    return Ok(posted);
                 }
             }
-        };
-        if let Post::Card(card) = post {
-            self.set_status(thread, Status::of(&card.state)).await;
+            _ => {}
         }
-        Ok(posted)
+        self.sent(&wanted, lost, rendered).await
     }
 
     /// Edits a post; nothing when it is not there any more or not editable.
-    async fn edited(
+    pub(super) async fn edited(
         &self,
         at: &PostRef,
-        key: &str,
+        wanted: &Wanted<'_>,
         rendered: &Rendered,
     ) -> Result<Option<PostRef>, SlackError> {
-        let outcome = match self
-            .call("chat.update", &render::update(at, key, rendered))
-            .await
-        {
-            Err(error @ SlackError::Invalid { .. }) => {
-                self.call(
-                    "chat.update",
-                    &render::update(at, key, &plain(rendered, &error)),
-                )
-                .await
+        let mut rendered = rendered.clone();
+        loop {
+            let arguments = render::update(at, &wanted.key, &rendered);
+            match self.call("chat.update", &arguments).await {
+                Ok(_) => return Ok(Some(at.clone())),
+                Err(SlackError::PostLost { .. }) => return Ok(None),
+                // Each time with less: it ends with the words alone.
+                Err(error @ SlackError::Invalid { .. }) if !rendered.blocks.is_empty() => {
+                    rendered = self.with_less(wanted, &rendered, &error);
+                }
+                Err(error) => return Err(error),
             }
-            other => other,
-        };
-        match outcome {
-            Ok(_) => Ok(Some(at.clone())),
-            Err(SlackError::PostLost { .. }) => Ok(None),
-            Err(error) => Err(error),
+        }
+    }
+
+    /// What is shown when Slack does not take the blocks: the same in older ones, and in the end the words alone.
+    fn with_less(&self, wanted: &Wanted<'_>, refused: &Rendered, error: &SlackError) -> Rendered {
+        match &wanted.simpler {
+            Some(simpler) if simpler != refused => {
+                tracing::info!(%error, "Slack does not take the newer blocks of a card");
+                if matches!(error, SlackError::Invalid { error, .. } if error.starts_with("invalid_blocks"))
+                {
+                    self.no_plans(wanted.team);
+                }
+                simpler.clone()
+            }
+            _ => plain(refused, error),
         }
     }
 
@@ -175,16 +204,34 @@ impl Slack {
                 posts
             }
         };
-        match posts.get(&wanted.key) {
-            Some(ts) if lost != Some(ts.as_str()) => {
-                let at = PostRef {
-                    channel: wanted.channel.to_owned(),
-                    id: ts.clone(),
-                };
-                self.edited(&at, &wanted.key, rendered).await
+        if let Some(ts) = posts.get(&wanted.key) {
+            if lost == Some(ts.as_str()) {
+                return Ok(None);
             }
+            let at = PostRef {
+                channel: wanted.channel.to_owned(),
+                id: ts.clone(),
+            };
+            return self.edited(&at, wanted, rendered).await;
+        }
+        match posts.get(CUT_OFF) {
+            Some(ts) if wanted.streamable => self.completed(wanted, ts, rendered).await,
             _ => Ok(None),
         }
+    }
+
+    /// Forgets what is known of the turn's posts while something is under way that adds to them, and gives it back.
+    pub(super) fn forgotten(&self, wanted: &Wanted<'_>) -> BTreeMap<String, String> {
+        let place = wanted.place();
+        let mut memory = self.memory();
+        let known = memory.posts(&place).cloned().unwrap_or_default();
+        memory.forget(&place);
+        known
+    }
+
+    /// Knows the turn's posts again.
+    pub(super) fn known_again(&self, wanted: &Wanted<'_>, posts: BTreeMap<String, String>) {
+        self.memory().learn(&wanted.place(), posts);
     }
 
     /// Sends a new post. After an unclear outcome the thread is read before it is sent again.
@@ -194,13 +241,11 @@ impl Slack {
         lost: Option<&str>,
         mut rendered: Rendered,
     ) -> Result<PostRef, SlackError> {
-        let place = wanted.place();
         let mut sends = 0;
         loop {
             sends += 1;
             // If this future is dropped while the call is under way, the next one has to look.
-            let known = self.memory().posts(&place).cloned().unwrap_or_default();
-            self.memory().forget(&place);
+            let known = self.forgotten(wanted);
             let arguments = render::message(wanted.channel, wanted.root, &wanted.key, &rendered);
             match self.call("chat.postMessage", &arguments).await {
                 Ok(answer) => {
@@ -213,7 +258,7 @@ impl Slack {
                     }
                     let mut posts = known;
                     posts.insert(wanted.key.clone(), ts.to_owned());
-                    self.memory().learn(&place, posts);
+                    self.known_again(wanted, posts);
                     // In a direct message asked for by a user's id, Slack names the channel that it became.
                     let channel = answer["channel"]
                         .as_str()
@@ -233,12 +278,12 @@ impl Slack {
                 Err(error @ SlackError::Invalid { .. })
                     if !rendered.blocks.is_empty() && sends < SENDS_MAX =>
                 {
-                    rendered = plain(&rendered, &error);
-                    self.memory().learn(&place, known);
+                    rendered = self.with_less(wanted, &rendered, &error);
+                    self.known_again(wanted, known);
                 }
                 Err(error) => {
                     if !error.passes() {
-                        self.memory().learn(&place, known);
+                        self.known_again(wanted, known);
                     }
                     return Err(error);
                 }
@@ -278,6 +323,10 @@ impl Slack {
                 message["user"] == me.user.as_str() || message["bot_id"] == me.bot.as_str()
             };
             for message in messages.iter().filter(ours) {
+                if is_cut_off(message) && message["ts"] != wanted.root {
+                    let ts = message["ts"].as_str().unwrap_or_default();
+                    posts.insert(CUT_OFF.to_owned(), ts.to_owned());
+                }
                 let metadata = &message["metadata"];
                 if metadata["event_type"] == EVENT_TYPE
                     && let (Some(key), Some(ts)) = (

@@ -1,7 +1,11 @@
 //! The status of a thread's agent session. Best effort: a refusal is remembered and never stands in a turn's way.
+//!
+//! A status never clears itself, so the end of a turn always says it, whatever this process believes to stand there:
+//! another process may have said something else meanwhile. Only the worker that holds the thread's group says one.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::wire::slack::render::Status;
@@ -11,10 +15,14 @@ use super::{Slack, SlackError};
 
 /// A status is worth this long and no longer.
 const STATUS_MS_MAX: u64 = 3_000;
+/// After this time a status is said again although nothing has changed: another process may have spoken.
+const REPEAT_MS: u64 = 60_000;
 /// Threads whose last status is remembered, so that a card's edits do not repeat it.
 const THREADS_MAX: usize = 256;
+/// Tenants whose way is remembered.
+const TENANTS_MAX: usize = 256;
 
-/// The way that this installation takes a status.
+/// The way in which a tenant takes a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Way {
     /// `agents.sessions.setStatus`: apps with `agent_view`.
@@ -26,19 +34,59 @@ enum Way {
     None,
 }
 
+/// What was last said of a thread.
+#[derive(Debug)]
+struct Said {
+    turn: String,
+    status: Status,
+    at: Instant,
+}
+
 /// What was last said, and how it can be said.
 #[derive(Debug, Default)]
 pub(super) struct Statuses {
-    way: Way,
-    last: BTreeMap<String, Status>,
+    ways: BTreeMap<String, Way>,
+    last: BTreeMap<String, Said>,
+}
+
+impl Statuses {
+    fn stands(&self, thread: &str, turn: &str, status: Status) -> bool {
+        status != Status::Active
+            && self.last.get(thread).is_some_and(|said| {
+                (said.turn.as_str(), said.status) == (turn, status)
+                    && said.at.elapsed() < Duration::from_millis(REPEAT_MS)
+            })
+    }
+
+    fn keep(&mut self, thread: String, turn: &str, status: Status) {
+        if self.last.len() >= THREADS_MAX {
+            self.last.clear();
+        }
+        let turn = turn.to_owned();
+        let at = Instant::now();
+        self.last.insert(thread, Said { turn, status, at });
+    }
+
+    fn downgrade(&mut self, tenant: &str, from: Way) {
+        if self.ways.len() >= TENANTS_MAX {
+            self.ways.clear();
+        }
+        let next = match from {
+            Way::Session => Way::Assistant,
+            Way::Assistant | Way::None => Way::None,
+        };
+        self.ways.insert(tenant.to_owned(), next);
+    }
 }
 
 impl Slack {
-    /// Shows in the thread's header what the agent is doing. A status never clears itself: the last card of a turn sets
-    /// it back.
-    pub async fn set_status(&self, thread: &ThreadKey, status: Status) {
+    /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a turn
+    /// sets it back.
+    pub async fn set_status(&self, thread: &ThreadKey, turn: &str, status: Status) {
         let ThreadKey::Slack {
-            channel, root_ts, ..
+            team,
+            channel,
+            root_ts,
         } = thread
         else {
             return;
@@ -47,10 +95,10 @@ impl Slack {
         loop {
             let way = {
                 let statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-                if statuses.last.get(&key) == Some(&status) {
+                if statuses.stands(&key, turn, status) {
                     return;
                 }
-                statuses.way
+                statuses.ways.get(team).copied().unwrap_or_default()
             };
             let outcome = match way {
                 Way::None => return,
@@ -68,10 +116,7 @@ impl Slack {
             let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
             match outcome {
                 Ok(_) => {
-                    if statuses.last.len() == THREADS_MAX {
-                        statuses.last.clear();
-                    }
-                    statuses.last.insert(key, status);
+                    statuses.keep(key, turn, status);
                     return;
                 }
                 // The installation does not know the method: the next one, for good.
@@ -81,11 +126,7 @@ impl Slack {
                     | SlackError::Invalid { .. }),
                 ) => {
                     tracing::info!(%error, "Slack does not take the status this way");
-                    statuses.way = if way == Way::Session {
-                        Way::Assistant
-                    } else {
-                        Way::None
-                    };
+                    statuses.downgrade(team, way);
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the status was not set");

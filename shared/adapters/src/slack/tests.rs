@@ -1,6 +1,10 @@
 //! The client against a small Slack of our own on loopback, which answers as scripted and keeps what it was sent.
 #![allow(clippy::unwrap_used)]
 
+mod looks;
+mod status;
+mod stream;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -10,11 +14,10 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
+use bobbin_core::card::{Card, CardState, Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::message::Reply;
-use bobbin_core::session::Outcome;
 use serde_json::{Value, json};
 
 use super::{Slack, SlackError};
@@ -128,6 +131,27 @@ async fn serve(
             return axum::Json(json!({ "ok": true, "channel": "C1", "ts": ts })).into_response();
         }
     }
+    // A stream is a message of the thread without a name; its end gives it one, and an edit does.
+    if method == "chat.startStream" {
+        let scripted = script.answers.get(&method).and_then(|queue| queue.front());
+        let kept = scripted.is_none_or(|(_, body)| body["kept"] == true);
+        let ts = format!("1790000009.{:06}", script.messages.len());
+        if kept {
+            let message = json!({ "ts": ts, "user": "UBOT", "bot_id": "BBOT", "text": "" });
+            script.messages.push(message);
+        }
+        if scripted_is_none(&script, &method) {
+            return axum::Json(json!({ "ok": true, "channel": "C1", "ts": ts })).into_response();
+        }
+    }
+    if ["chat.update", "chat.stopStream"].contains(&method.as_str())
+        && scripted_is_none(&script, &method)
+    {
+        let named = |message: &&mut Value| message["ts"] == arguments["ts"];
+        if let Some(message) = script.messages.iter_mut().find(named) {
+            message["metadata"] = arguments["metadata"].clone();
+        }
+    }
     if let Some((status, body)) = script
         .answers
         .get_mut(&method)
@@ -156,6 +180,10 @@ async fn serve(
         _ => json!({ "ok": true }),
     };
     axum::Json(answer).into_response()
+}
+
+fn scripted_is_none(script: &Script, method: &str) -> bool {
+    script.answers.get(method).is_none_or(VecDeque::is_empty)
 }
 
 async fn receive(
@@ -541,64 +569,20 @@ async fn one_person_is_told_by_an_ephemeral_message_and_in_a_direct_message_by_a
 }
 
 #[tokio::test]
-async fn the_session_status_follows_the_card_and_is_not_repeated() {
+async fn where_the_app_is_not_in_the_channel_the_person_is_told_in_a_direct_message() {
     let fake = Fake::start().await;
-    let slack = fake.client();
-    let done = CardState::Ended {
-        outcome: Outcome::Answered,
-        usage: Usage::default(),
+    fake.refuses("chat.postEphemeral", "not_in_channel");
+    let reply = Reply::Slack {
+        channel: "C1".into(),
+        thread_ts: None,
+        user: "U1".into(),
     };
-    let mut at = None;
-    for state in [
-        CardState::Received,
-        CardState::Working,
-        CardState::Waiting,
-        CardState::Working,
-        done,
-    ] {
-        at = Some(
-            slack
-                .post(&thread(), TURN, &PostKind::Card, at.as_ref(), &card(state))
-                .await
-                .unwrap(),
-        );
-    }
-    let said: Vec<Value> = fake
-        .sent("agents.sessions.setStatus")
-        .iter()
-        .map(|call| call["status"].clone())
-        .collect();
-    assert_eq!(said, ["processing", "suspended", "processing", "active"]);
-}
-
-#[tokio::test]
-async fn a_refused_status_falls_back_and_then_stays_silent() {
-    let fake = Fake::start().await;
-    let slack = fake.client();
-    fake.refuses("agents.sessions.setStatus", "unknown_method");
-    let at = slack
-        .post(
-            &thread(),
-            TURN,
-            &PostKind::Card,
-            None,
-            &card(CardState::Working),
-        )
-        .await
-        .unwrap();
+    fake.client().tell(&reply, "the settings").await.unwrap();
+    let told = &fake.sent("chat.postMessage")[0];
     assert_eq!(
-        fake.sent("assistant.threads.setStatus")[0]["status"],
-        "is working…"
+        (&told["channel"], &told["text"]),
+        (&json!("U1"), &json!("the settings"))
     );
-    fake.refuses("assistant.threads.setStatus", "not_supported");
-    for state in [CardState::Waiting, CardState::Working] {
-        slack
-            .post(&thread(), TURN, &PostKind::Card, Some(&at), &card(state))
-            .await
-            .unwrap();
-    }
-    assert_eq!(fake.sent("agents.sessions.setStatus").len(), 1);
-    assert_eq!(fake.sent("assistant.threads.setStatus").len(), 2);
 }
 
 #[tokio::test]
@@ -619,18 +603,18 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
         ("service_unavailable", "wait"),
     ];
     for (error, class) in table {
-        fake.refuses("chat.delete", error);
-        let seen = slack.call("chat.delete", &json!({})).await.unwrap_err();
+        fake.refuses("chat.update", error);
+        let seen = slack.call("chat.update", &json!({})).await.unwrap_err();
         assert_eq!(
             serde_json::to_value(seen.failure()).unwrap()["class"],
             class,
             "{seen:?}"
         );
     }
-    fake.will_answer("chat.delete", 404, json!("<html>"));
+    fake.will_answer("chat.update", 404, json!("<html>"));
     assert!(matches!(
         slack
-            .call("chat.delete", &json!({}))
+            .call("chat.update", &json!({}))
             .await
             .unwrap_err()
             .failure(),

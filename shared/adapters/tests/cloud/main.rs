@@ -4,4 +4,5 @@
 
 mod breakers;
 mod support;
+mod tenants;
 mod wakes;

@@ -1,6 +1,6 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
-use super::{Context, Next, mark, words};
+use super::{Context, Next, bring_up, choose, mark, words};
 use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::PostKind;
@@ -20,6 +20,15 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             provider_answered(session);
             session.seen.tenant_sandboxes = Some(sandboxes);
         }
+        Event::Cloned => {
+            provider_answered(session);
+            session.seen.cloned = true;
+        }
+        Event::NotCloned { why } => {
+            provider_answered(session);
+            bring_up::not_cloned(session, &why, context);
+        }
+        Event::Surveyed(offer) => choose::surveyed(session, offer),
         Event::Recalled(entries) => session.seen.digest = Some(ledger::digest(&entries)),
         Event::Woken => {}
         Event::Healthy => {

@@ -2,7 +2,7 @@
 
 use super::{Context, Next, mark, words};
 use crate::effect::Effect;
-use crate::event::Coarse;
+use crate::event::{Coarse, NotCloned};
 use crate::session::{Outcome, Phase, Session, Stage};
 
 /// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
@@ -28,6 +28,11 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Destroyed | Phase::Error, _) => {
                 session.generation += 1;
                 session.agent_session = None;
+                session.surveyed = None;
+                session.seen.cloned = false;
+                if let Some(turn) = &session.turn {
+                    session.repo.clone_from(&turn.selection.repo);
+                }
                 session.seen.sandbox = None;
                 session.seen.start_asked = false;
                 mark::enter(
@@ -73,7 +78,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 start(session, late(limits.start_ms), context)
             }
             (Phase::Creating | Phase::Resuming, Some(Coarse::Running)) => {
-                match server(session, context) {
+                match repository(session, context).or_else(|| server(session, context)) {
                     Some(next) => Some(next),
                     None => {
                         mark::enter(session, Phase::Active, "ready", context);
@@ -132,6 +137,27 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
     }
     session.seen.start_asked = true;
     act(Effect::Start { generation })
+}
+
+/// A new sandbox gets its repository before its server starts in it. What was active once has it.
+fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let repo = session.repo.as_ref()?;
+    if session.phase != Phase::Creating || session.seen.cloned || session.seen.healthy {
+        return None;
+    }
+    act(Effect::Clone {
+        generation: session.generation,
+        repo: repo.clone(),
+        within_ms: context.delivery.limits.clone_ms,
+        watch: watch(session),
+    })
+}
+
+/// The new sandbox is of no use without its repository: the turn says so, and the next one begins anew.
+pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Context<'_>) {
+    let repo = session.repo.take().unwrap_or_default();
+    let reason = words::not_cloned(&repo, why, context.delivery.limits.clone_ms);
+    abandon(session, &reason, context);
 }
 
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {

@@ -173,6 +173,7 @@ fn entry(
         ended_at_ms: context.now_ms,
         outcome,
         usage,
+        selection: turn.selection,
         asked: prompt
             .map(|prompt| ledger::brief(&prompt.text))
             .unwrap_or_default(),
@@ -248,5 +249,7 @@ pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     session.seen.healthy = false;
     session.seen.sandbox = None;
     session.seen.start_asked = false;
+    session.seen.cloned = false;
+    session.surveyed = None;
     enter(session, Phase::Destroyed, note, context);
 }

@@ -7,6 +7,7 @@
 mod absorb;
 mod bring_up;
 mod bury;
+mod choose;
 mod mark;
 pub mod orphan;
 mod prompt;
@@ -24,6 +25,7 @@ use crate::event::Event;
 use crate::ids::Ms;
 use crate::message::Work;
 use crate::session::{Marks, Session};
+use crate::settings::Settings;
 
 /// What a decision may look at besides session and event.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +38,8 @@ pub struct Context<'a> {
     pub delivery: &'a Delivery<'a>,
     /// What the control lane wrote beside the record.
     pub marks: &'a Marks,
+    /// What those who manage the thread's server or workspace have set.
+    pub settings: &'a Settings,
 }
 
 /// The session as it shall be recorded, and what to do once it is.
@@ -80,7 +84,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => take_down::sweep(session, context),
         Work::Look => take_down::look(session, context),
-        Work::Reset { .. } => take_down::reset(session, context),
+        Work::Reset { by, standing } => take_down::reset(session, (by, standing), context),
         Work::Bury { turn } => bury::next(session, turn, context),
     }
 }

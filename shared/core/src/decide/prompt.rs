@@ -1,10 +1,10 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
-use super::{Context, Next, bring_up, mark, tell, words};
+use super::{Context, Next, bring_up, choose, mark, tell, words};
 use crate::card::{Card, CardState, Post, PostRef};
 use crate::effect::{Effect, Follow};
 use crate::ids::{PostKind, PromptIds};
-use crate::message::Prompt;
+use crate::message::{Prompt, Selection};
 use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
 
 /// What a prompt needs next.
@@ -58,18 +58,30 @@ pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<N
 fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     let waited = context.marks.queued.get(&context.delivery.message.id);
     let card = waited.and_then(|queued| queued.card.clone());
-    mark::begin(session, new_turn(prompt, card, context), context);
+    let (selection, refusal) = match choose::selection(session, prompt, context) {
+        Ok(selection) => (selection, None),
+        Err(words) => (choose::asked_for(prompt, context), Some(words)),
+    };
+    mark::begin(session, new_turn(prompt, selection, card, context), context);
     if waited.is_some_and(|queued| queued.refused) {
         mark::fail(session, words::QUEUE_FULL);
+    } else if let Some(words) = refusal {
+        mark::fail(session, &words);
     }
 }
 
-fn new_turn(prompt: &Prompt, card: Option<PostRef>, context: &Context<'_>) -> Turn {
+fn new_turn(
+    prompt: &Prompt,
+    selection: Selection,
+    card: Option<PostRef>,
+    context: &Context<'_>,
+) -> Turn {
     let message = context.delivery.message;
     Turn {
         id: message.id.clone(),
         by: prompt.by.clone(),
         accepted_at_ms: message.accepted_at_ms,
+        selection,
         stage: Stage::Received,
         prompt_ids: None,
         prompted_generation: None,
@@ -114,7 +126,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     let stage = session.turn.as_ref()?.stage.clone();
     match stage {
         Stage::Ending { .. } => tell::step(session, context),
-        Stage::Received => Some(hand_over(session, prompt, context)),
+        Stage::Received => hand_over(session, prompt, context),
         Stage::Prompting => Some(hand_over_again(session, prompt, context)),
         Stage::Running => Some(watch(session, context)),
     }
@@ -144,7 +156,7 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         steps: Vec::new(),
         since_ms: turn.accepted_at_ms,
         now_ms: context.now_ms,
-        model: context.delivery.model.to_owned(),
+        model: turn.model(context.delivery.model).to_owned(),
         trouble: turn.trouble.clone(),
     };
     let (turn_id, at) = (turn.id.clone(), turn.card.clone());
@@ -200,25 +212,32 @@ fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>
     }
     session.briefed.clone_from(&session.agent_session);
     let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
-    gather(session, prompt, digest, context).unwrap_or_else(|| send(session, prompt))
+    gather(session, prompt, digest, context).unwrap_or_else(|| send(session, prompt, context))
 }
 
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
-fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
+fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     let message = context.delivery.message;
+    if let Some(survey) = choose::survey(session) {
+        return Some(Next::Do(survey));
+    }
+    if let Some(words) = choose::unoffered(session) {
+        mark::fail(session, &words);
+        return tell::step(session, context);
+    }
     let with_digest = needs_digest(session);
     if let Some(next) = gather(session, prompt, with_digest, context) {
-        return next;
+        return Some(next);
     }
     if !session.seen.missed.is_empty() {
         let word = words::missed(&std::mem::take(&mut session.seen.missed));
         session.seen.posting = Some(PostKind::Notice);
-        return Next::Do(Effect::Post {
+        return Some(Next::Do(Effect::Post {
             turn: message.id.clone(),
             kind: PostKind::Notice,
             at: None,
             post: Post::Notice(word),
-        });
+        }));
     }
     let generation = session.generation;
     if let Some(turn) = &mut session.turn {
@@ -233,10 +252,10 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> N
         ));
     }
     session.briefed.clone_from(&session.agent_session);
-    send(session, prompt)
+    Some(send(session, prompt, context))
 }
 
-fn send(session: &Session, prompt: &Prompt) -> Next {
+fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
         return Next::Hold {
             delay_ms: 0,
@@ -265,6 +284,8 @@ fn send(session: &Session, prompt: &Prompt) -> Next {
         agent_session: agent_session.clone(),
         ids: ids.clone(),
         text,
+        model: turn.model(context.delivery.model).to_owned(),
+        agent: turn.selection.agent.clone(),
         again: turn.resends > 0,
     })
 }
@@ -321,6 +342,7 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
         turn: turn.id.clone(),
         card: turn.card.clone(),
         card_state,
+        model: turn.model(context.delivery.model).to_owned(),
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
         cancel_known: turn.cancelled_by.is_some() || turn.aborting.is_some(),

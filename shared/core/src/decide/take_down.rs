@@ -5,6 +5,7 @@ use crate::card::Post;
 use crate::effect::Effect;
 use crate::event::Coarse;
 use crate::ids::PostKind;
+use crate::message::{Person, Standing};
 use crate::session::{EndedTurn, Outcome, Phase, Session};
 
 /// What a sweep needs next: it looks at the record, not at why it was sent.
@@ -85,8 +86,15 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
 }
 
 /// What a reset needs next.
-pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
+pub(super) fn reset(
+    session: &mut Session,
+    (by, standing): (&Person, &Standing),
+    context: &Context<'_>,
+) -> Next {
     let message = context.delivery.message;
+    if let Err(refusal) = context.settings.admit(standing, &by.id) {
+        return notice(session, &refusal.to_string(), context);
+    }
     if session.turn.is_some()
         && let Some(next) = prompt::leftover(session, context)
     {
@@ -104,6 +112,7 @@ pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
     match session.phase {
         Phase::Destroyed | Phase::Error => {
             session.agent_session = None;
+            session.repo = None;
             session.fresh_since_ms = context.now_ms;
             let ended = EndedTurn {
                 id: message.id.clone(),
@@ -115,13 +124,13 @@ pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
         }
         Phase::Destroying => match delete_step(session, context) {
             Some(next) => next,
-            None => reset(session, context),
+            None => reset(session, (by, standing), context),
         },
         _ => {
             begin_destroying(session, "reset by a person", context);
             match delete_step(session, context) {
                 Some(next) => next,
-                None => reset(session, context),
+                None => reset(session, (by, standing), context),
             }
         }
     }

@@ -82,6 +82,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         turn: turn.id.clone(),
         card: None,
         card_state: CardState::Working,
+        model: turn.model(context.delivery.model).to_owned(),
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
         cancel_known: true,
@@ -106,7 +107,7 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             .unwrap_or_default(),
         since_ms: turn.accepted_at_ms,
         now_ms: context.now_ms,
-        model: context.delivery.model.to_owned(),
+        model: turn.model(context.delivery.model).to_owned(),
         trouble: None,
     };
     let (turn_id, at) = (turn.id.clone(), turn.card.clone());

@@ -1,6 +1,7 @@
 //! The protocol over a small world in memory: every scenario runs whole, then once more for each crash point.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod choice;
 mod fake;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,14 +14,15 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use crate::card::{CardState, Post, PostRef, Usage};
 use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::Effect;
-use crate::event::{Answer, Coarse, Event, RunEnd};
+use crate::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use crate::failure::Failure;
 use crate::ids::{Ms, ThreadKey, post_key};
 use crate::ledger::Entry;
 use crate::limits::Limits;
-use crate::message::{Attachment, Message, Person, Prompt, Work};
+use crate::message::{Attachment, Message, Person, Prompt, Selection, Standing, Work};
 use crate::ports::{Loaded, Saved, World};
 use crate::session::{About, Marks, Outcome, Phase, Queued, Session};
+use crate::settings::{Change, Kind, List, Offer, Settings};
 
 use fake::*;
 
@@ -109,7 +111,17 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
 #[test]
 fn a_reset_deletes_the_sandbox_and_says_so() {
     let world = active();
-    deliver_until_done(&world, &work("r1", Work::Reset { by: person("ann") }), 1);
+    deliver_until_done(
+        &world,
+        &work(
+            "r1",
+            Work::Reset {
+                by: person("ann"),
+                standing: Standing::default(),
+            },
+        ),
+        1,
+    );
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
         assert!(
@@ -458,7 +470,13 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
         seen: "429".into(),
     };
     world.with(|s| s.fail.insert("post", vec![busy]));
-    let reset = work("r1", Work::Reset { by: person("ann") });
+    let reset = work(
+        "r1",
+        Work::Reset {
+            by: person("ann"),
+            standing: Standing::default(),
+        },
+    );
     assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &reset, 2);
     world.with(|s| {
@@ -563,8 +581,17 @@ fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
         later(&world, Limits::DEFAULT.paused_ttl_ms);
         world
     }
-    let scenarios: [Scenario; 6] = [
+    let on_a_repository = Work::Prompt(Prompt {
+        wants: Selection {
+            repo: Some("acme/api".to_owned()),
+            agent: Some("plan".to_owned()),
+            ..Selection::default()
+        },
+        ..Prompt::default()
+    });
+    let scenarios: [Scenario; 7] = [
         ("first message", Fake::new, prompt("m9")),
+        ("repository", Fake::new, work("m9", on_a_repository)),
         ("follow-up", active, prompt("m9")),
         ("resume", paused, prompt("m9")),
         ("sweep", idle, work("s9", Work::Sweep)),
@@ -572,7 +599,13 @@ fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
         (
             "reset",
             active,
-            work("r9", Work::Reset { by: person("ann") }),
+            work(
+                "r9",
+                Work::Reset {
+                    by: person("ann"),
+                    standing: Standing::default(),
+                },
+            ),
         ),
     ];
     let mut points = 0;
@@ -656,7 +689,10 @@ fn a_new_agent_session_is_told_what_the_thread_was_about() {
 #[test]
 fn after_a_reset_nothing_of_before_is_told() {
     let world = active();
-    let reset = Work::Reset { by: person("ann") };
+    let reset = Work::Reset {
+        by: person("ann"),
+        standing: Standing::default(),
+    };
     deliver_until_done(&world, &work("r", reset), 1);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(world.with(|s| s.told.clone()), ["do it", "do it"]);

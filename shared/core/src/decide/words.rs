@@ -1,5 +1,10 @@
 //! The words that people read when something did not go as hoped: what happened, and what to do next.
 
+use crate::event::NotCloned;
+
+/// Names that a list of what there is shows.
+const NAMES_SHOWN: usize = 10;
+
 /// The run was aborted by neither a person of the thread nor us.
 pub const ABORTED_ELSEWHERE: &str =
     "The run was aborted inside the sandbox. Send the task again to run it once more.";
@@ -122,6 +127,93 @@ pub fn broken(reason: &str) -> String {
     format!(
         "The sandbox provider reports an error: {reason}. Use reset for a fresh sandbox, or try again later."
     )
+}
+
+/// The repository could not be cloned.
+#[must_use]
+pub fn not_cloned(repo: &str, why: &NotCloned, clone_ms: u64) -> String {
+    let (seen, advice) = match why {
+        NotCloned::NotFound => (
+            "it does not exist, or it is private".to_owned(),
+            "Check its name; only public repositories can be cloned.",
+        ),
+        NotCloned::Unreachable => (
+            "its host cannot be reached from the sandbox".to_owned(),
+            "Check the address, or try again later.",
+        ),
+        NotCloned::TooLong => (
+            format!("it took longer than {}", minutes(clone_ms)),
+            "Try again, or name a smaller one.",
+        ),
+        NotCloned::NoRoom => (
+            "the sandbox's disk is too small for it".to_owned(),
+            "Name a smaller one.",
+        ),
+        NotCloned::Other { seen } => (
+            format!("git says: {}", seen.trim_end_matches('.')),
+            "Check its name, or try again later.",
+        ),
+    };
+    format!("The repository {repo} could not be cloned: {seen}. {advice} Nothing was run.")
+}
+
+/// A living sandbox has another repository, or none.
+#[must_use]
+pub fn other_repo(wanted: &str, there: Option<&str>) -> String {
+    let there = there.map_or_else(
+        || "without a repository".to_owned(),
+        |repo| format!("on {repo}"),
+    );
+    format!(
+        "This thread's sandbox works {there}, and cannot change to {wanted}. Use reset for a fresh sandbox, or name the repository in another thread."
+    )
+}
+
+/// There is no key for the model's provider.
+#[must_use]
+pub fn no_key(model: &str, provider: &str, providers: &[String]) -> String {
+    format!(
+        "{model} cannot be used: there is no key for {provider} here. Choose a model of {}; the operator can add a key.",
+        listed(providers, "")
+    )
+}
+
+/// The agent does not know the model.
+#[must_use]
+pub fn unknown_model(model: &str, models: &[String]) -> String {
+    let provider = model
+        .split_once('/')
+        .map_or(model, |(provider, _)| provider);
+    format!(
+        "{model} is not a model that can be used here. There are {}.",
+        listed(models, &format!("{provider}/"))
+    )
+}
+
+/// OpenCode does not know the agent.
+#[must_use]
+pub fn unknown_agent(agent: &str, agents: &[String]) -> String {
+    format!(
+        "{agent} is not an agent that can be used here. There are {}.",
+        listed(agents, "")
+    )
+}
+
+/// Names, those that begin so first, and how many are left out.
+fn listed(names: &[String], first: &str) -> String {
+    let (alike, others): (Vec<&String>, Vec<&String>) =
+        names.iter().partition(|name| name.starts_with(first));
+    let all: Vec<&str> = alike
+        .into_iter()
+        .chain(others)
+        .map(String::as_str)
+        .collect();
+    let shown = all[..all.len().min(NAMES_SHOWN)].join(", ");
+    match all.len() {
+        0 => "the configured one only".to_owned(),
+        n if n > NAMES_SHOWN => format!("{shown} and {} more", n - NAMES_SHOWN),
+        _ => shown,
+    }
 }
 
 fn minutes(ms: u64) -> String {

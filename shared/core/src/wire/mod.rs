@@ -6,7 +6,8 @@ pub mod opencode;
 pub mod press;
 pub mod slack;
 
-use crate::message::Body;
+use crate::message::{Body, Standing};
+use crate::settings::Kind;
 
 /// What ingress answers over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,4 +53,21 @@ pub struct Intake {
     pub on_queue_failure: HttpAnswer,
     /// What happened, for the log: a few fixed words, never content.
     pub note: &'static str,
+    /// The answer is better when this can be read in time.
+    pub lookup: Option<Lookup>,
+}
+
+/// Somebody types into a field that suggests values; `answer` of the intake suggests none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookup {
+    /// Whose settings and catalogue are to be read.
+    pub tenant: String,
+    /// Where they type, and as what they count there.
+    pub standing: Standing,
+    /// Their id.
+    pub user: String,
+    /// What is to be suggested.
+    pub kind: Kind,
+    /// What they have typed so far.
+    pub typed: String,
 }

@@ -13,8 +13,9 @@ use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Person, Prompt, Work};
+use bobbin_core::message::{Message, Person, Prompt, Selection, Standing, Work};
 use bobbin_core::session::{Marks, Session, Stage};
+use bobbin_core::settings::Settings;
 
 use super::super::transitions::Transition;
 
@@ -161,9 +162,16 @@ impl Driver {
                 Kind::Prompt => Work::Prompt(Prompt {
                     text: "do".into(),
                     by: person(),
+                    wants: Selection {
+                        repo: Some("acme/api".to_owned()),
+                        ..Selection::default()
+                    },
                     ..Prompt::default()
                 }),
-                Kind::Reset => Work::Reset { by: person() },
+                Kind::Reset => Work::Reset {
+                    by: person(),
+                    standing: Standing::default(),
+                },
             };
             message(format!("m{at}"), work)
         });
@@ -275,6 +283,7 @@ impl Driver {
             receive: 1,
             slice_until_ms: NOW,
             model: "",
+            providers: &[],
             limits: &LIMITS,
             split: |text| vec![text.to_owned()],
         };
@@ -301,6 +310,7 @@ impl Driver {
                 visible_until_ms,
                 delivery: &delivery,
                 marks: &marks,
+                settings: &Settings::default(),
             },
         );
         let transition = transition.after(after.phase);
@@ -334,6 +344,8 @@ impl Driver {
                     agent_session,
                     ids: _,
                     text,
+                    model,
+                    agent,
                     again,
                 }),
                 Some(turn),
@@ -344,6 +356,8 @@ impl Driver {
                     agent_session,
                     ids,
                     text,
+                    model,
+                    agent,
                     again,
                 })
             }

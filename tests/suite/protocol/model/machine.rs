@@ -14,6 +14,7 @@ use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::session::{Phase, Session, Stage};
+use bobbin_core::settings::Offer;
 
 use super::super::promises::{self, Accepted, End, Ending, Fact, History};
 use super::driver::{
@@ -110,6 +111,8 @@ pub struct Sandbox {
     /// More than one only with [`Fault::RandomNames`].
     pub copies: u8,
     pub running: bool,
+    /// The repository stands in it.
+    cloned: bool,
     server: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use super::chat::{keep_new, root_of};
 use super::deliver::{deliver, post_event, retry, status};
-use super::interactivity::{block_action, shortcut, slash};
+use super::interactivity::{block_action, block_suggestion, shortcut, slash};
 use super::submission::{view_closed, view_submission};
 use super::{Fail, changed, files, views};
 use crate::hub::Hub;
@@ -42,6 +42,8 @@ pub fn refused<T>(why: impl Into<String>) -> Result<T, Impossible> {
 pub async fn act(hub: &Arc<Hub>, act: &Value) -> Done {
     match act.str("type") {
         "message" => message(hub, act).await,
+        "delete" => delete(hub, act).await,
+        "block_suggestion" => block_suggestion(hub, act).await,
         "block_action" => block_action(hub, act).await,
         "view_submission" => view_submission(hub, act).await,
         "view_closed" => view_closed(hub, act).await,
@@ -64,7 +66,7 @@ pub async fn act(hub: &Arc<Hub>, act: &Value) -> Done {
             Ok(json!({"status": status(&answer), "challenge_returned": right}))
         }
         other => refused(format!(
-            "unknown type {other:?}: message, block_action, view_submission, view_closed, slash, shortcut, stop_session, home_opened, retry, url_verification"
+            "unknown type {other:?}: message, delete, block_action, block_suggestion, view_submission, view_closed, slash, shortcut, stop_session, home_opened, retry, url_verification"
         )),
     }
 }
@@ -281,6 +283,30 @@ pub fn announce(hub: &Hub, payload: &Value) -> Result<(), StoreError> {
     };
     changed(hub, "message", channel, thread);
     Ok(())
+}
+
+/// The person deletes a message of theirs.
+async fn delete(hub: &Arc<Hub>, act: &Value) -> Done {
+    let event = {
+        let store = hub.store();
+        store.atomically(|store| {
+            let Scene { user, channel } = scene(hub, store, act)?;
+            let (id, ts) = (channel.str("id"), act.str("message_ts"));
+            let Some(message) = store.get("s.message", id, ts)? else {
+                return refused("there is no such message (message_ts)");
+            };
+            if message["user"] != user["id"] {
+                return refused("this message is somebody else's");
+            }
+            store.delete("s.message", id, ts)?;
+            let thread = if message.has("thread_ts") { message.str("thread_ts") } else { ts };
+            changed(hub, "message", id, thread);
+            let kind = if channel.flag("is_im") { "im" } else { "channel" };
+            Ok::<_, Impossible>(json!({"type": "message", "subtype": "message_deleted", "hidden": true, "channel": id, "channel_type": kind,
+                "deleted_ts": ts, "previous_message": message, "ts": hub.ids.ts(), "event_ts": hub.ids.ts()}))
+        })?
+    };
+    Ok(json!({"deliveries": [deliver(hub, event).await]}))
 }
 
 /// The person presses Slack's own Stop button of an agent session.

@@ -54,7 +54,7 @@ fn numbered(mut blocks: Value) -> Value {
 }
 
 /// The bot's message, not yet stored.
-fn from_bot(hub: &Hub, args: &Value) -> Outcome {
+pub fn from_bot(hub: &Hub, args: &Value) -> Outcome {
     let (text, blocks) = content(args)?;
     let mut message = json!({"type": "message", "user": hub.slack.bot_user_id, "bot_id": hub.seeds.slack_bot_id, "app_id": hub.slack.app_id,
         "team": hub.seeds.team_id, "text": text, "bot_profile": {"id": hub.seeds.slack_bot_id, "app_id": hub.slack.app_id, "name": "Bobbin",
@@ -146,7 +146,7 @@ pub fn shown(message: &Value, with_metadata: bool) -> Value {
 }
 
 /// A message of the bot itself, or the refusal that Slack gives.
-fn own(
+pub fn own(
     hub: &Hub,
     store: &Store,
     args: &Value,

@@ -73,6 +73,41 @@ pub async fn block_action(hub: &Hub, act: &Value) -> Done {
     finish(hub, &answer, &place, None)
 }
 
+/// Somebody types into a select whose options come from the app, on their Home; the answer has the options.
+pub async fn block_suggestion(hub: &Hub, act: &Value) -> Done {
+    let payload = {
+        let store = hub.store();
+        store.atomically(|store| {
+            let Scene { user, .. } = scene(hub, store, act)?;
+            let me = user.str("id");
+            let Some(view) = store.get("s.home", "", me)? else {
+                return refused("this person has no Home yet");
+            };
+            let Some((block_id, element)) = element(&view["blocks"], act.str("action_id"), "")
+            else {
+                return refused("there is no such element (action_id)");
+            };
+            if element.str("type") != "external_select" {
+                return refused("this element has its own options");
+            }
+            let mut payload = base(hub, store, "block_suggestion", &user, "")?;
+            payload["container"] = json!({"type": "view", "view_id": view["id"]});
+            payload["view"] = view;
+            payload["action_id"] = act["action_id"].clone();
+            payload["block_id"] = block_id.into();
+            payload["value"] = act.str("value").into();
+            Ok::<_, Impossible>(payload)
+        })?
+    };
+    let answer = interact(hub, &payload).await;
+    let options = answer
+        .as_ref()
+        .ok()
+        .and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok())
+        .map(|body| body["options"].clone());
+    Ok(json!({"status": status(&answer), "options": options}))
+}
+
 /// What stands in a message's inputs, by block and action: what the person entered, else nothing. Unlike a view's they
 /// are sent with every click, and none is required.
 fn stated(blocks: &Value, values: &Value) -> Done {
@@ -157,9 +192,13 @@ pub fn chosen(element: &Value, value: &Value) -> Done {
     };
     let all = || -> Vec<Value> { value.as_array().cloned().unwrap_or_default() };
     let named = match kind {
-        "static_select" | "radio_buttons" | "overflow" | "external_select" => {
+        "static_select" | "radio_buttons" | "overflow" => {
             json!({"selected_option": option(value)?})
         }
+        // Its options came from the app; the page sends the one that was picked.
+        "external_select" => json!({"selected_option": value.as_str().map(|value| {
+            json!({"text": {"type": "plain_text", "text": value, "emoji": false}, "value": value})
+        })}),
         "multi_static_select" | "checkboxes" => {
             json!({"selected_options": all().iter().map(option).collect::<Result<Vec<_>, _>>()?})
         }

@@ -8,6 +8,7 @@ mod deliver;
 mod files;
 mod interactivity;
 mod people;
+mod stream;
 mod submission;
 pub mod views;
 
@@ -155,6 +156,9 @@ fn route(hub: &Hub, store: &Store, method: &str, args: &Value) -> Outcome {
         "chat.postMessage" => chat::post(hub, store, args),
         "chat.update" => chat::update(hub, store, args),
         "chat.delete" => chat::delete(hub, store, args),
+        "chat.startStream" => stream::start(hub, store, args),
+        "chat.appendStream" => stream::append(hub, store, args),
+        "chat.stopStream" => stream::stop(hub, store, args),
         "chat.postEphemeral" => chat::post_ephemeral(hub, store, args),
         "chat.getPermalink" => chat::permalink(hub, store, args),
         "conversations.replies" => conversations::replies(hub, store, args),

@@ -37,6 +37,18 @@ pub(super) struct State {
     pub(super) told: Vec<String>,
     /// Neither the first read nor a write sees the marks.
     pub(super) late_marks: bool,
+    /// What those who manage the place have set.
+    pub(super) settings: Settings,
+    /// Repositories by generation.
+    pub(super) clones: BTreeMap<u32, String>,
+    /// The next clone comes to this.
+    pub(super) not_cloned: Option<NotCloned>,
+    /// What the agent says that it offers.
+    pub(super) offer: Offer,
+    /// What turns were said to use.
+    pub(super) used: Vec<Selection>,
+    /// Model and agent of each prompt that the agent was given.
+    pub(super) ran_with: Vec<(String, Option<String>)>,
 }
 
 pub(super) struct Fake(Mutex<State>);
@@ -131,6 +143,19 @@ impl Fake {
                     s.sandboxes.remove(generation);
                     look(s, generation)
                 }
+                Effect::Clone {
+                    generation, repo, ..
+                } => {
+                    if let Some(why) = s.not_cloned.take() {
+                        return Event::NotCloned { why };
+                    }
+                    s.clones.insert(*generation, repo.clone());
+                    Event::Cloned
+                }
+                Effect::Survey { used, .. } => {
+                    s.used.push(used.clone());
+                    Event::Surveyed(s.offer.clone())
+                }
                 Effect::CheckServer { generation, .. }
                 | Effect::EnsureServer { generation, .. } => match s.sandboxes.get(generation) {
                     Some(Coarse::Running) => Event::Healthy,
@@ -152,12 +177,15 @@ impl Fake {
                     generation,
                     ids,
                     text,
+                    model,
+                    agent,
                     ..
                 } => {
                     let entry = (*generation, ids.message.clone());
                     if !s.prompted.contains(&entry) {
                         s.prompted.push(entry);
                         s.told.push(text.clone());
+                        s.ran_with.push((model.clone(), agent.clone()));
                     }
                     Event::Prompted
                 }
@@ -277,6 +305,7 @@ impl World for Fake {
                 s.marks.clone()
             },
             in_ledger: s.ledger.contains_key(turn),
+            settings: s.settings.clone(),
         });
         if after {
             self.crash();
@@ -374,6 +403,7 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
         receive,
         slice_until_ms: world.now_ms() + limits.slice_ms,
         model: "m",
+        providers: &["anthropic".to_owned()],
         limits: &limits,
         split: |text| vec![text.to_owned()],
     };

@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::bounds::{FILES_MAX, FORM_TEXT_UNITS_MAX, QUOTE_UNITS_MAX};
-use super::content::{bounded, emphasised_name, mute};
+use super::bounds::{
+    FILES_MAX, FORM_TEXT_UNITS_MAX, NAME_UNITS_MAX, QUOTE_UNITS_MAX, QUOTED_SHOWN_UNITS_MAX,
+};
+use super::content::{bounded, emphasised_name, inline, mute};
 use super::custom_id::CustomId;
-use crate::message::{Person, Prompt};
+use crate::message::{Person, Prompt, Quote};
 use crate::wire::HttpAnswer;
 
 /// Only the person who asked sees it.
@@ -19,6 +21,13 @@ pub const SUPPRESS_EMBEDS: u64 = 4;
 pub const FORM_PROMPT: &str = "prompt";
 /// Name of the form's file input.
 pub const FORM_FILES: &str = "files";
+
+/// Name of the form's choice between waiting and not.
+pub const FORM_WHEN: &str = "when";
+/// Its value for what shall not wait.
+pub const FORM_NOW: &str = "now";
+/// Its value for what waits.
+const FORM_QUEUE: &str = "queue";
 
 /// The answer to a ping.
 #[must_use]
@@ -51,7 +60,33 @@ pub fn quote(prompt: &Prompt) -> HttpAnswer {
         n => format!("\n-# with {n} files"),
     };
     let text = crate::text::shorten(&prompt.text, QUOTE_UNITS_MAX);
-    say(&format!("{}: {text}{files}", emphasised_name(&prompt.by)))
+    let now = if prompt.now {
+        "\n-# for what is running now"
+    } else {
+        ""
+    };
+    let quoted = quoted(&prompt.quotes);
+    say(&format!(
+        "{}: {text}{quoted}{now}{files}",
+        emphasised_name(&prompt.by)
+    ))
+}
+
+/// The last quoted message as a line below the request; empty where none is quoted.
+pub(super) fn quoted(quotes: &[Quote]) -> String {
+    let Some(quote) = quotes.last() else {
+        return String::new();
+    };
+    let name = match quote.by.as_str() {
+        "" => String::new(),
+        by => format!("**{}**: ", inline(by, NAME_UNITS_MAX)),
+    };
+    let text = inline(&quote.text, QUOTED_SHOWN_UNITS_MAX);
+    let more = match quotes.len() {
+        1 => String::new(),
+        n => format!("\n-# and {} before it", n - 1),
+    };
+    format!("\n> {name}{text}{more}")
 }
 
 /// Somebody asked for a fresh sandbox.
@@ -92,15 +127,21 @@ pub fn no_choices() -> HttpAnswer {
 pub fn form(files_max: usize) -> HttpAnswer {
     let text = json!({"type": 18, "label": "What should happen next?", "component": {
         "type": 4, "custom_id": FORM_PROMPT, "style": 2, "min_length": 1, "max_length": FORM_TEXT_UNITS_MAX, "required": true,
-        "placeholder": "Goes to the same sandbox, after what is running now",
+        "placeholder": "Goes to the same sandbox",
+    }});
+    let when = json!({"type": 18, "label": "If something is running", "component": {
+        "type": 21, "custom_id": FORM_WHEN, "required": true, "options": [
+            {"value": FORM_QUEUE, "label": "Queue", "description": "Starts when what runs and waits now is done", "default": true},
+            {"value": FORM_NOW, "label": "Send now", "description": "Goes to the agent at once, into the running task"},
+        ],
     }});
     let files = json!({"type": 18, "label": "Files", "description": "Optional", "component": {
         "type": 19, "custom_id": FORM_FILES, "min_values": 0, "max_values": files_max.clamp(1, FILES_MAX), "required": false,
     }});
     let components = if files_max == 0 {
-        vec![text]
+        vec![text, when]
     } else {
-        vec![text, files]
+        vec![text, when, files]
     };
     HttpAnswer::json(
         &json!({"type": 9, "data": {"custom_id": CustomId::Say.text(), "title": "Reply to the sandbox", "components": components}}),

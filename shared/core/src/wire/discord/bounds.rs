@@ -42,6 +42,22 @@ pub const FORM_TEXT_UNITS_MAX: usize = 4_000;
 pub const OPTION_TEXT_UNITS_MAX: usize = 6_000;
 /// Files of one message or form.
 pub const FILES_MAX: usize = 10;
+/// Choices of a completion.
+pub const CHOICES_MAX: usize = 25;
+/// Name and value of a completion's choice.
+pub const CHOICE_UNITS_MAX: usize = 100;
+/// Options of a command, and choices of an option.
+pub const COMMAND_OPTIONS_MAX: usize = 25;
+/// Description of a command or option.
+pub const DESCRIPTION_UNITS_MAX: usize = 100;
+/// All names, descriptions and values of one command together.
+pub const COMMAND_UNITS_MAX: usize = 8_000;
+/// Messages that travel beside a prompt (ours).
+pub const QUOTES_MAX: usize = 5;
+/// One of them (ours; a message has at most 4,000).
+pub const QUOTED_UNITS_MAX: usize = 4_000;
+/// A quoted message as the thread shows it (ours).
+pub const QUOTED_SHOWN_UNITS_MAX: usize = 150;
 /// A prompt as it is quoted in the thread (ours).
 pub const QUOTE_UNITS_MAX: usize = 1_500;
 /// A task as its anchor line shows it (ours).

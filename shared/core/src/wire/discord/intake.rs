@@ -3,20 +3,22 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::answer::{self, FORM_FILES, FORM_PROMPT};
+use super::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
 use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
 use super::custom_id::CustomId;
 use super::form;
 use super::interaction::{
     Attachment as Wired, Command, Component, Interaction, Message as WiredMessage, Modal, Resolved,
 };
-use super::{App, commands, verify};
+use super::{App, commands, completion, configure, quoting, verify};
 use crate::ids::{Ms, ThreadKey};
 use crate::message::{
-    Attachment, Body, Choice, Control, Message, Open, Person, Prompt, Reply, Standing, Want, Work,
+    Attachment, Body, Choice, Control, Message, Open, Person, Prompt, Reply, Selection, Standing,
+    Want, Work,
 };
+use crate::settings::Kind;
 use crate::wire::press::Input;
-use crate::wire::{HttpAnswer, Intake};
+use crate::wire::{HttpAnswer, Intake, Lookup};
 
 /// Discord's permissions that a task needs, with the names that its settings page shows.
 const IN_A_CHANNEL: &[(u32, &str)] = &[
@@ -73,7 +75,7 @@ pub fn intake(
         );
     }
     // Nothing but the type is read of a ping: its other fields are no promise.
-    let kind = match serde_json::from_slice::<Kind>(raw) {
+    let kind = match serde_json::from_slice::<Envelope>(raw) {
         Ok(kind) => kind.kind,
         Err(_) => {
             return only(
@@ -87,8 +89,7 @@ pub fn intake(
     };
     match kind {
         1 => only(answer::pong(), "discord: ping"),
-        4 => only(answer::no_choices(), "discord: completion"),
-        2 | 3 | 5 => match serde_json::from_slice::<Interaction>(raw) {
+        2..=5 => match serde_json::from_slice::<Interaction>(raw) {
             Ok(interaction) if is_usable(&interaction.id) => answered(&interaction, app, now_ms),
             _ => only(
                 HttpAnswer::text(
@@ -122,7 +123,7 @@ fn manages(permissions: &str) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct Envelope {
     #[serde(rename = "type")]
     kind: u64,
 }
@@ -141,8 +142,13 @@ fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
         Request::admitted(interaction, app, now_ms).and_then(|request| match interaction.kind {
             2 => request.command(&data(interaction)?),
             3 => request.click(&data(interaction)?),
+            4 => request.typing(&data(interaction)?),
             _ => request.form(&data(interaction)?),
         });
+    if interaction.kind == 4 {
+        // No words can be said while somebody types: who is refused sees no suggestions.
+        return outcome.unwrap_or_else(|Refused(_, note)| only(answer::no_choices(), note));
+    }
     outcome.unwrap_or_else(|Refused(words, note)| only(answer::word(&words), note))
 }
 
@@ -158,6 +164,7 @@ fn only(answer: HttpAnswer, note: &'static str) -> Intake {
         on_queue_failure: answer.clone(),
         answer,
         note,
+        lookup: None,
     }
 }
 
@@ -241,23 +248,43 @@ impl<'a> Request<'a> {
             (1 | 0, commands::SANDBOX) => self.start(self.prompt_of(command, "`/sandbox`")?),
             (1 | 0, commands::SAY) => {
                 self.thread()?;
-                self.start(self.prompt_of(command, "`/say`")?)
+                let prompt = self.prompt_of(command, "`/say`")?;
+                let now = command.flag(commands::NOW);
+                self.start(Prompt { now, ..prompt })
             }
+            (1 | 0, commands::DIFF) => Ok(self.control(
+                self.thread()?,
+                Want::Diff { turn: None },
+                answer::deferred_word(),
+                "discord: diff",
+            )),
+            (1 | 0, commands::CONFIG) => match configure::change(command) {
+                Ok(change) => Ok(self.control(
+                    self.here()?,
+                    Want::Configure { change },
+                    answer::deferred_word(),
+                    "discord: settings",
+                )),
+                Err(words) => refuse(words, "discord: settings not understood"),
+            },
             (1 | 0, commands::STATUS) => Ok(self.control(
                 self.thread()?,
                 Want::Status,
                 answer::deferred_word(),
                 "discord: status",
             )),
-            (1 | 0, commands::STOP) => Ok(self.control(
-                self.thread()?,
-                Want::Stop { turn: None },
-                answer::deferred_word(),
-                "discord: stop",
-            )),
+            (1 | 0, commands::STOP) => {
+                let want = match command.flag(commands::ALL) {
+                    true => Want::StopAll,
+                    false => Want::Stop { turn: None },
+                };
+                let answer = answer::deferred_word();
+                Ok(self.control(self.thread()?, want, answer, "discord: stop"))
+            }
             (1 | 0, commands::RESET) => {
                 let work = Work::Reset {
                     by: self.by.clone(),
+                    standing: self.standing.clone(),
                 };
                 Ok(self.message(
                     self.thread()?,
@@ -270,6 +297,23 @@ impl<'a> Request<'a> {
             (3, commands::SEND) => self.start(self.sent(command)?),
             _ => refuse(UNKNOWN_COMMAND, "discord: unknown command"),
         }
+    }
+
+    /// Somebody types into an option: what is read for them is for the caller, who has little time for it.
+    fn typing(&self, command: &Command) -> Outcome {
+        let lookup = completion::typed(command).map(|(kind, typed)| Lookup {
+            tenant: ThreadKey::discord(self.guild, self.channel)
+                .map(|key| key.tenant())
+                .unwrap_or_default(),
+            standing: self.standing.clone(),
+            user: self.by.id.clone(),
+            kind,
+            typed,
+        });
+        Ok(Intake {
+            lookup: lookup.filter(|lookup| !lookup.tenant.is_empty()),
+            ..only(answer::no_choices(), "discord: completion")
+        })
     }
 
     fn click(&self, component: &Component) -> Outcome {
@@ -347,7 +391,11 @@ impl<'a> Request<'a> {
             resolved(files.iter().map(String::as_str), &modal.resolved)?,
             "the form",
         )?;
-        Ok(self.prompted(self.here()?, prompt))
+        let when = modal
+            .field(FORM_WHEN)
+            .and_then(|field| field.value.as_str());
+        let now = when == Some(FORM_NOW);
+        Ok(self.prompted(self.here()?, Prompt { now, ..prompt }))
     }
 
     fn settle(&self, ask: String, choice: Choice) -> Outcome {
@@ -388,11 +436,17 @@ impl<'a> Request<'a> {
 
     fn prompt_of(&self, command: &Command, how: &str) -> Result<Prompt, Refused> {
         let file = command.text(commands::FILE);
-        self.checked(
+        let prompt = self.checked(
             command.text_or_first(commands::PROMPT).unwrap_or_default(),
             resolved(file.into_iter(), &command.resolved)?,
             how,
-        )
+        )?;
+        let wants = Selection {
+            repo: chosen(command, Kind::Repo)?,
+            model: chosen(command, Kind::Model)?,
+            agent: chosen(command, Kind::Agent)?,
+        };
+        Ok(Prompt { wants, ..prompt })
     }
 
     /// The message that the menu command was used on; its author need not be the person who sends it.
@@ -401,21 +455,17 @@ impl<'a> Request<'a> {
             .target_id
             .as_ref()
             .and_then(|id| command.resolved.messages.get(id));
-        let Some(message) = message.filter(|message| {
-            !message.content.trim().is_empty() || !message.attachments.is_empty()
-        }) else {
+        let Some((message, sent)) =
+            message.and_then(|message| Some((message, quoting::read(message, &self.by.id)?)))
+        else {
             return refuse(NOTHING_TO_SEND, "discord: nothing to send");
         };
-        let text = if message.content.trim().is_empty() {
-            "Look at the attached files."
-        } else {
-            &message.content
-        };
-        self.checked(
-            text,
-            message.attachments.iter().map(attachment).collect(),
-            "`/say`",
-        )
+        let files = quoting::files(message).map(attachment).collect();
+        let prompt = self.checked(&sent.text, files, "`/say`")?;
+        Ok(Prompt {
+            quotes: sent.quotes,
+            ..prompt
+        })
     }
 
     fn checked(
@@ -574,7 +624,20 @@ impl<'a> Request<'a> {
             answer,
             on_queue_failure: answer::word(&words),
             note,
+            lookup: None,
         }
+    }
+}
+
+/// What was chosen for a task, in the form in which it can be used.
+fn chosen(command: &Command, kind: Kind) -> Result<Option<String>, Refused> {
+    let typed = command.text(configure::word(kind)).unwrap_or_default();
+    if typed.trim().is_empty() {
+        return Ok(None);
+    }
+    match kind.usable(typed) {
+        Ok(value) => Ok(Some(value)),
+        Err(unusable) => refuse(unusable.to_string(), "discord: unusable choice"),
     }
 }
 

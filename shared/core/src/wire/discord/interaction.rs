@@ -109,6 +109,25 @@ pub struct Message {
     /// Files.
     #[serde(deserialize_with = "or_default")]
     pub attachments: Vec<Attachment>,
+    /// Who wrote it; a snapshot has none.
+    pub author: Option<User>,
+    /// Boxes that other bots write in: builds, alerts, tickets.
+    #[serde(deserialize_with = "or_default")]
+    pub embeds: Vec<Value>,
+    /// The messages that it forwards, as they were then.
+    #[serde(deserialize_with = "or_default")]
+    pub message_snapshots: Vec<Snapshot>,
+    /// The message that it answers to; null where that was deleted.
+    pub referenced_message: Option<Box<Message>>,
+}
+
+/// A forwarded message.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// Without its author: Discord does not tell whose words travel.
+    #[serde(deserialize_with = "or_default")]
+    pub message: Message,
 }
 
 /// A file.
@@ -157,15 +176,39 @@ pub struct Command {
 }
 
 impl Command {
-    /// A text option.
+    /// A text option, at the command itself or its subcommand. The ids of files, channels, roles and people are texts.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.options
-            .iter()
-            .find(|option| option.name == name)?
-            .value
-            .as_ref()?
-            .as_str()
+        self.value(name)?.as_str()
+    }
+
+    /// Whether a yes-or-no option was set to yes.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.value(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// The subcommand that was chosen.
+    #[must_use]
+    pub fn subcommand(&self) -> Option<&CommandOption> {
+        self.options.iter().find(|option| option.kind == SUBCOMMAND)
+    }
+
+    /// The option that somebody is typing into.
+    #[must_use]
+    pub fn focused(&self) -> Option<&CommandOption> {
+        self.filled().iter().find(|option| option.focused)
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        let mut filled = self.filled().iter();
+        filled.find(|option| option.name == name)?.value.as_ref()
+    }
+
+    /// The options that hold values.
+    fn filled(&self) -> &[CommandOption] {
+        self.subcommand()
+            .map_or(&self.options, |chosen| &chosen.options)
     }
 
     /// A text option, by whatever name a client knows it that still has an older set of commands.
@@ -179,6 +222,8 @@ impl Command {
     }
 }
 
+/// Option type of a subcommand.
+const SUBCOMMAND: u16 = 1;
 /// Option type of a text.
 const TEXT: u16 = 3;
 
@@ -188,11 +233,17 @@ const TEXT: u16 = 3;
 pub struct CommandOption {
     /// Name as registered.
     pub name: String,
-    /// 3 text, 11 attachment.
+    /// 1 subcommand, 3 text, 5 yes or no, 6 user, 7 channel, 8 role, 11 attachment.
     #[serde(rename = "type")]
     pub kind: u16,
     /// What was filled in.
     pub value: Option<Value>,
+    /// What was filled in at a subcommand.
+    #[serde(deserialize_with = "or_default")]
+    pub options: Vec<CommandOption>,
+    /// In a completion: this one is being typed into.
+    #[serde(deserialize_with = "or_default")]
+    pub focused: bool,
 }
 
 /// Data of a click.

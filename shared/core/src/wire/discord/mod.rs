@@ -7,19 +7,23 @@
 pub mod answer;
 pub mod bounds;
 pub mod commands;
+mod completion;
+mod configure;
 mod content;
 pub mod custom_id;
 pub mod form;
 mod intake;
 pub mod interaction;
+pub mod quoting;
 pub mod render;
 mod verify;
 
 #[cfg(test)]
-mod check;
+use bobbin_rules::discord as check;
 
 pub use bounds::CHUNK_UNITS;
 pub use commands::commands;
+pub use completion::completed;
 pub use intake::intake;
 pub use verify::{BadKey, verify, verifying_key};
 

@@ -14,8 +14,9 @@ use super::bounds::{
 };
 use super::content::{bounded, emphasised_name, inline, is_blank, mute, visible};
 use super::custom_id::CustomId;
+use super::quoting::WORK_ON_QUOTED;
 use crate::card::{Card, CardState, CardStep, Post, StepState};
-use crate::message::Open;
+use crate::message::{Open, Prompt, Selection};
 use crate::session::Outcome;
 use crate::text::{discord_markdown, one_line, shorten, units};
 
@@ -41,6 +42,8 @@ pub struct File {
 
 /// Name of the file that holds an answer too long for messages.
 pub const ANSWER_FILE: &str = "answer.md";
+/// One chosen value on the line in the channel.
+const CHOSEN_UNITS_MAX: usize = 80;
 /// How long a thread stays in the channel's list without activity, in minutes.
 const THREAD_LISTED_MIN: u32 = 1440;
 
@@ -100,8 +103,10 @@ pub fn whispered(text: &str) -> Value {
 #[must_use]
 pub fn anchor(open: &Open) -> Value {
     let task = inline(&open.prompt.text, ANCHOR_UNITS_MAX);
+    let quoted = super::answer::quoted(&open.prompt.quotes);
+    let chosen = chosen(&open.prompt.wants);
     mute(
-        json!({"content": format!("{} asked: {task}\n-# The work goes on in the thread below.", emphasised_name(&open.prompt.by))}),
+        json!({"content": bounded(&format!("{} asked: {task}{quoted}\n-# {chosen}The work goes on in the thread below.", emphasised_name(&open.prompt.by)))}),
     )
 }
 
@@ -114,10 +119,27 @@ pub fn anchor_failed(open: &Open, why: &str) -> Value {
     )
 }
 
+/// What was chosen for the task, before the words that follow it on the same line.
+fn chosen(wants: &Selection) -> String {
+    [&wants.repo, &wants.model, &wants.agent]
+        .into_iter()
+        .flatten()
+        .map(|one| format!("{} · ", inline(one, CHOSEN_UNITS_MAX)))
+        .collect()
+}
+
 /// The request that starts a thread on a message.
 #[must_use]
-pub fn thread(prompt: &str) -> Value {
-    json!({"name": thread_name(prompt), "auto_archive_duration": THREAD_LISTED_MIN})
+pub fn thread(prompt: &Prompt) -> Value {
+    json!({"name": thread_name(subject(prompt)), "auto_archive_duration": THREAD_LISTED_MIN})
+}
+
+/// What a task is about, in a person's words: those of a quoted message where the task is nothing but that.
+fn subject(prompt: &Prompt) -> &str {
+    match prompt.quotes.last() {
+        Some(quote) if prompt.text == WORK_ON_QUOTED => &quote.text,
+        _ => &prompt.text,
+    }
 }
 
 /// A thread's name: the task, on one line.
@@ -287,6 +309,20 @@ pub fn as_text(body: &Value) -> Value {
     let mut texts = Vec::new();
     collect(body, &mut texts);
     notice(&texts.join("\n"))
+}
+
+/// The text of a message as the only text display of one that is made of components; of another one as its content.
+#[must_use]
+pub fn as_one_text(body: &Value) -> Value {
+    let mut one = as_text(body);
+    if body["flags"].as_u64().unwrap_or(0) & COMPONENTS_V2 != 0 {
+        one["components"] = json!([{"type": 10, "content": one["content"]}]);
+        one["flags"] = json!(COMPONENTS_V2);
+        one.as_object_mut()
+            .into_iter()
+            .for_each(|fields| drop(fields.remove("content")));
+    }
+    one
 }
 
 /// Text with a line below it, both within a message's content.

@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod asks;
 pub mod event;
+pub mod offer;
 pub mod request;
 pub mod run;
 pub mod sse;

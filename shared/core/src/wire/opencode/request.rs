@@ -67,15 +67,28 @@ pub fn create_session(thread: &ThreadKey) -> Value {
     json!({ "title": session_title(thread), "metadata": { "thread": thread.to_string() } })
 }
 
-/// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless; the model is always explicit, because an
-/// unknown one would become the session's default.
+/// What a prompt is run with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunWith {
+    /// The model: always explicit, because an unknown one would become the session's default.
+    pub model: ModelName,
+    /// OpenCode's agent; none: the session's own.
+    pub agent: Option<String>,
+}
+
+/// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless.
 #[must_use]
-pub fn prompt(ids: &PromptIds, model: &ModelName, text: &str) -> Value {
-    json!({
+pub fn prompt(ids: &PromptIds, with: &RunWith, text: &str) -> Value {
+    let model = &with.model;
+    let mut body = json!({
         "messageID": ids.message,
         "model": { "providerID": model.provider, "modelID": model.model },
         "parts": [{ "id": ids.part(0), "type": "text", "text": text }],
-    })
+    });
+    if let Some(agent) = &with.agent {
+        body["agent"] = agent.as_str().into();
+    }
+    body
 }
 
 /// Body of `POST /permission/{id}/reply`; `reply` is `once`, `always` or `reject`.
@@ -93,27 +106,46 @@ pub fn question_reply(answers: &[Vec<String>]) -> Value {
 /// The server's configuration (`OPENCODE_CONFIG_CONTENT`). Permissions stay OpenCode's own: everything inside the
 /// project is allowed; a path outside it and `.env` files are asked for.
 ///
-/// With `base_url` the model is served by an OpenAI-compatible endpoint there; the key is read from the variable
-/// `key_variable` of the server's environment, so that no secret stands in the configuration.
+/// `model` is the default; `providers` are those whose models can be chosen, its own among them.
 #[must_use]
-pub fn server_config(model: &ModelName, base_url: Option<&str>, key_variable: &str) -> Value {
+pub fn server_config(
+    model: &ModelName,
+    providers: &[String],
+    endpoint: Option<&Endpoint<'_>>,
+) -> Value {
     let name = model.to_string();
     let mut config = json!({
-        "model": name, "small_model": name, "enabled_providers": [model.provider],
+        "model": name, "small_model": name, "enabled_providers": providers,
         "autoupdate": false, "share": "disabled", "lsp": false, "formatter": false,
     });
-    if let Some(base_url) = base_url {
-        config["provider"] = json!({ &model.provider: {
-            "npm": "@ai-sdk/openai-compatible", "name": model.provider,
-            "options": { "baseURL": base_url, "apiKey": format!("{{env:{key_variable}}}") },
-            "models": { &model.model: {
+    if let Some(endpoint) = endpoint {
+        for model in endpoint.models {
+            let provider = &mut config["provider"][&model.provider];
+            provider["npm"] = "@ai-sdk/openai-compatible".into();
+            provider["name"] = model.provider.as_str().into();
+            provider["options"] = json!({
+                "baseURL": endpoint.base_url,
+                "apiKey": format!("{{env:{}}}", endpoint.key_variable),
+            });
+            provider["models"][&model.model] = json!({
                 "name": model.model, "tool_call": true, "attachment": true,
                 "modalities": { "input": ["text", "image"], "output": ["text"] },
                 "limit": { "context": 128_000, "output": 8_192 },
-            } },
-        } });
+            });
+        }
     }
     config
+}
+
+/// An OpenAI-compatible endpoint of one's own.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint<'a> {
+    /// Its address.
+    pub base_url: &'a str,
+    /// The variable of the server's environment that holds its key, so that no secret stands in the configuration.
+    pub key_variable: &'a str,
+    /// The models that it serves.
+    pub models: &'a [ModelName],
 }
 
 /// Environment for a quiet start without downloads.
@@ -166,13 +198,24 @@ mod tests {
     #[test]
     fn no_key_stands_in_the_configuration() {
         let model = ModelName::parse("scripted/scripted-1").expect("valid");
-        let config = server_config(&model, Some("http://127.0.0.1:1/v1"), "MODEL_KEY");
+        let other = ModelName::parse("scripted/scripted-2").expect("valid");
+        let endpoint = Endpoint {
+            base_url: "http://127.0.0.1:1/v1",
+            key_variable: "MODEL_KEY",
+            models: &[model.clone(), other],
+        };
+        let providers = ["scripted".to_owned(), "anthropic".to_owned()];
+        let config = server_config(&model, &providers, Some(&endpoint));
         assert_eq!(
             config["provider"]["scripted"]["options"]["apiKey"],
             "{env:MODEL_KEY}"
         );
+        let models = config["provider"]["scripted"]["models"].as_object();
+        let models: Vec<&String> = models.expect("an object").keys().collect();
+        assert_eq!(models, ["scripted-1", "scripted-2"]);
+        assert_eq!(config["enabled_providers"], json!(providers));
         assert!(
-            server_config(&model, None, "MODEL_KEY")
+            server_config(&model, &providers, None)
                 .get("provider")
                 .is_none()
         );

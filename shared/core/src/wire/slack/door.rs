@@ -66,6 +66,7 @@ pub(super) fn only(answer: HttpAnswer, note: &'static str) -> Intake {
         on_queue_failure: answer.clone(),
         answer,
         note,
+        lookup: None,
     }
 }
 

@@ -3,13 +3,16 @@
 use serde_json::json;
 
 use super::door::{App, Asked, Request, malformed, message_id, nothing, object, only};
+use super::home;
 use super::limits::FILES_MAX;
-use super::types::{Envelope, Event, File};
+use super::types::{Envelope, Event, File, Id};
 use super::who::Verdict;
-use super::words::{Command, HELP, command, mentions, typed};
+use super::words::{Command, HELP, chosen, command, mentions, typed};
 use crate::ids::{Ms, ThreadKey};
 use crate::limits::Limits;
-use crate::message::{Attachment, Body, Message, Person, Prompt, Reply, Standing, Want, Work};
+use crate::message::{
+    Attachment, Body, Message, Person, Prompt, Quote, Reply, Selection, Standing, Want, Work,
+};
 use crate::wire::{HttpAnswer, Intake};
 
 /// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
@@ -53,8 +56,12 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
 
 fn callback(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
     match event.kind.as_str() {
+        "message" if event.subtype.as_deref() == Some("message_deleted") => {
+            deleted(envelope, event, app)
+        }
         "app_mention" | "message" => said(envelope, event, app, now_ms),
         "agent_session_stopped" => stopped(envelope, event, app),
+        "app_home_opened" => home::opened(envelope, event, app),
         "app_uninstalled" | "tokens_revoked" => nothing("the app was removed from a workspace"),
         _ => nothing("event not in use"),
     }
@@ -130,7 +137,7 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
 }
 
 /// What to do, once it is accepted: answered with 503 if the queue is not there, so that Slack tries again.
-fn take(body: Body, note: &'static str) -> Intake {
+pub(super) fn take(body: Body, note: &'static str) -> Intake {
     Intake {
         enqueue: Some(body),
         answer: HttpAnswer::text(200, ""),
@@ -139,6 +146,7 @@ fn take(body: Body, note: &'static str) -> Intake {
             "The queue does not accept now; please send it again.",
         ),
         note,
+        lookup: None,
     }
 }
 
@@ -164,6 +172,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
         match command(&text) {
             Some(Command::Status) => return take(asked.control(Want::Status), "status"),
             Some(Command::Stop) => return take(asked.control(Want::Stop { turn: None }), "stop"),
+            Some(Command::StopAll) => return take(asked.control(Want::StopAll), "stop all"),
             Some(Command::Reset) => return take(reset(asked, now_ms), "reset"),
             Some(Command::Help) => {
                 return take(
@@ -173,18 +182,62 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
                     "help",
                 );
             }
-            None if text.is_empty() => {
-                return take(
-                    asked.control(Want::Help {
-                        text: HELP.to_owned(),
-                    }),
-                    "empty mention",
-                );
-            }
             None => {}
         }
     }
-    prompt(asked, text, attachments, now_ms)
+    let (wants, text) = match chosen(&text) {
+        Ok((wants, text)) => (wants, text.to_owned()),
+        Err(unusable) => return take(asked.say(unusable.to_string()), "unusable option"),
+    };
+    if text.is_empty() && attachments.is_empty() {
+        return take(
+            asked.control(Want::Help {
+                text: HELP.to_owned(),
+            }),
+            "empty mention",
+        );
+    }
+    let task = Task {
+        text,
+        attachments,
+        wants,
+        quotes: Vec::new(),
+    };
+    prompt(asked, task, now_ms)
+}
+
+/// A prompt that its author deletes while it waits is withdrawn. What runs already goes on: Stop ends it.
+fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+    let Some(before) = event.previous_message.as_deref() else {
+        return nothing("deleted message that is not shown");
+    };
+    let gone = Event {
+        kind: "message".to_owned(),
+        subtype: before.subtype.clone(),
+        user: Id(before.user.get().map(str::to_owned)),
+        bot_id: before.bot_id.clone(),
+        bot_profile: before.bot_profile.clone(),
+        text: before.text.clone(),
+        thread_ts: before.thread_ts.clone(),
+        channel: Id(event.channel.get().map(str::to_owned)),
+        channel_type: event.channel_type.clone(),
+        ..Event::default()
+    };
+    if let Some(why) = ignored(envelope, &gone) {
+        return nothing(why);
+    }
+    let ts = event.deleted_ts.as_deref().or(before.ts.as_deref());
+    let Some((ts, mut asked)) = ts.and_then(|ts| Some((ts, asked(envelope, &gone, ts)?))) else {
+        return nothing("deletion with ids that cannot be used");
+    };
+    match asked.verdict(&app.policy, envelope.external(event)) {
+        Verdict::Admitted => {}
+        Verdict::Stranger => return nothing("unknown tenant"),
+        Verdict::Refused(_) => return nothing("deletion by somebody who may not use it"),
+    }
+    let turn = std::mem::take(&mut asked.id);
+    asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
+    take(asked.control(Want::Withdraw { turn }), "message deleted")
 }
 
 fn reset(asked: Asked, now_ms: Ms) -> Body {
@@ -192,27 +245,41 @@ fn reset(asked: Asked, now_ms: Ms) -> Body {
         id: asked.id,
         thread: asked.thread,
         accepted_at_ms: now_ms,
-        work: Work::Reset { by: asked.by },
+        work: Work::Reset {
+            by: asked.by,
+            standing: asked.standing,
+        },
     })
 }
 
+/// What somebody asks for.
+#[derive(Default)]
+pub(super) struct Task {
+    pub(super) text: String,
+    pub(super) attachments: Vec<Attachment>,
+    pub(super) wants: Selection,
+    pub(super) quotes: Vec<Quote>,
+}
+
 /// A prompt for the agent, within the product's bound.
-pub(super) fn prompt(
-    asked: Asked,
-    text: String,
-    attachments: Vec<Attachment>,
-    now_ms: Ms,
-) -> Intake {
-    if text.chars().count() > Limits::DEFAULT.prompt_chars {
+pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Intake {
+    let quoted: usize = task
+        .quotes
+        .iter()
+        .map(|quote| quote.text.chars().count())
+        .sum();
+    if task.text.chars().count() + quoted > Limits::DEFAULT.prompt_chars {
         return take(
             asked.say("That is too long for one message. Put it into a file and attach it."),
             "prompt too long",
         );
     }
     let work = Work::Prompt(Prompt {
-        text,
+        text: task.text,
         by: asked.by,
-        attachments,
+        attachments: task.attachments,
+        quotes: task.quotes,
+        wants: task.wants,
         standing: asked.standing,
         ..Prompt::default()
     });

@@ -1,13 +1,15 @@
 //! `POST /slack/interactivity`: clicks on our buttons, and the shortcut "Send to Bobbin".
 
 use super::door::{App, Asked, Request, ephemeral, form, malformed, message_id, nothing, object};
-use super::events::{attachments, prompt};
+use super::events::{Task, attachments, prompt};
+use super::home;
+use super::suggest::typing;
 use super::types::{Action, Interaction, Stated};
 use super::who::Verdict;
 use super::words::typed;
 use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
-use crate::message::{Body, Choice, Person, Reply, Standing, Want};
+use crate::message::{Body, Choice, Person, Quote, Reply, Standing, Want};
 use crate::wire::press::{Input, Press};
 use crate::wire::{HttpAnswer, Intake};
 
@@ -29,8 +31,8 @@ const INPUTS_MAX: usize = 50;
 pub(super) const NOT_TAKEN: &str =
     "Bobbin could not take that just now. Please try again in a minute.";
 
-/// Callback id of the message shortcut (see `infra/slack-manifest.json`).
-const SHORTCUT: &str = "send_to_bobbin";
+/// Callback id of the message shortcut (see [`super::manifest`]).
+pub(super) const SHORTCUT: &str = "send_to_bobbin";
 
 /// Takes a click, a shortcut or a submission. Access is checked again on each.
 ///
@@ -65,7 +67,9 @@ pub fn interactivity(
         return malformed("The payload is not an interaction.");
     };
     match interaction.kind.as_str() {
+        "block_actions" if interaction.view.kind == "home" => home::acted(&interaction, app),
         "block_actions" => clicked(&interaction, app),
+        "block_suggestion" => typing(&interaction, app),
         "message_action" if interaction.callback_id == SHORTCUT => {
             shortcut(&interaction, app, now_ms)
         }
@@ -161,7 +165,11 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
     }
 }
 
-/// The shortcut on any message: its words start a turn in its thread, asked by who used the shortcut.
+/// What is asked for with somebody else's message.
+const DO_QUOTED: &str = "Do what this message asks for, or look into what it reports.";
+
+/// The shortcut on any message starts a turn in its thread, asked by who used the shortcut: with the message's words
+/// when they are their own, with the message as a quote when another wrote it.
 fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
     let message = &interaction.message;
     let stands_at = message.ts.as_deref().or(interaction.message_ts.as_deref());
@@ -182,9 +190,26 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
             "empty message",
         );
     }
+    let own = message.user.get() == Some(asked.by.id.as_str()) && message.bot_id.is_none();
+    let mut task = Task {
+        attachments: files,
+        ..Task::default()
+    };
+    if own || text.is_empty() {
+        task.text = text;
+    } else {
+        DO_QUOTED.clone_into(&mut task.text);
+        let profile = &message.user_profile;
+        let by = [&profile.display_name, &profile.real_name, &message.username]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .cloned()
+            .unwrap_or_default();
+        task.quotes.push(Quote { by, text });
+    }
     Intake {
         on_queue_failure: ephemeral(NOT_TAKEN),
-        ..prompt(asked, text, files, now_ms)
+        ..prompt(asked, task, now_ms)
     }
 }
 
@@ -236,5 +261,6 @@ fn take(body: Body, note: &'static str) -> Intake {
         answer: HttpAnswer::text(200, ""),
         on_queue_failure: ephemeral(NOT_TAKEN),
         note,
+        lookup: None,
     }
 }

@@ -34,3 +34,11 @@ pub const ASK_ID_CHARS_MAX: usize = 128;
 pub const BUTTON_VALUE_CHARS_MAX: usize = 2_000;
 /// Sections that show a command before the rest is only counted.
 pub const SUBJECT_SECTIONS_MAX: usize = 3;
+/// Text of a header.
+pub const HEADER_UNITS_MAX: usize = 150;
+/// Value of an option.
+pub const OPTION_VALUE_UNITS_MAX: usize = 150;
+/// Tasks of a plan.
+pub const TASKS_MAX: usize = 50;
+/// Title of a plan or of a task: what a stream takes of them, which is less than a message does.
+pub const TASK_UNITS_MAX: usize = 256;

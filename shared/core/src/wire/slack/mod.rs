@@ -3,15 +3,19 @@
 //! Promised: nothing of a body is read before its signature holds; every signed request gets an answer within the
 //! protocol; one message leads to one turn, whichever of its two events comes first and however often; no text of a
 //! model or a person can ping anybody. Types are tolerant: a field of another kind than expected counts as absent.
-//! Absent: HTTP (see `bobbin-adapters`), modals (nothing of ours opens one), replies without a mention outside of
-//! direct messages (they need the session's record, which the door does not read).
+//! Absent: HTTP (see `bobbin-adapters`), modals (the inputs that are needed stand in messages and on the Home), replies
+//! without a mention outside of direct messages (they need the session's record, which the door does not read).
 
 mod commands;
 mod door;
 mod events;
+mod home;
 mod interactivity;
 pub mod limits;
+pub mod manifest;
+pub mod people;
 pub mod render;
+mod suggest;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -23,5 +27,6 @@ pub use commands::commands;
 pub use door::{App, message_id, message_ts};
 pub use events::events;
 pub use interactivity::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION, interactivity};
+pub use suggest::suggested;
 pub use verify::{Unverified, verify};
-pub use words::HELP;
+pub use words::{CONFIG_HELP, HELP};

@@ -95,6 +95,9 @@ pub(super) struct Event {
     pub(super) user: Id,
     #[serde(deserialize_with = "lenient")]
     pub(super) user_profile: Profile,
+    /// The name under which an app wrote it.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) username: String,
     pub(super) bot_id: Option<Value>,
     pub(super) bot_profile: Option<Value>,
     #[serde(deserialize_with = "lenient")]
@@ -118,6 +121,15 @@ pub(super) struct Event {
     pub(super) files: Vec<File>,
     #[serde(deserialize_with = "lenient")]
     pub(super) hidden: bool,
+    /// Which tab of the app's Home was opened.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) tab: String,
+    /// The message that was deleted.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) deleted_ts: Option<String>,
+    /// That message as it was.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) previous_message: Option<Box<Event>>,
 }
 
 /// What others call somebody, where Slack says it.
@@ -178,6 +190,25 @@ pub(super) struct Interaction {
     pub(super) actions: Vec<Action>,
     #[serde(deserialize_with = "lenient")]
     pub(super) state: State,
+    /// The view in which it was done, if it was one.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) view: View,
+    /// Of a request for suggestions: the element's action id.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) action_id: String,
+    /// Of a request for suggestions: what was typed so far.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) value: String,
+}
+
+/// A modal or a Home.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct View {
+    #[serde(rename = "type", deserialize_with = "lenient")]
+    pub(super) kind: String,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) app_installed_team_id: Option<String>,
 }
 
 /// What stands in the inputs of a surface, by block and action.
@@ -246,6 +277,8 @@ pub(super) struct Action {
     pub(super) value: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) action_ts: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) selected_option: Option<Selected>,
 }
 
 /// What was picked in a select.

@@ -99,8 +99,13 @@ impl Envelope {
 }
 
 impl Interaction {
-    /// The installed team or enterprise, as far as a click tells it.
+    /// The installed team or enterprise, as far as a click tells it. A view that was opened across organisations names
+    /// the installed team itself, while `team` and `enterprise` are those of the person's surface.
     pub(super) fn tenant(&self) -> Option<&str> {
+        let installed = some(self.view.app_installed_team_id.as_ref());
+        if installed.is_some() && !self.is_enterprise_install {
+            return installed;
+        }
         let enterprise = self
             .enterprise
             .get()
@@ -116,7 +121,10 @@ impl Interaction {
     /// Whether the person's home is another organisation; undecidable counts as yes.
     pub(super) fn external(&self) -> bool {
         let home = some(self.user.team_id.as_ref()).or(some(self.team.id.as_ref()));
-        let ours = [self.tenant(), some(self.team.enterprise_id.as_ref())];
+        // The enterprise of a foreign surface is none of ours.
+        let enterprise = some(self.team.enterprise_id.as_ref())
+            .filter(|_| self.is_enterprise_install || self.tenant() == some(self.team.id.as_ref()));
+        let ours = [self.tenant(), enterprise];
         let of_org = self.is_enterprise_install && home == some(self.team.id.as_ref());
         home.is_none() || !(ours.contains(&home) || of_org)
     }

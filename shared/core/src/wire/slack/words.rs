@@ -1,15 +1,115 @@
-//! What a person typed: from Slack's escaped text to words, and which words are commands.
+//! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
+
+use crate::message::Selection;
+use crate::settings::{Change, Kind, List, NotChanged};
 
 /// What `help` says. Plain words with backticks: it goes through the same rendering as everything else.
 pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of this thread's own; reply in the thread with \
 another mention to go on (in a direct message no mention is needed). Alone after the mention: `status` says what I am doing, `stop` ends \
-the present run, `reset` starts over with a fresh sandbox, `help` says this.";
+the present run, `stop all` empties the queue as well, `reset` starts over with a fresh sandbox, `help` says this. Before the task you can \
+choose: `repo:owner/name`, `model:provider/model`, `agent:plan`. `/bobbin status` lists what runs for you in a channel, `/bobbin config` shows \
+the defaults.";
+
+/// What `/bobbin config` says of itself.
+pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
+`/bobbin config default repo owner/name` (or `model provider/model`, or `agent name`; with `here` at the end for this channel alone; `none` \
+in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
+opposite. The first channel or user that is allowed closes Bobbin to all others.";
+
+/// Reads the words after `/bobbin config`; `channel` is where they were typed. None: they are not understood.
+pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+    match lower[..] {
+        [] | ["show"] => Some(Change::Show),
+        ["default", of, _] => default(kind(of)?, words[2], None),
+        ["default", of, _, "here"] => default(kind(of)?, words[2], Some(channel)),
+        ["allow", what, _] => {
+            let (list, id) = listed(what, words[2], channel)?;
+            Some(Change::Allow { list, id })
+        }
+        ["disallow", what, _] => {
+            let (list, id) = listed(what, words[2], channel)?;
+            Some(Change::Disallow { list, id })
+        }
+        _ => None,
+    }
+}
+
+fn default(of: Kind, value: &str, channel: Option<&str>) -> Option<Change> {
+    let value = typed(value, None);
+    Some(Change::Default {
+        channel: channel.map(str::to_owned),
+        of,
+        value: (!value.eq_ignore_ascii_case("none")).then_some(value),
+    })
+}
+
+/// Reads the word of a kind of default.
+pub(super) fn kind(word: &str) -> Option<Kind> {
+    [Kind::Repo, Kind::Model, Kind::Agent]
+        .into_iter()
+        .find(|kind| kind_word(*kind) == word)
+}
+
+/// The word of a kind of default.
+pub(super) const fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Repo => "repo",
+        Kind::Model => "model",
+        Kind::Agent => "agent",
+    }
+}
+
+/// A channel or person of the settings: `here`, a token as Slack writes it (`<#C…|name>`, `<@U…|name>`), or a plain id.
+fn listed(what: &str, word: &str, channel: &str) -> Option<(List, String)> {
+    let (list, sign) = match what {
+        "channel" => (List::Channels, '#'),
+        "user" => (List::People, '@'),
+        _ => return None,
+    };
+    if list == List::Channels && word.eq_ignore_ascii_case("here") {
+        return Some((list, channel.to_owned()));
+    }
+    let inside = word.strip_prefix('<').and_then(|w| w.strip_suffix('>'));
+    let id = match inside {
+        Some(inside) => inside.strip_prefix(sign)?.split('|').next()?,
+        None => word,
+    };
+    Some((list, id.to_owned()))
+}
+
+/// What leading `repo:`, `model:` and `agent:` words choose, and the words behind them.
+///
+/// # Errors
+/// Which value cannot be one, in words for the person.
+pub(super) fn chosen(words: &str) -> Result<(Selection, &str), NotChanged> {
+    let (mut selection, mut rest) = (Selection::default(), words.trim_start());
+    loop {
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        let Some((kind, value)) = word
+            .split_once(':')
+            .and_then(|(key, value)| Some((kind(&key.to_ascii_lowercase())?, value)))
+        else {
+            return Ok((selection, rest));
+        };
+        let value = Some(kind.usable(value)?);
+        match kind {
+            Kind::Repo => selection.repo = value,
+            Kind::Model => selection.model = value,
+            Kind::Agent => selection.agent = value,
+        }
+        rest = rest[word.len()..].trim_start();
+    }
+}
 
 /// A word that is not for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
     Status,
     Stop,
+    StopAll,
     Reset,
     Help,
 }
@@ -19,6 +119,7 @@ pub(super) fn command(words: &str) -> Option<Command> {
     match words.trim().to_ascii_lowercase().as_str() {
         "status" => Some(Command::Status),
         "stop" => Some(Command::Stop),
+        "stop all" => Some(Command::StopAll),
         "reset" => Some(Command::Reset),
         "help" => Some(Command::Help),
         _ => None,
@@ -129,5 +230,88 @@ mod tests {
         assert_eq!(command("Status"), Some(Command::Status));
         assert_eq!(command("stop the server"), None);
         assert_eq!(command(""), None);
+    }
+
+    #[test]
+    fn leading_words_choose_and_the_rest_is_the_task() {
+        let read = |words| chosen(words).map(|(chosen, rest)| (chosen, rest.to_owned()));
+        let (all, task) =
+            read(" repo:acme/api Model:openai/b agent:plan fix repo:other/one").expect("usable");
+        assert_eq!(
+            (all.repo, all.model, all.agent, task.as_str()),
+            (
+                Some("acme/api".to_owned()),
+                Some("openai/b".to_owned()),
+                Some("plan".to_owned()),
+                "fix repo:other/one"
+            )
+        );
+        assert_eq!(
+            read("fix: this").map(|(_, rest)| rest),
+            Ok("fix: this".to_owned())
+        );
+        assert!(read("repo:api fix").is_err() && read("repo: fix").is_err());
+        assert_eq!(
+            read("repo:https://git.example.com/a/b.git\nfix it").map(|(_, rest)| rest),
+            Ok("fix it".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_words_of_config_are_a_change_or_nothing() {
+        let of = |channel: Option<&str>, of, value: Option<&str>| {
+            Some(Change::Default {
+                channel: channel.map(str::to_owned),
+                of,
+                value: value.map(str::to_owned),
+            })
+        };
+        assert_eq!(config("", "C1"), Some(Change::Show));
+        assert_eq!(
+            config("default repo acme/API", "C1"),
+            of(None, Kind::Repo, Some("acme/API"))
+        );
+        assert_eq!(
+            config("default model openai/b HERE", "C1"),
+            of(Some("C1"), Kind::Model, Some("openai/b"))
+        );
+        assert_eq!(
+            config("default agent none", "C1"),
+            of(None, Kind::Agent, None)
+        );
+        let allow = |list, id: &str| {
+            Some(Change::Allow {
+                list,
+                id: id.to_owned(),
+            })
+        };
+        assert_eq!(
+            config("allow channel here", "C1"),
+            allow(List::Channels, "C1")
+        );
+        assert_eq!(
+            config("allow channel <#C2|general>", "C1"),
+            allow(List::Channels, "C2")
+        );
+        assert_eq!(
+            config("allow user <@U2|sam>", "C1"),
+            allow(List::People, "U2")
+        );
+        assert_eq!(
+            config("disallow user U2", "C1"),
+            Some(Change::Disallow {
+                list: List::People,
+                id: "U2".to_owned()
+            })
+        );
+        for odd in [
+            "default",
+            "default colour blue",
+            "allow user <#C1>",
+            "allow everybody now",
+            "x",
+        ] {
+            assert_eq!(config(odd, "C1"), None, "{odd}");
+        }
     }
 }

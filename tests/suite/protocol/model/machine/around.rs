@@ -101,6 +101,7 @@ impl Machine {
         if sandbox.copies == 0 || self.has(Fault::RandomNames) {
             sandbox.copies = (sandbox.copies + 1).min(3);
             sandbox.running = true;
+            sandbox.cloned = false;
         }
     }
 

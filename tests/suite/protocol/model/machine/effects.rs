@@ -37,6 +37,9 @@ impl Machine {
             Effect::Observe {
                 watch: Some(turn), ..
             }
+            | Effect::Clone {
+                watch: Some(turn), ..
+            }
             | Effect::EnsureServer {
                 watch: Some(turn), ..
             } if self.marked(s, turn) => Event::CancelSeen { by: ann() },
@@ -79,12 +82,23 @@ impl Machine {
                     copies: 1..,
                     running: true,
                     server: true,
+                    ..
                 } => Event::Healthy,
                 _ => down(),
             },
-            Effect::EnsureServer { generation, .. } => match &mut s.sandboxes[at(*generation)] {
+            Effect::Clone { generation, .. } => match &mut s.sandboxes[at(*generation)] {
                 Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
                 sandbox if sandbox.running => {
+                    sandbox.cloned = true;
+                    Event::Cloned
+                }
+                _ => down(),
+            },
+            Effect::Survey { .. } => Event::Surveyed(Offer::default()),
+            // Without its repository nothing may run in it: such a protocol never gets anywhere here.
+            Effect::EnsureServer { generation, .. } => match &mut s.sandboxes[at(*generation)] {
+                Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
+                sandbox if sandbox.running && sandbox.cloned => {
                     sandbox.server = true;
                     Event::Healthy
                 }

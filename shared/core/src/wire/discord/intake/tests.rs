@@ -3,11 +3,14 @@ use std::path::PathBuf;
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
 
-use super::super::check::{CALLBACK, assert_fits, outside};
+use super::super::check::{outside, wrong_answer};
+use super::super::quoting::WORK_ON_QUOTED;
 use super::*;
 use crate::access::Policy;
 use crate::asks::Field;
 use crate::limits::Limits;
+use crate::message::Quote;
+use crate::settings::Change;
 
 const NOW_MS: Ms = 1_795_300_000_000;
 const GUILD: &str = "1240000000000000100";
@@ -51,18 +54,8 @@ fn given(raw: &[u8], app: &App) -> Intake {
     {
         let body: Value = serde_json::from_str(&answer.body).expect("JSON");
         assert_eq!(answer.content_type, "application/json");
-        assert_fits(CALLBACK, "post", &body);
-        let may: &[u64] = match kind {
-            Some(1) => &[1],
-            Some(2) => &[4, 5, 9],
-            Some(3) => &[4, 5, 6, 7, 9],
-            Some(4) => &[8],
-            _ => &[4, 5, 6, 7],
-        };
-        assert!(
-            may.contains(&body["type"].as_u64().expect("type")),
-            "callback type for interaction type {kind:?}: {body}"
-        );
+        let wrong = wrong_answer(kind.expect("a type"), true, &body);
+        assert!(wrong.is_empty(), "{wrong:#?}\n{body:#}");
     }
     if intake.enqueue.is_some() {
         let failure = body(&intake.on_queue_failure);
@@ -284,25 +277,123 @@ fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
 }
 
 #[test]
-fn a_message_is_sent_with_its_words_by_whoever_sends_it() {
+fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
     for (name, expected) in [
         ("send-to-sandbox", "open"),
         ("send-to-sandbox-in-thread", "thread"),
     ] {
         let intake = send(&event(name));
         let (how, prompt) = prompt_of(&intake);
-        assert_eq!(
-            (how, prompt.text.as_str()),
-            (
-                expected,
-                "The nightly job fails since Tuesday, see the log."
-            )
-        );
+        assert_eq!((how, prompt.text.as_str()), (expected, WORK_ON_QUOTED));
+        let quote = Quote {
+            by: "Kim".to_owned(),
+            text: "The nightly job fails since Tuesday, see the log.".to_owned(),
+        };
+        assert_eq!(prompt.quotes, [quote]);
         assert_eq!(prompt.by.name, "Robin", "not the author of the message");
     }
     let mut empty = event("send-to-sandbox");
     empty["data"]["resolved"]["messages"]["1240000000000000280"]["content"] = json!("");
     assert!(refusal(&send(&empty)).contains("neither text nor files"));
+}
+
+#[test]
+fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
+    let intake = send(&event("send-reply-to-sandbox"));
+    let (how, prompt) = prompt_of(&intake);
+    assert_eq!(
+        (how, prompt.text.as_str()),
+        ("thread", "Please fix what Kim saw")
+    );
+    assert_eq!(
+        prompt.quotes[0].text,
+        "The nightly job fails since Tuesday."
+    );
+    assert_eq!(
+        body(&intake.answer)["data"]["content"],
+        "**Robin**: Please fix what Kim saw\n> **Kim**: The nightly job fails since Tuesday."
+    );
+
+    let intake = send(&event("send-forward-to-sandbox"));
+    let (how, prompt) = prompt_of(&intake);
+    assert_eq!((how, prompt.text.as_str()), ("open", WORK_ON_QUOTED));
+    assert_eq!(
+        (prompt.quotes[0].by.as_str(), prompt.quotes[0].text.as_str()),
+        ("", "Deploy 12 broke the login page.")
+    );
+    assert_eq!(prompt.attachments[0].name, "login.log");
+}
+
+#[test]
+fn what_was_chosen_travels_with_the_task_in_a_usable_form() {
+    let intake = send(&event("sandbox-with-choices"));
+    let wants = &prompt_of(&intake).1.wants;
+    assert_eq!(
+        [&wants.repo, &wants.model, &wants.agent].map(|one| one.as_deref().unwrap_or_default()),
+        ["octo/service", "anthropic/claude-sonnet-4-5", "plan"]
+    );
+    for (option, value, word) in [
+        (1, "no such", "owner/name"),
+        (2, "sonnet", "provider/model"),
+        (3, "a b", "build or plan"),
+    ] {
+        let mut odd = event("sandbox-with-choices");
+        odd["data"]["options"][option]["value"] = json!(value);
+        let words = refusal(&send(&odd));
+        assert!(words.contains(word) && words.contains(value), "{words}");
+        odd["data"]["options"][option]["value"] = json!("  ");
+        assert!(send(&odd).enqueue.is_some());
+    }
+}
+
+#[test]
+fn a_prompt_waits_unless_it_is_said_that_it_shall_not() {
+    assert!(!prompt_of(&send(&event("say-in-thread"))).1.now);
+    assert!(prompt_of(&send(&event("say-now"))).1.now);
+    assert!(!prompt_of(&send(&event("reply-form"))).1.now);
+    let mut form = event("reply-form");
+    form["data"]["components"][1]["component"]["value"] = json!("now");
+    let now = send(&form);
+    assert!(prompt_of(&now).1.now);
+    let content = body(&now.answer)["data"]["content"].clone();
+    assert_eq!(
+        content,
+        "**Robin**: Also log the build number\n-# for what is running now\n-# with 1 file"
+    );
+    // A client whose form is older, or that sends no choice, has what waits.
+    form["data"]["components"][1]["component"]["value"] = Value::Null;
+    assert!(!prompt_of(&send(&form)).1.now);
+}
+
+#[test]
+fn settings_are_for_the_control_lane_with_the_standing_of_who_asks() {
+    let intake = send(&event("config-default"));
+    assert_eq!(kind_of(&intake), (5, 64));
+    let Some(Body::Control(control)) = &intake.enqueue else {
+        panic!("not a control: {:?}", intake.enqueue)
+    };
+    assert_eq!(control.thread.tenant(), format!("discord:{GUILD}"));
+    assert!(matches!(
+        &control.want,
+        Want::Configure {
+            change: Change::Default {
+                of: Kind::Model,
+                ..
+            }
+        }
+    ));
+    assert!(
+        !control.standing.manages,
+        "2222085723512896 has no Manage Server"
+    );
+    let mut managing = event("config-default");
+    managing["member"]["permissions"] = json!("32");
+    let intake = send(&managing);
+    assert!(matches!(&intake.enqueue, Some(Body::Control(control)) if control.standing.manages));
+    let mut odd = event("config-default");
+    odd["data"]["options"][0]["name"] = json!("allow");
+    odd["data"]["options"][0]["options"] = json!([]);
+    assert!(refusal(&send(&odd)).contains("a channel, a role or a person"));
 }
 
 #[test]
@@ -316,6 +407,13 @@ fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
     assert_eq!(
         (want_of(&stop), kind_of(&stop)),
         (Want::Stop { turn: None }, (5, 64))
+    );
+    let all = send(&event("stop-all"));
+    assert_eq!((want_of(&all), kind_of(&all)), (Want::StopAll, (5, 64)));
+    let diff = send(&event("diff"));
+    assert_eq!(
+        (want_of(&diff), kind_of(&diff)),
+        (Want::Diff { turn: None }, (5, 64))
     );
     let ask = send(&event("ask-button"));
     assert_eq!(
@@ -471,7 +569,7 @@ fn a_pressed_stop_button_says_so_in_the_answer_itself() {
 fn a_reset_is_work_for_the_thread_and_seen_by_all() {
     let intake = send(&event("reset"));
     assert!(
-        matches!(&intake.enqueue, Some(Body::Message(Message { work: Work::Reset { by }, .. })) if by.name == "Robin")
+        matches!(&intake.enqueue, Some(Body::Message(Message { work: Work::Reset { by, .. }, .. })) if by.name == "Robin")
     );
     assert_eq!(kind_of(&intake), (4, answer::SUPPRESS_EMBEDS));
 }
@@ -483,12 +581,13 @@ fn the_reply_button_opens_a_form_at_once() {
     assert!(
         intake.answer.body.contains(r#""max_length":4000"#)
             && intake.answer.body.contains(r#""type":19"#)
+            && intake.answer.body.contains(r#""type":21"#)
     );
 }
 
 #[test]
 fn words_that_need_a_thread_say_so_elsewhere() {
-    for name in ["say-in-channel", "status", "stop", "reset"] {
+    for name in ["say-in-channel", "status", "stop", "reset", "diff"] {
         let mut event = event(name);
         event["channel"]["type"] = json!(0);
         assert!(refusal(&send(&event)).contains("`/sandbox` in a channel starts one"));
@@ -559,11 +658,37 @@ fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
 }
 
 #[test]
-fn completion_is_answered_with_an_empty_list() {
+fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
+    let none = json!({"type": 8, "data": {"choices": []}});
+    let intake = send(&event("autocomplete"));
     assert_eq!(
-        body(&send(&event("autocomplete")).answer),
-        json!({"type": 8, "data": {"choices": []}})
+        (body(&intake.answer), &intake.enqueue),
+        (none.clone(), &None)
     );
+    let lookup = intake.lookup.expect("a lookup");
+    assert_eq!(
+        (lookup.tenant, lookup.kind, lookup.typed.as_str()),
+        (format!("discord:{GUILD}"), Kind::Model, "son")
+    );
+    assert_eq!(lookup.user, "1240000000000000400");
+    let lookup = send(&event("autocomplete-config"))
+        .lookup
+        .expect("a lookup");
+    assert_eq!((lookup.kind, lookup.typed.as_str()), (Kind::Repo, "octo"));
+    // Who may not use it, and what has no suggestions.
+    let raw = event("autocomplete").to_string();
+    let refused = given(raw.as_bytes(), &app("1", "", ""));
+    assert_eq!(
+        (body(&refused.answer), refused.lookup),
+        (none.clone(), None)
+    );
+    let mut words = event("autocomplete");
+    words["data"]["options"] =
+        json!([{"name": "prompt", "type": 3, "value": "Add", "focused": true}]);
+    let intake = send(&words);
+    assert_eq!((body(&intake.answer), intake.lookup), (none.clone(), None));
+    words["data"] = Value::Null;
+    assert_eq!(body(&send(&words).answer), none);
 }
 
 #[test]
@@ -693,7 +818,8 @@ fn recorded_payloads_are_answered_as_a_right_bot_would() {
             else {
                 panic!("{name}: refused")
             };
-            assert_eq!(prompt.text, text, "{name}");
+            let quoted = prompt.quotes.last().map(|quote| quote.text.as_str());
+            assert_eq!(quoted.or(Some(&prompt.text)), Some(text), "{name}");
             command.target_id = None;
             assert!(
                 Request::admitted(&read, &app, NOW_MS)

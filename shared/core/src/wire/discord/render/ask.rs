@@ -17,6 +17,8 @@ use crate::wire::press::{FEW_OPTIONS, Input, Press};
 
 /// A pattern as it is shown.
 const PATTERN_UNITS_MAX: usize = 80;
+/// Lines of who decided what: one a question, and there are ten at most.
+const RECORD_LINES_MAX: usize = 12;
 /// Room for the title, the foot and what is said of options that are not shown.
 const AROUND_UNITS: usize = 600;
 
@@ -45,10 +47,10 @@ pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
 
 /// Who decided what: the first line small, the others as a list below it.
 fn record(words: &str) -> String {
-    let count = words.lines().count().max(1);
+    let count = words.lines().count().clamp(1, RECORD_LINES_MAX);
     // Every character may be escaped, hence half.
     let each = (SETTLED_UNITS_MAX / count / 2).min(STEP_UNITS_MAX);
-    let mut lines = words.lines();
+    let mut lines = words.lines().take(RECORD_LINES_MAX);
     let first = inline(lines.next().unwrap_or_default(), each);
     let rest = lines.map(|line| format!("\n- {}", inline(line, each)));
     format!("-# Settled: {first}{}", rest.collect::<String>())

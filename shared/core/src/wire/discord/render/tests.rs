@@ -437,7 +437,11 @@ fn a_thread_is_named_after_its_task_on_one_line() {
     assert_eq!(thread_name(" \n\u{200b}"), "Sandbox task");
     assert_eq!(thread_name("\u{202e}txt.exe"), "\\u{202e}txt.exe");
     assert!(units(&thread_name(&"word ".repeat(100))) <= 100);
-    assert_fits(THREAD, "post", &thread("Fix it"));
+    let prompt = Prompt {
+        text: "Fix it".to_owned(),
+        ..Prompt::default()
+    };
+    assert_fits(THREAD, "post", &thread(&prompt));
 }
 
 #[test]

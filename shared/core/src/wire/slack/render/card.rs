@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::escape::{line, mrkdwn, units};
+use super::escape::{line, mrkdwn, plain_line, units};
 use super::words::{duration, facts, title};
-use super::{Rendered, context, label, section};
+use super::{Look, Rendered, context, label, section};
 use crate::card::{Card, CardState, CardStep, StepState};
 use crate::session::Outcome;
 use crate::wire::slack::interactivity::{AGAIN_ACTION, STOP_ACTION};
 use crate::wire::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
-    SECTION_UNITS_MAX,
+    SECTION_UNITS_MAX, TASK_UNITS_MAX, TASKS_MAX,
 };
 
 /// One step on its line.
@@ -18,15 +18,19 @@ const STEP_UNITS_MAX: usize = 280;
 /// Room for the line that counts the steps which are not shown.
 const EARLIER_UNITS: usize = 40;
 
-pub(super) fn card(card: &Card) -> Rendered {
+pub(super) fn card(card: &Card, look: Look) -> Rendered {
     let title = title(&card.state);
     let told = told(card);
-    let mut blocks = vec![section(&match &told {
-        Some(told) => format!("*{title}.* {told}"),
-        None => format!("*{title}*"),
-    })];
-    if let Some(steps) = steps(&card.steps) {
-        blocks.push(section(&steps));
+    let mut blocks = Vec::new();
+    if look == Look::Plan && !card.steps.is_empty() {
+        blocks.push(plan(title, card));
+        blocks.extend(told.as_deref().map(section));
+    } else {
+        blocks.push(section(&match &told {
+            Some(told) => format!("*{title}.* {told}"),
+            None => format!("*{title}*"),
+        }));
+        blocks.extend(steps(&card.steps).as_deref().map(section));
     }
     let facts = line(&facts(card).join(" · "), CONTEXT_UNITS_MAX);
     if !facts.is_empty() {
@@ -87,6 +91,41 @@ fn person(by: &str) -> String {
         "" => "a person in this thread".to_owned(),
         name => line(name, 200),
     }
+}
+
+/// The steps as tasks: the newest ones, and before them how many are not shown. The title says what happens now.
+fn plan(title: &str, card: &Card) -> Value {
+    let steps = &card.steps;
+    let earlier = match steps.len() {
+        all if all > TASKS_MAX => all + 1 - TASKS_MAX,
+        _ => 0,
+    };
+    let task = |id: String, title: &str, status: &str| json!({ "type": "task_card", "task_id": id, "title": plain_line(title, TASK_UNITS_MAX), "status": status });
+    let mut tasks = Vec::new();
+    if earlier > 0 {
+        let words = format!("{earlier} earlier steps");
+        tasks.push(task("earlier".to_owned(), &words, "complete"));
+    }
+    let over = matches!(card.state, CardState::Ended { .. });
+    for (number, step) in steps.iter().enumerate().skip(earlier) {
+        let status = match step.state {
+            // A run that has ended leaves nothing spinning.
+            StepState::Running if over => "complete",
+            StepState::Running => "in_progress",
+            StepState::Done => "complete",
+            StepState::Failed => "error",
+        };
+        tasks.push(task(format!("step-{number}"), &step.text, status));
+    }
+    let now = steps
+        .iter()
+        .rev()
+        .find(|step| step.state == StepState::Running);
+    let title = match (&card.state, now) {
+        (CardState::Working, Some(now)) => plain_line(&now.text, TASK_UNITS_MAX),
+        _ => title.to_owned(),
+    };
+    json!({ "type": "plan", "title": title, "tasks": tasks })
 }
 
 /// The newest steps that fit, and how many came before.

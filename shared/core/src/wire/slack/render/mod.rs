@@ -1,18 +1,22 @@
 //! Posts as Slack's JSON. Pure: the same post gives the same JSON, and every limit of Block Kit holds for any text.
 //!
-//! Progress and questions are sections in mrkdwn; answers, notices and words for one person are `markdown` blocks, which
+//! Progress is a plan of tasks (or sections in mrkdwn, [`Look`]); questions are sections; answers, notices and words for one person are `markdown` blocks, which
 //! take the agent's Markdown as it is. Every message carries a fallback `text` and, as metadata, the name of the post,
 //! by which a repeat finds it. Absent: emoji as the only bearer of a meaning, mentions, link previews.
 
 mod ask;
 mod card;
 mod escape;
+mod home;
+mod stream;
 mod words;
 
 use serde_json::{Value, json};
 
 pub(super) use self::escape::quoted;
-use self::escape::{markdown, mrkdwn};
+use self::escape::{markdown, mrkdwn, plain_line};
+pub use self::home::{closed_home, home, overview_words};
+pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 use crate::card::{CardState, Post, PostRef};
 
@@ -28,11 +32,27 @@ pub struct Rendered {
     pub blocks: Vec<Value>,
 }
 
-/// Renders a post.
+/// How a card shows its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Look {
+    /// As a `plan` block of tasks.
+    #[default]
+    Plan,
+    /// As lines of a section: where the workspace does not take the newer blocks.
+    Lines,
+}
+
+/// Renders a post with the newest blocks.
 #[must_use]
 pub fn post(post: &Post) -> Rendered {
+    post_as(post, Look::Plan)
+}
+
+/// Renders a post for a workspace that takes cards in this look.
+#[must_use]
+pub fn post_as(post: &Post, look: Look) -> Rendered {
     match post {
-        Post::Card(card) => card::card(card),
+        Post::Card(card) => card::card(card, look),
         Post::Chunk { text, .. } if text.trim().is_empty() => {
             free("The agent finished without words.")
         }
@@ -96,7 +116,9 @@ pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, text: &str)
 #[must_use]
 pub fn direct(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
     let Rendered { text, blocks } = free(text);
-    let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "unfurl_links": false, "unfurl_media": false });
+    // With a name like every post of ours: what has none is a stream that was cut off.
+    let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "metadata": metadata("word"),
+        "unfurl_links": false, "unfurl_media": false });
     if let Some(thread_ts) = thread_ts {
         arguments["thread_ts"] = thread_ts.into();
     }
@@ -115,13 +137,14 @@ pub enum Status {
 }
 
 impl Status {
-    /// The status that goes with a card.
+    /// The status that goes with a card of the turn that its thread works on; none for one that waits behind it.
     #[must_use]
-    pub const fn of(state: &CardState) -> Self {
+    pub const fn of(state: &CardState) -> Option<Self> {
         match state {
-            CardState::Waiting => Self::Suspended,
-            CardState::Ended { .. } => Self::Active,
-            _ => Self::Processing,
+            CardState::Queued { .. } => None,
+            CardState::Waiting => Some(Self::Suspended),
+            CardState::Ended { .. } => Some(Self::Active),
+            _ => Some(Self::Processing),
         }
     }
 
@@ -159,13 +182,7 @@ fn context(text: &str) -> Value {
     json!({ "type": "context", "elements": [text_object(text)] })
 }
 
-/// A button label: plain text, never empty.
-fn label(text: &str, units_max: usize) -> Value {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = if text.is_empty() {
-        "(no words)".to_owned()
-    } else {
-        markdown(&text, units_max)
-    };
-    json!({ "type": "plain_text", "text": text, "emoji": false })
+/// A text object without markup, never empty: the label of a button, an option.
+pub(super) fn label(text: &str, units_max: usize) -> Value {
+    json!({ "type": "plain_text", "text": plain_line(text, units_max), "emoji": false })
 }

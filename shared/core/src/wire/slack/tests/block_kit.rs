@@ -162,6 +162,56 @@ fn select(at: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// A select whose options are asked for while somebody types.
+fn external_select(at: &str, value: &Value, found: &mut Vec<String>) {
+    fields(
+        at,
+        value,
+        &["type", "action_id"],
+        &["placeholder", "min_query_length"],
+        found,
+    );
+    text(
+        &format!("{at}.placeholder"),
+        &value["placeholder"],
+        "plain_text",
+        150,
+        found,
+    );
+}
+
+fn plan(at: &str, block: &Value, found: &mut Vec<String>) {
+    fields(at, block, &["type", "title", "tasks"], &["block_id"], found);
+    bound(
+        &format!("{at}.title"),
+        units(&block["title"]),
+        1,
+        256,
+        found,
+    );
+    let tasks = block["tasks"].as_array().map_or(&[][..], Vec::as_slice);
+    bound(&format!("{at}.tasks"), tasks.len(), 1, 50, found);
+    let mut ids = BTreeSet::new();
+    for (n, task) in tasks.iter().enumerate() {
+        let at = format!("{at}.tasks[{n}]");
+        fields(
+            &at,
+            task,
+            &["type", "task_id", "title", "status"],
+            &[],
+            found,
+        );
+        bound(&format!("{at}.title"), units(&task["title"]), 1, 256, found);
+        let known = ["pending", "in_progress", "complete", "error"];
+        if !known.iter().any(|known| task["status"] == *known) || task["type"] != "task_card" {
+            found.push(format!("{at} is no task_card with a known status"));
+        }
+        if !ids.insert(task["task_id"].as_str()) {
+            found.push(format!("{at}: task_id is used twice"));
+        }
+    }
+}
+
 fn actions(at: &str, block: &Value, found: &mut Vec<String>) {
     fields(at, block, &["type", "elements"], &["block_id"], found);
     let elements = block["elements"].as_array().map_or(&[][..], Vec::as_slice);
@@ -172,6 +222,7 @@ fn actions(at: &str, block: &Value, found: &mut Vec<String>) {
         match element["type"].as_str() {
             Some("button") => button(&at, element, found),
             Some("static_select") => select(&at, element, found),
+            Some("external_select") => external_select(&at, element, found),
             other => found.push(format!("{at}: unknown element {other:?}")),
         }
         bound(
@@ -187,6 +238,16 @@ fn actions(at: &str, block: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// What Slack would refuse in a Home.
+pub(super) fn home_problems(view: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    fields("view", view, &["type", "blocks"], &[], &mut found);
+    let blocks = view["blocks"].as_array().map_or(&[][..], Vec::as_slice);
+    found.extend(blocks_problems(blocks, 100));
+    bound("view", view.to_string().len(), 1, 250_000, &mut found);
+    found
+}
+
 /// What Slack would refuse in a message.
 pub(super) fn problems(fallback: &str, blocks: &[Value]) -> Vec<String> {
     let mut found = Vec::new();
@@ -197,16 +258,36 @@ pub(super) fn problems(fallback: &str, blocks: &[Value]) -> Vec<String> {
         4_000,
         &mut found,
     );
-    bound("blocks", blocks.len(), 1, 50, &mut found);
+    found.extend(blocks_problems(blocks, 50));
+    found
+}
+
+fn blocks_problems(blocks: &[Value], most: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    bound("blocks", blocks.len(), 1, most, &mut found);
     let mut markdown = 0;
     let mut ids = BTreeSet::new();
     for (n, block) in blocks.iter().enumerate() {
         let at = format!("blocks[{n}]");
         match block["type"].as_str() {
             Some("section") => {
-                fields(&at, block, &["type", "text"], &["block_id"], &mut found);
+                fields(
+                    &at,
+                    block,
+                    &["type", "text"],
+                    &["block_id", "accessory"],
+                    &mut found,
+                );
                 text(&at, &block["text"], "mrkdwn", 3_000, &mut found);
+                if block.get("accessory").is_some() {
+                    button(&format!("{at}.accessory"), &block["accessory"], &mut found);
+                }
             }
+            Some("header") => {
+                fields(&at, block, &["type", "text"], &["block_id"], &mut found);
+                text(&at, &block["text"], "plain_text", 150, &mut found);
+            }
+            Some("plan") => plan(&at, block, &mut found),
             Some("context") => {
                 fields(&at, block, &["type", "elements"], &["block_id"], &mut found);
                 let elements = block["elements"].as_array().map_or(&[][..], Vec::as_slice);
@@ -245,6 +326,9 @@ fn the_check_finds_what_slack_refuses() {
         json!({"type": "actions", "elements": []}),
         json!({"type": "actions", "elements": [{"type": "button", "action_id": "a", "value": "v", "text": {"type": "plain_text", "text": "x".repeat(76)}}]}),
         json!({"type": "alert", "text": "x"}),
+        json!({"type": "plan", "title": "x", "tasks": []}),
+        json!({"type": "plan", "title": "x", "tasks": [{"type": "task_card", "task_id": "1", "title": "x", "status": "completed"}]}),
+        json!({"type": "header", "text": {"type": "mrkdwn", "text": "x"}}),
         json!({"type": "input", "label": {"type": "plain_text", "text": "x"}, "element": {"type": "plain_text_input", "action_id": "a", "max_length": 3_001}}),
         json!({"type": "input", "element": {"type": "plain_text_input", "action_id": "a"}}),
     ];

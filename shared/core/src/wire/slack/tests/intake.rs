@@ -9,7 +9,10 @@ use super::{NOW_MS, app, request, sign, signed};
 use crate::access::Refusal;
 use crate::asks::Field;
 use crate::ids::ThreadKey;
-use crate::message::{Attachment, Body, Choice, Control, Message, Prompt, Reply, Want, Work};
+use crate::message::{
+    Attachment, Body, Choice, Control, Message, Place, Prompt, Quote, Reply, Selection, Want, Work,
+};
+use crate::settings::{Change, Kind};
 use crate::wire::Intake;
 use crate::wire::slack::{HELP, events, message_id, message_ts};
 
@@ -75,7 +78,10 @@ fn every_stored_payload_has_the_outcome_stated_here() {
         ("message_im_status", "status"),
         ("file_share", "prompt"),
         ("message_changed", "hidden message"),
-        ("message_deleted", "hidden message"),
+        ("message_deleted", "message deleted"),
+        ("app_home_opened", "home"),
+        ("block_actions_home", "config"),
+        ("block_suggestion", "suggestions"),
         ("bot_message", "message of a bot"),
         ("connect_foreign_user", "refused by policy"),
         ("org_install", "help"),
@@ -86,7 +92,9 @@ fn every_stored_payload_has_the_outcome_stated_here() {
         ("block_actions_form", "ask settled"),
         ("view_submission", "view not in use"),
         ("message_shortcut", "prompt"),
-        ("slash_status", "command for a thread"),
+        ("slash_status", "overview"),
+        ("slash_stop", "command for a thread"),
+        ("slash_config", "config"),
         ("slash_help", "help"),
         ("slash_unknown", "unknown command"),
         ("ssl_check", "ssl check"),
@@ -234,7 +242,7 @@ fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
         }
     );
     let reset = mention("Reset", &allowed);
-    assert!(matches!(&message(&reset).work, Work::Reset { by } if by.id == ANNA));
+    assert!(matches!(&message(&reset).work, Work::Reset { by, .. } if by.id == ANNA));
     assert_eq!(
         prompt(&mention("stop the server", &allowed)).text,
         "stop the server"
@@ -455,18 +463,118 @@ fn a_click_of_another_organisations_member_is_refused() {
 fn the_shortcut_starts_a_turn_in_the_thread_of_its_message() {
     let intake = admitted("message_shortcut");
     assert_eq!(message(&intake).thread, thread("1789999000.000300"));
+    let quote = Quote {
+        by: String::new(),
+        text: "The build fails on https://ci.example/9".to_owned(),
+    };
+    assert_eq!(prompt(&intake).quotes, [quote]);
     assert_eq!(
         prompt(&intake).text,
-        "The build fails on https://ci.example/9"
+        "Do what this message asks for, or look into what it reports."
     );
     assert_eq!(prompt(&intake).by.id, ANNA);
     assert_eq!(message_ts(&message(&intake).id), Some("1789999000.000300"));
 }
 
 #[test]
+fn ones_own_message_is_the_task_itself() {
+    let mut own = stored("message_shortcut");
+    own["payload"]["message"]["user"] = ANNA.into();
+    let (endpoint, raw) = request(&own);
+    let intake = signed(&endpoint, &raw, &app(TEAM, "", ""));
+    assert_eq!(
+        prompt(&intake).text,
+        "The build fails on https://ci.example/9"
+    );
+    assert!(prompt(&intake).quotes.is_empty());
+}
+
+#[test]
+fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
+    let chosen = mention(
+        "repo:acme/api model:openai/gpt agent:plan fix it",
+        &app(TEAM, "", ""),
+    );
+    let wants = Selection {
+        repo: Some("acme/api".to_owned()),
+        model: Some("openai/gpt".to_owned()),
+        agent: Some("plan".to_owned()),
+    };
+    assert_eq!(
+        (&prompt(&chosen).wants, prompt(&chosen).text.as_str()),
+        (&wants, "fix it")
+    );
+    let wrong = mention("repo:api fix it", &app(TEAM, "", ""));
+    let Want::Say { text } = &control(&wrong).want else {
+        panic!("{wrong:?}")
+    };
+    assert!(
+        text.contains("`api` cannot be used as a repository"),
+        "{text}"
+    );
+    let alone = mention("agent:plan", &app(TEAM, "", ""));
+    assert!(matches!(control(&alone).want, Want::Help { .. }));
+}
+
+#[test]
+fn a_deleted_prompt_is_withdrawn_under_the_id_of_its_turn_and_nothing_else_is() {
+    let intake = admitted("message_deleted");
+    let expected = Want::Withdraw {
+        turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]),
+    };
+    assert_eq!(control(&intake).want, expected);
+    assert_eq!(control(&intake).thread, thread("1790000000.000100"));
+    assert_eq!(control(&intake).by.id, ANNA);
+    let changed = |path: &str, value: Value| {
+        let mut event = stored("message_deleted");
+        event["json"]["event"]["previous_message"][path] = value;
+        let (endpoint, raw) = request(&event);
+        signed(&endpoint, &raw, &app(TEAM, "", "")).enqueue
+    };
+    assert_eq!(changed("text", json!("no mention")), None);
+    assert_eq!(changed("bot_id", json!("B1")), None);
+    assert_eq!(changed("user", Value::Null), None);
+}
+
+#[test]
+fn an_edited_message_changes_nothing() {
+    assert_eq!(admitted("message_changed").enqueue, None);
+}
+
+#[test]
+fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
+    let Some(Body::Overview(overview)) = admitted("slash_status").enqueue else {
+        panic!("no overview")
+    };
+    let reply = Reply::Slack {
+        channel: CHANNEL.to_owned(),
+        thread_ts: None,
+        user: ANNA.to_owned(),
+    };
+    let place = Place::Answer {
+        reply: reply.clone(),
+        channel: CHANNEL.to_owned(),
+    };
+    assert_eq!((overview.team.as_str(), overview.place), (TEAM, place));
+    let intake = admitted("slash_config");
+    assert_eq!(intake.answer.body, "");
+    assert!(intake.on_queue_failure.body.contains("ephemeral"));
+    let expected = Want::Configure {
+        change: Change::Default {
+            channel: Some(CHANNEL.to_owned()),
+            of: Kind::Model,
+            value: Some("openai/gpt".to_owned()),
+        },
+    };
+    let control = control(&intake);
+    assert_eq!((&control.want, &control.reply), (&expected, &reply));
+    assert_eq!(control.thread.tenant(), format!("slack:{TEAM}"));
+}
+
+#[test]
 fn slash_commands_answer_the_person_alone() {
     for (name, words) in [
-        ("slash_status", "@Bobbin status"),
+        ("slash_stop", "@Bobbin stop"),
         ("slash_help", "Mention me"),
         ("slash_unknown", "`dance` is not"),
     ] {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod block_kit;
+mod home;
 mod intake;
 mod manifest;
 mod recorded;

@@ -7,7 +7,7 @@ use super::block_kit::problems;
 use crate::asks::{Opt, Question};
 use crate::card::{Card, CardState, CardStep, Post, PostRef, StepState, Usage};
 use crate::session::{About, Ask, Outcome};
-use crate::wire::slack::render::{self, Rendered, Status};
+use crate::wire::slack::render::{self, Look, Rendered, Status};
 
 fn card(state: CardState) -> Card {
     Card {
@@ -87,10 +87,15 @@ fn elements(rendered: &Rendered) -> Vec<Value> {
 fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
     let shown = render::post(&Post::Card(card(CardState::Working)));
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    let plan = &shown.blocks[0];
     assert_eq!(
-        read(&shown),
-        "*Working*\n✓ Wrote src/main.rs\n… Running `cargo test` &amp;&amp; echo &lt;ok&gt;\nanthropic/claude · 3 min 12 s\nStop\n"
+        *plan,
+        serde_json::json!({"type": "plan", "title": "Running `cargo test` && echo <ok>", "tasks": [
+            {"type": "task_card", "task_id": "step-0", "title": "Wrote src/main.rs", "status": "complete"},
+            {"type": "task_card", "task_id": "step-1", "title": "Running `cargo test` && echo <ok>", "status": "in_progress"},
+        ]})
     );
+    assert_eq!(read(&shown), "anthropic/claude · 3 min 12 s\nStop\n");
     let stop = &elements(&shown)[0];
     assert_eq!(
         (stop["action_id"].as_str(), stop["style"].as_str()),
@@ -98,6 +103,37 @@ fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
     );
     assert_eq!(stop["value"], "slack_T1_C1_1790000000.000100");
     assert_eq!(shown.text, "Working");
+}
+
+#[test]
+fn where_plans_are_not_taken_the_same_card_is_lines() {
+    let shown = render::post_as(&Post::Card(card(CardState::Working)), Look::Lines);
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert_eq!(
+        read(&shown),
+        "*Working*\n✓ Wrote src/main.rs\n… Running `cargo test` &amp;&amp; echo &lt;ok&gt;\nanthropic/claude · 3 min 12 s\nStop\n"
+    );
+}
+
+#[test]
+fn a_long_plan_counts_its_earlier_steps_and_an_ended_one_leaves_nothing_spinning() {
+    let step = |n: usize| CardStep {
+        text: format!("Step {n}"),
+        state: StepState::Running,
+    };
+    let long = Card {
+        steps: (0..60).map(step).collect(),
+        ..card(ended(Outcome::Answered))
+    };
+    let shown = render::post(&Post::Card(long));
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    let tasks = shown.blocks[0]["tasks"].as_array().unwrap();
+    assert_eq!(
+        (tasks.len(), &tasks[0]["title"], &tasks[1]["task_id"]),
+        (50, &"11 earlier steps".into(), &"step-11".into())
+    );
+    assert!(tasks.iter().all(|task| task["status"] == "complete"));
+    assert_eq!(shown.blocks[0]["title"], "Done");
 }
 
 #[test]
@@ -125,7 +161,7 @@ fn a_failed_card_tells_the_reason_and_what_to_do_next() {
     }))));
     let words = read(&shown);
     assert!(
-        words.contains("*Failed.* The model's key is &lt;invalid&gt;.")
+        words.starts_with("The model's key is &lt;invalid&gt;.")
             && words.contains("send another message"),
         "{words}"
     );
@@ -372,10 +408,12 @@ fn a_message_carries_its_name_and_unfurls_nothing() {
 
 #[test]
 fn the_session_status_follows_the_card() {
-    let of = |state: CardState| Status::of(&state).word();
-    assert_eq!(of(CardState::Creating), "processing");
-    assert_eq!(of(CardState::Waiting), "suspended");
-    assert_eq!(of(ended(Outcome::Lost)), "active");
+    let of = |state: CardState| Status::of(&state).map(Status::word);
+    assert_eq!(of(CardState::Creating), Some("processing"));
+    assert_eq!(of(CardState::Waiting), Some("suspended"));
+    assert_eq!(of(ended(Outcome::Lost)), Some("active"));
+    // Another turn runs there, and the status is that one's.
+    assert_eq!(of(CardState::Queued { ahead: 1 }), None);
 }
 
 /// Text out of the pieces that hurt.
@@ -530,10 +568,15 @@ proptest! {
 
     #[test]
     fn any_post_is_within_every_limit_and_cannot_ping(post in any_post()) {
-        let shown = render::post(&post);
-        prop_assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
-        prop_assert!(!pings(&shown.text), "{}", shown.text);
-        prop_assert!(!pings(&read(&shown)), "{}", read(&shown));
+        for look in [Look::Plan, Look::Lines] {
+            let shown = render::post_as(&post, look);
+            prop_assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+            prop_assert!(!pings(&shown.text), "{}", shown.text);
+            prop_assert!(!pings(&read(&shown)), "{}", read(&shown));
+            for task in shown.blocks[0]["tasks"].as_array().into_iter().flatten() {
+                prop_assert!(!pings(task["title"].as_str().unwrap()), "{}", task);
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,57 @@
+//! What is suggested while somebody types: read from the table within the time that the platform gives, or not at all.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bobbin_adapters::aws::Account;
+use bobbin_adapters::store::Store;
+use bobbin_core::wire::{HttpAnswer, Lookup, discord, slack};
+
+/// How long the two reads may take together: the platform waits three seconds, and a process that has just been started
+/// has spent some of them.
+const READ_MS_MAX: u64 = 1_500;
+
+/// Reads settings and catalogues. Its client is made by the first completion: commands and clicks do not wait for it.
+#[derive(Debug)]
+pub struct Suggestions {
+    account: Account,
+    table: String,
+    store: OnceLock<Store>,
+}
+
+impl Suggestions {
+    /// For this table.
+    #[must_use]
+    pub fn new(account: Account, table: &str) -> Self {
+        Self {
+            account,
+            table: table.to_owned(),
+            store: OnceLock::new(),
+        }
+    }
+
+    /// The suggestions; none when the table did not answer in time, or not with something that can be read.
+    pub async fn read(&self, lookup: &Lookup) -> Option<HttpAnswer> {
+        let make = || Store::new(self.account.dynamodb(), &self.table);
+        let store = self.store.get_or_init(make);
+        let both = async {
+            tokio::try_join!(
+                store.settings(&lookup.tenant),
+                store.catalogue(&lookup.tenant)
+            )
+        };
+        let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), both).await {
+            Ok(Ok((settings, catalogue))) => {
+                let answer = match lookup.tenant.starts_with("slack:") {
+                    true => slack::suggested,
+                    false => discord::completed,
+                };
+                return Some(answer(lookup, &settings, &catalogue));
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {READ_MS_MAX} ms"),
+        };
+        tracing::warn!(tenant = lookup.tenant, "nothing could be suggested: {why}");
+        None
+    }
+}

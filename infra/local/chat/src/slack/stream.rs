@@ -1,0 +1,123 @@
+//! Streams: a message that is written out. It takes pieces for about five minutes, whatever is appended, and only until it
+//! is ended; whom it is for has to be said outside of direct messages.
+
+use super::chat::{from_bot, keep_new, own, root_of, shown};
+use super::{Outcome, changed, channel, fail};
+use crate::hub::Hub;
+use crate::ids::{alive, now_ms};
+use crate::json::Read;
+use crate::limits::STREAM_MS;
+use crate::store::{Store, StoreError};
+use serde_json::{Value, json};
+
+/// Characters that one call may bring.
+const PIECE_CHARS_MAX: usize = 12_000;
+
+pub fn start(hub: &Hub, store: &Store, args: &Value) -> Outcome {
+    let to = channel(hub, store, args, "channel")?;
+    if !args.has("thread_ts") {
+        return fail("invalid_thread_ts");
+    }
+    if !to.flag("is_im") {
+        for (field, error) in [
+            ("recipient_user_id", "missing_recipient_user_id"),
+            ("recipient_team_id", "missing_recipient_team_id"),
+        ] {
+            if args.str(field).is_empty() {
+                return fail(error);
+            }
+        }
+        if store
+            .get("s.user", "", args.str("recipient_user_id"))?
+            .is_none()
+        {
+            return fail("user_not_found");
+        }
+    }
+    let piece = piece(args)?;
+    let mut message = from_bot(
+        hub,
+        &json!({ "text": if piece.is_empty() { " " } else { piece } }),
+    )?;
+    message["text"] = piece.into();
+    message["blocks"] = blocks(piece);
+    message["thread_ts"] = root_of(store, to.str("id"), args.str("thread_ts"))?.into();
+    message["streaming_state"] = "in_progress".into();
+    let ts = keep_new(hub, store, to.str("id"), &mut message)?;
+    store.put(
+        "s.stream",
+        to.str("id"),
+        &ts,
+        &json!({"began_ms": now_ms()}),
+    )?;
+    Ok(json!({"channel": to["id"], "ts": ts}))
+}
+
+pub fn append(hub: &Hub, store: &Store, args: &Value) -> Outcome {
+    let (channel, mut message) = streaming(hub, store, args)?;
+    let text = format!("{}{}", message.str("text"), piece(args)?);
+    message["blocks"] = blocks(&text);
+    message["text"] = text.into();
+    keep(hub, store, &channel, args, &message)?;
+    Ok(json!({"channel": channel, "ts": args["ts"]}))
+}
+
+pub fn stop(hub: &Hub, store: &Store, args: &Value) -> Outcome {
+    let (channel, mut message) = streaming(hub, store, args)?;
+    let text = format!("{}{}", message.str("text"), piece(args)?);
+    message["blocks"] = blocks(&text);
+    message["text"] = text.into();
+    if args.has("blocks") {
+        super::blocks::check(&args["blocks"], false)?;
+        let more = args.list("blocks").to_vec();
+        if let Some(all) = message["blocks"].as_array_mut() {
+            all.extend(more);
+        }
+    }
+    if args.has("metadata") {
+        message["metadata"] = args["metadata"].clone();
+    }
+    if let Some(fields) = message.as_object_mut() {
+        fields.remove("streaming_state");
+    }
+    store.delete("s.stream", &channel, args.str("ts"))?;
+    keep(hub, store, &channel, args, &message)?;
+    Ok(json!({"channel": channel, "ts": args["ts"], "message": shown(&message, false)}))
+}
+
+fn piece(args: &Value) -> Result<&str, super::Fail> {
+    let piece = args.str("markdown_text");
+    if piece.chars().count() > PIECE_CHARS_MAX {
+        return fail("msg_too_long");
+    }
+    Ok(piece)
+}
+
+fn blocks(text: &str) -> Value {
+    match text.is_empty() {
+        true => json!([]),
+        false => json!([{"type": "markdown", "text": text}]),
+    }
+}
+
+/// A message of the bot that still takes pieces.
+fn streaming(hub: &Hub, store: &Store, args: &Value) -> Result<(String, Value), super::Fail> {
+    let (channel, message) = own(hub, store, args, "message_not_owned_by_app")?;
+    let begun = store.get("s.stream", &channel, args.str("ts"))?;
+    if !begun.is_some_and(|one| alive(one.int("began_ms"), STREAM_MS)) {
+        return fail("message_not_in_streaming_state");
+    }
+    Ok((channel, message))
+}
+
+fn keep(
+    hub: &Hub,
+    store: &Store,
+    channel: &str,
+    args: &Value,
+    message: &Value,
+) -> Result<(), StoreError> {
+    store.put("s.message", channel, args.str("ts"), message)?;
+    changed(hub, "message", channel, message.str("thread_ts"));
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `Configure`: settings of the tenant, shown and changed in the chat.
+//!
+//! Promised: a change is made once however often its word is delivered, by somebody who may manage the place and was
+//! asked about at the platform where the request does not say so; who changed what is on record and in the log; two
+//! who change at once both get their change, or are told to try again. Deliberately absent: what may be changed, which
+//! is the core's (`bobbin_core::settings`).
+
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::message::{Control, Standing};
+use bobbin_core::settings::{Change, List, Settings, change_words, listing};
+
+use super::Lane;
+
+/// Times that others may be first, within one delivery.
+const RACES_MAX: u32 = 5;
+const NOT_SAID: &str = "Slack did not say whether you may manage this workspace. Nothing was changed; try again later.";
+
+impl Lane<'_> {
+    /// `settings` are those that were read with the record.
+    pub(super) async fn configure(
+        &self,
+        control: &Control,
+        change: &Change,
+        settings: Settings,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let words = self.changed(control, change, settings, now_ms).await?;
+        self.chat.tell(&control.reply, &words).await
+    }
+
+    /// Makes the change; the words for who asked for it.
+    ///
+    /// # Errors
+    /// When the table or the platform does not answer; nothing was changed, or a repeat finds that it was.
+    pub(crate) async fn changed(
+        &self,
+        control: &Control,
+        change: &Change,
+        mut settings: Settings,
+        now_ms: Ms,
+    ) -> Result<String, Failure> {
+        if *change == Change::Show {
+            return Ok(listing(
+                &settings,
+                &control.standing.channel,
+                now_ms,
+                |list, id| named(&control.thread, list, id),
+            ));
+        }
+        let standing = match self.standing(control).await {
+            Ok(standing) => standing,
+            Err(Failure::Wait { after_ms, seen }) => return Err(Failure::Wait { after_ms, seen }),
+            Err(failure) => {
+                tracing::warn!(thread = %control.thread, ?failure, "settings.unsure: the platform did not say who manages the place");
+                return Ok(NOT_SAID.to_owned());
+            }
+        };
+        let tenant = control.thread.tenant();
+        for _ in 0..RACES_MAX {
+            let next = match settings.changed(&control.id, change, &control.by, &standing, now_ms) {
+                Ok(next) => next,
+                Err(refused) => return Ok(refused.to_string()),
+            };
+            let made = next == settings;
+            if made || self.write(&tenant, &next, settings.version).await? {
+                let done = change_words(change, |list, id| named(&control.thread, list, id));
+                tracing::info!(tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
+                return Ok(format!("Done: {done}."));
+            }
+            settings = self
+                .store
+                .settings(&tenant)
+                .await
+                .map_err(|e| e.failure())?;
+        }
+        Err(Failure::Wait {
+            after_ms: 0,
+            seen: "others changed the settings each time".to_owned(),
+        })
+    }
+
+    async fn write(&self, tenant: &str, next: &Settings, version: u64) -> Result<bool, Failure> {
+        let saved = self.store.save_settings(tenant, next, version).await;
+        saved.map_err(|e| e.failure())
+    }
+
+    /// As what the person counts. Discord said so with the request; Slack is asked.
+    async fn standing(&self, control: &Control) -> Result<Standing, Failure> {
+        let manages = match &control.thread {
+            ThreadKey::Discord { .. } => control.standing.manages,
+            ThreadKey::Slack { .. } => self.chat.slack_manages(&control.by.id).await?,
+        };
+        Ok(Standing {
+            manages,
+            ..control.standing.clone()
+        })
+    }
+}
+
+/// An id as people of the platform can make it out: a mention of a channel is shown as its name, and pings nobody.
+/// People and roles are ids of one kind there, so theirs stand as they are.
+fn named(thread: &ThreadKey, list: List, id: &str) -> String {
+    match (thread, list) {
+        (ThreadKey::Discord { .. }, List::Channels) => format!("<#{id}>"),
+        _ => format!("`{id}`"),
+    }
+}

@@ -1,0 +1,29 @@
+# Clones a repository to where the agent works. Set in the environment: BOBBIN_REPO, an https address without
+# credentials. Runs in the sandbox's working directory, by any POSIX shell. What stands in `project` is whole: it comes
+# there by one rename.
+umask 077
+root=$(pwd)
+[ -e "$root/project/.git" ] && exit 0
+command -v git >/dev/null 2>&1 || { echo "git is not installed in the sandbox's image"; exit 1; }
+mkdir -p "$root/.bobbin" || { echo "No space left on device"; exit 1; }
+# What an earlier try left half done.
+rm -rf "$root"/.bobbin/clone.*
+side=$(mktemp -d "$root/.bobbin/clone.XXXXXX") || { echo "No space left on device"; exit 1; }
+# Nobody can be asked for credentials, and none are looked for.
+export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true
+git -c credential.helper= clone --quiet --depth 50 --single-branch --no-tags -- "$BOBBIN_REPO" "$side/project" \
+  </dev/null >"$side/words" 2>&1
+status=$?
+if [ $status -ne 0 ]; then
+  tail -n 8 "$side/words" | head -c 2000
+  rm -rf "$side"
+  exit $status
+fi
+echo ".bobbin/" >>"$side/project/.git/info/exclude"
+# Diffs and reverts need a commit, and an empty repository has none.
+git -C "$side/project" rev-parse -q --verify HEAD >/dev/null 2>&1 ||
+  git -C "$side/project" -c user.name=Bobbin -c user.email=bobbin@localhost -c commit.gpgsign=false \
+    commit -q --allow-empty -m "Start" </dev/null >/dev/null 2>&1
+mv -T "$side/project" "$root/project" || { [ -e "$root/project/.git" ] || exit 1; }
+rm -rf "$side"
+exit 0

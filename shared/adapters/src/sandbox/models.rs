@@ -1,0 +1,248 @@
+//! Which models turns can run with, and what the server of a sandbox is told about them.
+//!
+//! A chosen model must be one of a provider for which there is a key, or of the endpoint of one's own. The names that
+//! people use are those of the configuration: that OpenCode needs another provider's name for such an endpoint
+//! ([`ModelName::COMPATIBLE`]) stays in here.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::failure::Failure;
+use bobbin_core::wire::opencode::request::{Endpoint, ModelName, server_config};
+
+use super::{ModelKeys, SandboxSettings, SettingsError};
+
+/// The variable that holds the key of an endpoint of its own.
+const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
+
+/// The models of the stack.
+pub(super) struct Models {
+    /// As configured.
+    default: ModelName,
+    /// All that the endpoint of one's own serves, under the server's names; empty without one.
+    served: Vec<ModelName>,
+    base_url: Option<String>,
+    keys: ModelKeys,
+    providers: Vec<String>,
+}
+
+impl Models {
+    pub(super) fn new(settings: &SandboxSettings) -> Result<Self, SettingsError> {
+        let parse = |name: &String| ModelName::parse(name).map_err(SettingsError::Model);
+        let default = parse(&settings.model)?;
+        let further: Vec<ModelName> = settings
+            .models
+            .iter()
+            .map(parse)
+            .collect::<Result<_, _>>()?;
+        let base_url = settings
+            .model_base_url
+            .clone()
+            .filter(|url| !url.is_empty());
+        let mut providers = vec![default.provider.clone()];
+        let mut served = Vec::new();
+        if base_url.is_some() {
+            providers.extend(further.iter().map(|model| model.provider.clone()));
+            served.push(default.clone().compatible());
+            served.extend(further.into_iter().map(ModelName::compatible));
+        }
+        let keys = &settings.keys;
+        providers.extend(keyed(keys).map(|(provider, _, _)| provider.to_owned()));
+        let mut seen = std::collections::BTreeSet::new();
+        providers.retain(|provider| seen.insert(provider.clone()));
+        Ok(Self {
+            default,
+            served,
+            base_url,
+            keys: keys.clone(),
+            providers,
+        })
+    }
+
+    /// Providers whose models can be chosen, the configured one first.
+    pub(super) fn providers(&self) -> &[String] {
+        &self.providers
+    }
+
+    /// The server's name of a model.
+    pub(super) fn at_server(&self, name: &str) -> Result<ModelName, Failure> {
+        let model = ModelName::parse(name).map_err(|reason| Failure::TurnFailed { reason })?;
+        Ok(match self.base_url {
+            Some(_) => model.compatible(),
+            None => model,
+        })
+    }
+
+    /// The name that people use for a model of the server's.
+    pub(super) fn for_people(&self, at_server: &str) -> String {
+        let inside = at_server
+            .strip_prefix(ModelName::COMPATIBLE)
+            .and_then(|rest| rest.strip_prefix('/'));
+        match inside {
+            Some(model) if self.providers.iter().any(|one| one == "openai") => {
+                format!("openai/{model}")
+            }
+            _ => at_server.to_owned(),
+        }
+    }
+
+    /// The server's configuration, and the keys that its environment holds.
+    ///
+    /// # Errors
+    /// [`Failure::NonRecoverable`] when there is no key for the configured model.
+    pub(super) fn for_server(&self) -> Result<(String, BTreeMap<String, String>), Failure> {
+        let default = self.at_server(&self.default.to_string())?;
+        let (variable, key) = keyed(&self.keys)
+            .find(|(provider, _, _)| *provider == self.default.provider)
+            .map_or_else(
+                || (variable_of(&default.provider), ""),
+                |(_, variable, key)| (variable, key),
+            );
+        if self.base_url.is_none() && key.is_empty() && variable != ENDPOINT_KEY {
+            return Err(Failure::NonRecoverable {
+                advice: format!(
+                    "There is no key for {default}. The operator has to set {variable}, or another MODEL."
+                ),
+            });
+        }
+        let endpoint = self.base_url.as_deref().map(|base_url| Endpoint {
+            base_url,
+            key_variable: variable,
+            models: &self.served,
+        });
+        // All names of an endpoint's providers lead to it, under the server's names.
+        let mut enabled: Vec<String> = vec![default.provider.clone()];
+        enabled.extend(self.served.iter().map(|model| model.provider.clone()));
+        let mut environment = BTreeMap::new();
+        for (provider, variable, key) in keyed(&self.keys) {
+            if self.base_url.is_none() || provider != "openai" {
+                enabled.push(provider.to_owned());
+            }
+            environment.insert(variable.to_owned(), key.to_owned());
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        enabled.retain(|provider| seen.insert(provider.clone()));
+        // An endpoint that wants no key still needs the variable to be there.
+        environment
+            .entry(variable.to_owned())
+            .or_insert_with(|| "none".to_owned());
+        let config = server_config(&default, &enabled, endpoint.as_ref());
+        Ok((config.to_string(), environment))
+    }
+}
+
+fn variable_of(provider: &str) -> &'static str {
+    match provider {
+        "anthropic" => "ANTHROPIC_API_KEY",
+        "openai" | ModelName::COMPATIBLE => "OPENAI_API_KEY",
+        "openrouter" => "OPENROUTER_API_KEY",
+        _ => ENDPOINT_KEY,
+    }
+}
+
+/// Providers for which there is a key: name, variable, key.
+fn keyed(keys: &ModelKeys) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+    [
+        ("anthropic", keys.anthropic.as_str()),
+        ("openai", keys.openai.as_str()),
+        ("openrouter", keys.openrouter.as_str()),
+    ]
+    .into_iter()
+    .filter(|(_, key)| !key.is_empty())
+    .map(|(provider, key)| (provider, variable_of(provider), key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bobbin_core::limits::Limits;
+    use bobbin_core::wire::daytona::Image;
+    use serde_json::{Value, json};
+
+    fn models(model: &str, further: &[&str], base_url: Option<&str>, keys: ModelKeys) -> Models {
+        let settings = SandboxSettings {
+            stack: "s".to_owned(),
+            stack_key: "k".to_owned(),
+            daytona_api: "https://app.daytona.io/api".to_owned(),
+            daytona_api_key: "k".to_owned(),
+            image: Image::Snapshot("x".to_owned()),
+            model: model.to_owned(),
+            models: further.iter().map(ToString::to_string).collect(),
+            model_base_url: base_url.map(str::to_owned),
+            keys,
+            discord_api: String::new(),
+            slack_api: String::new(),
+            slack_bot_token: None,
+            limits: Limits::DEFAULT,
+        };
+        Models::new(&settings).unwrap()
+    }
+
+    fn config(models: &Models) -> (Value, BTreeMap<String, String>) {
+        let (config, environment) = models.for_server().unwrap();
+        (serde_json::from_str(&config).unwrap(), environment)
+    }
+
+    #[test]
+    fn every_provider_with_a_key_can_be_chosen_and_no_other() {
+        let keys = ModelKeys {
+            anthropic: "key-a".to_owned(),
+            openrouter: "key-r".to_owned(),
+            ..ModelKeys::default()
+        };
+        let models = models("anthropic/a", &[], None, keys);
+        assert_eq!(models.providers(), ["anthropic", "openrouter"]);
+        let (config, environment) = config(&models);
+        assert_eq!(
+            config["enabled_providers"],
+            json!(["anthropic", "openrouter"])
+        );
+        assert_eq!(
+            environment,
+            BTreeMap::from([
+                ("ANTHROPIC_API_KEY".to_owned(), "key-a".to_owned()),
+                ("OPENROUTER_API_KEY".to_owned(), "key-r".to_owned()),
+            ])
+        );
+        assert!(!config.to_string().contains("key-"));
+    }
+
+    #[test]
+    fn a_configured_model_without_a_key_is_told_to_the_operator() {
+        let keys = ModelKeys {
+            openai: "key-o".to_owned(),
+            ..ModelKeys::default()
+        };
+        let refused = models("anthropic/a", &[], None, keys).for_server();
+        let Err(Failure::NonRecoverable { advice }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(
+            advice.contains("set ANTHROPIC_API_KEY, or another MODEL"),
+            "{advice}"
+        );
+    }
+
+    #[test]
+    fn an_endpoint_of_ones_own_serves_what_is_listed_under_the_names_that_people_use() {
+        let keys = ModelKeys {
+            openai: "key-o".to_owned(),
+            ..ModelKeys::default()
+        };
+        let url = Some("https://models.example.com/v1");
+        let models = models("openai/a", &["openai/b"], url, keys);
+        assert_eq!(models.providers(), ["openai"]);
+        let (config, environment) = config(&models);
+        assert_eq!(config["model"], "openai-compatible/a");
+        assert_eq!(config["enabled_providers"], json!(["openai-compatible"]));
+        let served = &config["provider"]["openai-compatible"];
+        assert_eq!(served["options"]["apiKey"], "{env:OPENAI_API_KEY}");
+        assert!(served["models"]["a"].is_object() && served["models"]["b"].is_object());
+        assert_eq!(environment["OPENAI_API_KEY"], "key-o");
+        assert_eq!(
+            models.at_server("openai/b").unwrap().to_string(),
+            "openai-compatible/b"
+        );
+        assert_eq!(models.for_people("openai-compatible/b"), "openai/b");
+        assert_eq!(models.for_people("x/b"), "x/b");
+    }
+}

@@ -1,0 +1,78 @@
+//! Cards where a workspace does not take the newer blocks.
+
+use bobbin_core::card::{Card, CardState, CardStep, Post, StepState};
+use bobbin_core::ids::{PostKind, ThreadKey};
+use serde_json::Value;
+
+use super::{Fake, TURN, card, thread};
+
+fn with_steps() -> Post {
+    let Post::Card(card) = card(CardState::Working) else {
+        unreachable!("it is a card")
+    };
+    let step = CardStep {
+        text: "Running cargo test".to_owned(),
+        state: StepState::Running,
+    };
+    Post::Card(Card {
+        steps: vec![step],
+        ..card
+    })
+}
+
+fn first_blocks(calls: &[Value]) -> Vec<String> {
+    let kind = |call: &Value| match call["blocks"][0]["type"].as_str() {
+        Some(kind) => kind.to_owned(),
+        None => "(text)".to_owned(),
+    };
+    calls.iter().map(kind).collect()
+}
+
+#[tokio::test]
+async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    fake.refuses("chat.postMessage", "invalid_blocks");
+    let at = slack
+        .post(&thread(), TURN, &PostKind::Card, None, &with_steps())
+        .await
+        .unwrap();
+    slack
+        .post(&thread(), TURN, &PostKind::Card, Some(&at), &with_steps())
+        .await
+        .unwrap();
+    assert_eq!(
+        first_blocks(&fake.sent("chat.postMessage")),
+        ["plan", "section"]
+    );
+    assert_eq!(first_blocks(&fake.sent("chat.update")), ["section"]);
+    let other = ThreadKey::slack("T2", "C9", "1790000000.000100").unwrap();
+    slack
+        .post(&other, TURN, &PostKind::Card, None, &with_steps())
+        .await
+        .unwrap();
+    assert_eq!(
+        first_blocks(&fake.sent("chat.postMessage"))[2],
+        "plan",
+        "another tenant has refused nothing"
+    );
+}
+
+#[tokio::test]
+async fn an_edit_that_is_refused_twice_still_shows_the_words() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let at = slack
+        .post(&thread(), TURN, &PostKind::Card, None, &with_steps())
+        .await
+        .unwrap();
+    fake.refuses("chat.update", "invalid_blocks");
+    fake.refuses("chat.update", "invalid_blocks");
+    slack
+        .post(&thread(), TURN, &PostKind::Card, Some(&at), &with_steps())
+        .await
+        .unwrap();
+    let edits = fake.sent("chat.update");
+    assert_eq!(first_blocks(&edits), ["plan", "section", "(text)"]);
+    assert_eq!(edits[2]["text"], "Working");
+}

@@ -1,0 +1,159 @@
+//! Answers as streams: shown once, whatever happens to the stream.
+
+use bobbin_core::card::PostRef;
+use bobbin_core::ids::PostKind;
+use serde_json::{Value, json};
+
+use super::{Fake, TURN, chunk, key, thread};
+use crate::slack::{Slack, SlackError};
+
+/// A Slack in whose thread the person's message stands, as `conversations.replies` gives it.
+async fn asked() -> Fake {
+    let fake = Fake::start().await;
+    let message = json!({ "ts": "1790000000.000100", "user": "U1", "team": "T1", "text": "hello" });
+    fake.script.lock().unwrap().messages.push(message);
+    fake
+}
+
+fn client(fake: &Fake) -> Slack {
+    fake.client().streaming(true)
+}
+
+async fn answer(slack: &Slack, text: &str) -> Result<PostRef, SlackError> {
+    let kind = PostKind::Chunk(0);
+    slack.post(&thread(), TURN, &kind, None, &chunk(text)).await
+}
+
+/// The messages of the bot in the thread, by name.
+fn shown(fake: &Fake) -> Vec<Value> {
+    let script = fake.script.lock().unwrap();
+    let ours = script.messages.iter().filter(|one| one["user"] == "UBOT");
+    ours.map(|one| one["metadata"]["event_payload"]["op_id"].clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn an_answer_is_begun_continued_ended_and_named() {
+    let fake = asked().await;
+    let text = "one two\nthree ".repeat(100);
+    let at = answer(&client(&fake), &text).await.unwrap();
+    let begun = &fake.sent("chat.startStream")[0];
+    assert_eq!(
+        (
+            &begun["recipient_user_id"],
+            &begun["recipient_team_id"],
+            &begun["thread_ts"]
+        ),
+        (&json!("U1"), &json!("T1"), &json!("1790000000.000100"))
+    );
+    let appended = fake.sent("chat.appendStream");
+    let streamed: String = std::iter::once(begun)
+        .chain(&appended)
+        .map(|call| call["markdown_text"].as_str().unwrap())
+        .collect();
+    assert_eq!(streamed, text);
+    assert!(!appended.is_empty());
+    let ended = &fake.sent("chat.stopStream")[0];
+    assert_eq!(
+        (&ended["ts"], &ended["metadata"]["event_payload"]["op_id"]),
+        (&json!(at.id), &json!(key(&PostKind::Chunk(0))))
+    );
+    // What got lost where pieces meet is mended by the last edit.
+    assert_eq!(fake.sent("chat.update")[0]["blocks"][0]["text"], text);
+    assert_eq!(shown(&fake), [key(&PostKind::Chunk(0))]);
+    assert!(fake.sent("chat.postMessage").is_empty());
+}
+
+#[tokio::test]
+async fn without_the_setting_and_for_an_answer_of_several_parts_nothing_is_streamed() {
+    let fake = asked().await;
+    answer(&fake.client(), "plain").await.unwrap();
+    let part = bobbin_core::card::Post::Chunk {
+        text: "first of two".to_owned(),
+        last: false,
+        file: None,
+    };
+    let slack = client(&fake);
+    slack
+        .post(
+            &thread(),
+            "slack_T1_C1_1.1",
+            &PostKind::Chunk(0),
+            None,
+            &part,
+        )
+        .await
+        .unwrap();
+    assert!(fake.sent("chat.startStream").is_empty());
+    assert_eq!(fake.sent("chat.postMessage").len(), 2);
+}
+
+#[tokio::test]
+async fn a_workspace_that_refuses_streams_gets_a_post_and_is_asked_once() {
+    let fake = asked().await;
+    let slack = client(&fake);
+    fake.refuses("chat.startStream", "unknown_method");
+    answer(&slack, "one").await.unwrap();
+    let other = "slack_T1_C1_1790000000.000200";
+    slack
+        .post(&thread(), other, &PostKind::Chunk(0), None, &chunk("two"))
+        .await
+        .unwrap();
+    assert_eq!(fake.sent("chat.startStream").len(), 1);
+    assert_eq!(fake.sent("chat.postMessage").len(), 2);
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_too_early_is_completed_by_an_edit() {
+    for (method, error) in [
+        ("chat.appendStream", "message_not_in_streaming_state"),
+        ("chat.appendStream", "stopped_by_user"),
+        ("chat.stopStream", "message_not_in_streaming_state"),
+    ] {
+        let fake = asked().await;
+        fake.refuses(method, error);
+        let text = "one two\nthree ".repeat(100);
+        answer(&client(&fake), &text).await.unwrap();
+        assert_eq!(
+            fake.sent("chat.update").last().unwrap()["blocks"][0]["text"],
+            text,
+            "{method} {error}"
+        );
+        assert_eq!(shown(&fake), [key(&PostKind::Chunk(0))]);
+        assert!(fake.sent("chat.postMessage").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn after_a_crash_in_a_stream_the_message_is_found_and_completed_by_another_process() {
+    let fake = asked().await;
+    // The stream began although the answer says otherwise, and the process ended there.
+    fake.will_answer(
+        "chat.startStream",
+        200,
+        json!({ "ok": false, "error": "internal_error", "kept": true }),
+    );
+    answer(&client(&fake), "the answer").await.unwrap_err();
+    let at = answer(&client(&fake), "the answer").await.unwrap();
+    assert_eq!(at.id, "1790000009.000001");
+    assert_eq!(fake.sent("chat.startStream").len(), 1);
+    assert_eq!(fake.sent("chat.stopStream")[0]["ts"], at.id.as_str());
+    assert_eq!(
+        fake.sent("chat.update")[0]["blocks"][0]["text"],
+        "the answer"
+    );
+    assert_eq!(shown(&fake), [key(&PostKind::Chunk(0))]);
+    assert!(fake.sent("chat.postMessage").is_empty());
+}
+
+#[tokio::test]
+async fn who_is_not_known_is_answered_by_a_post() {
+    let fake = asked().await;
+    let kind = PostKind::Chunk(0);
+    client(&fake)
+        .post(&thread(), "again-0123", &kind, None, &chunk("one"))
+        .await
+        .unwrap();
+    assert!(fake.sent("chat.startStream").is_empty());
+    assert_eq!(fake.sent("chat.postMessage").len(), 1);
+}

@@ -1,0 +1,129 @@
+//! Who may ask, and what a turn runs with: judged once, when the turn begins, and kept in its record.
+//!
+//! What was asked for with the words comes first, then the defaults of the channel, then those of the tenant, then the
+//! configuration. A repository belongs to a sandbox and not to a turn: it is chosen where a sandbox is made, and a turn
+//! that wants another one is told how to get it.
+
+use super::{Context, words};
+use crate::effect::Effect;
+use crate::message::{Prompt, Selection};
+use crate::session::{Phase, Session, Stage, Surveyed};
+use crate::settings::{Kind, Offer, clone_address};
+
+/// What the turn runs with.
+///
+/// # Errors
+/// Why it does not run at all, in words for who asked.
+pub(super) fn selection(
+    session: &Session,
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Result<Selection, String> {
+    let settings = context.settings;
+    settings
+        .admit(&prompt.standing, &prompt.by.id)
+        .map_err(|refusal| refusal.to_string())?;
+    let wants = &prompt.wants;
+    for (kind, value) in [
+        (Kind::Repo, &wants.repo),
+        (Kind::Model, &wants.model),
+        (Kind::Agent, &wants.agent),
+    ] {
+        if let Some(value) = value {
+            kind.usable(value)
+                .map_err(|unusable| unusable.to_string())?;
+        }
+    }
+    let chosen = asked_for(prompt, context);
+    if let Some(model) = &chosen.model
+        && model != context.delivery.model
+        && let Some((provider, _)) = model.split_once('/')
+        && !context.delivery.providers.iter().any(|one| one == provider)
+    {
+        return Err(words::no_key(model, provider, context.delivery.providers));
+    }
+    let repo = match session.phase {
+        Phase::Destroyed | Phase::Error | Phase::Destroying => {
+            let kept = wants.repo.as_ref().or(session.repo.as_ref());
+            kept.or(chosen.repo.as_ref()).cloned()
+        }
+        _ => match (&wants.repo, &session.repo) {
+            (Some(wanted), there)
+                if there.as_deref().map(clone_address) != Some(clone_address(wanted)) =>
+            {
+                return Err(words::other_repo(wanted, there.as_deref()));
+            }
+            (_, there) => there.clone(),
+        },
+    };
+    Ok(Selection { repo, ..chosen })
+}
+
+/// What was asked for and what is the default, before it is judged.
+pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
+    let trimmed = |value: &Option<String>| value.as_deref().map(|value| value.trim().to_owned());
+    let wants = Selection {
+        repo: trimmed(&prompt.wants.repo),
+        model: trimmed(&prompt.wants.model),
+        agent: trimmed(&prompt.wants.agent),
+    };
+    let configured = Selection {
+        model: Some(context.delivery.model.to_owned()),
+        ..Selection::default()
+    };
+    wants
+        .or(&context.settings.defaults_of(&prompt.standing.channel))
+        .or(&configured)
+}
+
+/// Asks the agent what it offers, unless it is known to offer what the turn runs with.
+pub(super) fn survey(session: &Session) -> Option<Effect> {
+    let turn = session.turn.as_ref()?;
+    let known = session.surveyed.as_ref().is_some_and(|surveyed| {
+        surveyed.generation == session.generation && surveyed.selection == turn.selection
+    });
+    if known || session.seen.offer.is_some() {
+        return None;
+    }
+    Some(Effect::Survey {
+        generation: session.generation,
+        used: turn.selection.clone(),
+    })
+}
+
+/// The agent has said what it offers, or nothing.
+pub(super) fn surveyed(session: &mut Session, offer: Offer) {
+    let said = !offer.models.is_empty() && !offer.agents.is_empty();
+    session.seen.offer = Some(offer);
+    if said
+        && unoffered(session).is_none()
+        && let Some(turn) = &session.turn
+    {
+        session.surveyed = Some(Surveyed {
+            generation: session.generation,
+            selection: turn.selection.clone(),
+        });
+    }
+}
+
+/// Why the agent cannot run the turn with what was chosen, as far as it said what it offers.
+pub(super) fn unoffered(session: &Session) -> Option<String> {
+    let offer = session.seen.offer.as_ref()?;
+    let turn = session
+        .turn
+        .as_ref()
+        .filter(|turn| turn.stage == Stage::Received)?;
+    let missing =
+        |list: &[String], wanted: &str| !list.is_empty() && !list.iter().any(|one| one == wanted);
+    if let Some(model) = &turn.selection.model
+        && missing(&offer.models, model)
+    {
+        return Some(words::unknown_model(model, &offer.models));
+    }
+    match &turn.selection.agent {
+        Some(agent) if missing(&offer.agents, agent) => {
+            Some(words::unknown_agent(agent, &offer.agents))
+        }
+        _ => None,
+    }
+}

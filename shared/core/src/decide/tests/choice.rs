@@ -1,0 +1,361 @@
+//! Who may ask, and what a turn runs with.
+
+use super::*;
+
+/// A prompt by Ann in channel 10.
+fn asked(id: &str, wants: Selection) -> Message {
+    let prompt = Prompt {
+        text: "do it".into(),
+        by: person("ann"),
+        wants,
+        standing: here(),
+        ..Prompt::default()
+    };
+    work(id, Work::Prompt(prompt))
+}
+
+fn here() -> Standing {
+    Standing {
+        channel: "10".to_owned(),
+        ..Standing::default()
+    }
+}
+
+fn wants(repo: Option<&str>, model: Option<&str>, agent: Option<&str>) -> Selection {
+    let text = |value: Option<&str>| value.map(str::to_owned);
+    Selection {
+        repo: text(repo),
+        model: text(model),
+        agent: text(agent),
+    }
+}
+
+fn set(world: &Fake, change: Change) {
+    let manager = Standing {
+        manages: true,
+        ..here()
+    };
+    world.with(|s| {
+        s.settings = s
+            .settings
+            .changed(
+                &format!("{change:?}"),
+                &change,
+                &person("boss"),
+                &manager,
+                7,
+            )
+            .unwrap();
+    });
+}
+
+fn default_of(world: &Fake, of: Kind, channel: Option<&str>, value: &str) {
+    set(
+        world,
+        Change::Default {
+            channel: channel.map(str::to_owned),
+            of,
+            value: Some(value.to_owned()),
+        },
+    );
+}
+
+fn reason(world: &Fake) -> String {
+    match outcomes(world).pop().unwrap() {
+        Outcome::Failed { reason } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn nothing_ran(world: &Fake) {
+    world.with(|s| {
+        assert!(s.prompted.is_empty() && s.sandboxes.is_empty());
+        assert!(s.posts.values().any(
+            |post| matches!(post, Post::Card(card) if matches!(card.state, CardState::Ended { .. }))
+        ));
+    });
+}
+
+#[test]
+fn a_prompt_from_where_it_is_not_open_is_told_so_and_nothing_is_run() {
+    for (list, id, told) in [
+        (List::Channels, "11", "in this channel"),
+        (List::People, "50", "You may not use Bobbin here"),
+    ] {
+        let world = Fake::new();
+        let id = id.to_owned();
+        set(&world, Change::Allow { list, id });
+        deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+        assert!(reason(&world).contains(told), "{}", reason(&world));
+        nothing_ran(&world);
+    }
+}
+
+#[test]
+fn a_reset_by_somebody_who_may_not_use_it_deletes_nothing_and_says_so() {
+    let world = active();
+    let (list, id) = (List::People, "bob".to_owned());
+    set(&world, Change::Allow { list, id });
+    let reset = |by: &str| Work::Reset {
+        by: person(by),
+        standing: here(),
+    };
+    deliver_until_done(&world, &work("r1", reset("ann")), 1);
+    world.with(|s| {
+        assert_eq!(s.sandboxes.len(), 1);
+        assert!(s.posts.values().any(
+            |post| matches!(post, Post::Notice(word) if word.starts_with("You may not use Bobbin"))
+        ));
+    });
+    deliver_until_done(&world, &work("r2", reset("bob")), 1);
+    world.with(|s| assert!(s.sandboxes.is_empty()));
+}
+
+#[test]
+fn what_was_asked_for_comes_before_the_channels_default_and_that_before_the_tenants() {
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m0", Selection::default()), 1);
+    default_of(&world, Kind::Model, None, "anthropic/tenant");
+    default_of(&world, Kind::Agent, None, "plan");
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    default_of(&world, Kind::Model, Some("10"), "anthropic/channel");
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    let own = wants(None, Some(" anthropic/own "), Some("build"));
+    deliver_until_done(&world, &asked("m3", own), 1);
+    let ran = |model: &str, agent: Option<&str>| (model.to_owned(), agent.map(str::to_owned));
+    world.with(|s| {
+        assert_eq!(
+            s.ran_with,
+            [
+                ran("m", None),
+                ran("anthropic/tenant", Some("plan")),
+                ran("anthropic/channel", Some("plan")),
+                ran("anthropic/own", Some("build")),
+            ]
+        );
+        let last = s.ledger.get("m3").unwrap();
+        assert_eq!(
+            last.selection,
+            wants(None, Some("anthropic/own"), Some("build"))
+        );
+        let cards = s.posts.values().filter_map(|post| match post {
+            Post::Card(card) => Some(card.model.as_str()),
+            _ => None,
+        });
+        let cards: BTreeSet<&str> = cards.collect();
+        assert_eq!(
+            cards,
+            [
+                "anthropic/channel",
+                "anthropic/own",
+                "anthropic/tenant",
+                "m"
+            ]
+            .into()
+        );
+    });
+}
+
+#[test]
+fn a_redelivery_goes_on_with_what_the_turn_began_with() {
+    let world = Fake::new();
+    default_of(&world, Kind::Model, None, "anthropic/before");
+    let later = Failure::Wait {
+        after_ms: 0,
+        seen: "busy".to_owned(),
+    };
+    world.with(|s| s.fail.insert("send_prompt", vec![later]));
+    let message = asked("m1", Selection::default());
+    assert!(matches!(deliver(&world, &message, 1), Verdict::Hold { .. }));
+    default_of(&world, Kind::Model, None, "anthropic/after");
+    deliver_until_done(&world, &message, 2);
+    world.with(|s| assert_eq!(s.ran_with[0].0, "anthropic/before"));
+}
+
+#[test]
+fn a_value_that_cannot_be_one_is_refused_in_words() {
+    for (wanted, told) in [
+        (
+            wants(Some("--upload-pack=x/y"), None, None),
+            "a repository: name it as owner/name",
+        ),
+        (
+            wants(Some("https://token@example.com/x"), None, None),
+            "a repository",
+        ),
+        (
+            wants(None, Some("gpt"), None),
+            "a model: name it as provider/model",
+        ),
+        (wants(None, None, Some("a/b")), "an agent"),
+        (
+            wants(None, Some("openai/gpt"), None),
+            "there is no key for openai here. Choose a model of anthropic",
+        ),
+    ] {
+        let world = Fake::new();
+        deliver_until_done(&world, &asked("m1", wanted), 1);
+        assert!(reason(&world).contains(told), "{}", reason(&world));
+        nothing_ran(&world);
+    }
+}
+
+#[test]
+fn a_model_or_agent_that_the_sandbox_does_not_have_is_told_with_those_that_it_has() {
+    for (wanted, told) in [
+        (
+            wants(None, Some("anthropic/nine"), None),
+            "anthropic/nine is not a model that can be used here. There are anthropic/one, m.",
+        ),
+        (
+            wants(None, Some("anthropic/one"), Some("nobody")),
+            "nobody is not an agent that can be used here. There are build, plan.",
+        ),
+    ] {
+        let world = Fake::new();
+        world.with(|s| {
+            s.offer = Offer {
+                models: vec!["m".to_owned(), "anthropic/one".to_owned()],
+                agents: vec!["build".to_owned(), "plan".to_owned()],
+            };
+        });
+        deliver_until_done(&world, &asked("m1", wanted), 1);
+        assert_eq!(reason(&world), told);
+        world.with(|s| assert!(s.prompted.is_empty()));
+        let good = wants(None, Some("anthropic/one"), Some("plan"));
+        deliver_until_done(&world, &asked("m2", good), 1);
+        assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    }
+}
+
+#[test]
+fn the_agent_is_asked_once_a_generation_for_what_turns_go_on_using() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.offer = Offer {
+            models: vec!["m".to_owned(), "anthropic/one".to_owned()],
+            agents: vec!["build".to_owned()],
+        };
+    });
+    for (id, model) in [
+        ("m1", None),
+        ("m2", None),
+        ("m3", Some("anthropic/one")),
+        ("m4", Some("anthropic/one")),
+    ] {
+        deliver_until_done(&world, &asked(id, wants(None, model, None)), 1);
+    }
+    world.with(|s| assert_eq!(s.used.len(), 2));
+    world.with(|s| s.sandboxes.clear());
+    deliver_until_done(
+        &world,
+        &asked("m5", wants(None, Some("anthropic/one"), None)),
+        1,
+    );
+    world.with(|s| assert_eq!(s.used.len(), 3, "a new sandbox is asked again"));
+}
+
+#[test]
+fn an_agent_that_does_not_say_what_it_offers_holds_nothing_up() {
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", wants(None, None, Some("own"))), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+}
+
+#[test]
+fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_until_a_reset() {
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
+    assert_eq!(record(&world).repo.as_deref(), Some("acme/api"));
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    world.with(|s| s.sandboxes.clear());
+    deliver_until_done(&world, &asked("m3", Selection::default()), 1);
+    world.with(|s| {
+        let both = [(1, "acme/api".to_owned()), (2, "acme/api".to_owned())];
+        assert_eq!(s.clones, both.into());
+    });
+    let reset = Work::Reset {
+        by: person("ann"),
+        standing: here(),
+    };
+    deliver_until_done(&world, &work("r1", reset), 1);
+    deliver_until_done(&world, &asked("m4", Selection::default()), 1);
+    assert_eq!(record(&world).repo, None);
+    world.with(|s| assert_eq!(s.clones.len(), 2));
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+}
+
+#[test]
+fn another_repository_for_a_living_sandbox_is_refused_with_the_way_to_it() {
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
+    let same = wants(Some("https://GitHub.com/acme/api.git"), None, None);
+    deliver_until_done(&world, &asked("m2", same), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    deliver_until_done(&world, &asked("m3", wants(Some("acme/web"), None, None)), 1);
+    assert_eq!(
+        reason(&world),
+        "This thread's sandbox works on acme/api, and cannot change to acme/web. Use reset for a fresh sandbox, or name the repository in another thread."
+    );
+    // A default that came later changes nothing for a sandbox that is there.
+    default_of(&world, Kind::Repo, None, "acme/web");
+    deliver_until_done(&world, &asked("m4", Selection::default()), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    world.with(|s| assert_eq!(s.clones.len(), 1));
+}
+
+#[test]
+fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prompt_tries_again() {
+    for (why, told) in [
+        (
+            NotCloned::NotFound,
+            "it does not exist, or it is private. Check its name",
+        ),
+        (
+            NotCloned::Unreachable,
+            "its host cannot be reached from the sandbox",
+        ),
+        (NotCloned::TooLong, "it took longer than 2 min. Try again"),
+        (NotCloned::NoRoom, "the sandbox's disk is too small for it"),
+        (
+            NotCloned::Other {
+                seen: "odd.".to_owned(),
+            },
+            "git says: odd. Check",
+        ),
+    ] {
+        let world = Fake::new();
+        world.with(|s| s.not_cloned = Some(why));
+        deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
+        let words = reason(&world);
+        assert!(
+            words.starts_with("The repository acme/api could not be cloned: "),
+            "{words}"
+        );
+        assert!(words.contains(told), "{words}");
+        assert_eq!(record(&world).phase, Phase::Destroyed);
+        nothing_ran(&world);
+        deliver_until_done(&world, &asked("m2", wants(Some("acme/web"), None, None)), 1);
+        assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+        world.with(|s| assert_eq!(s.clones, [(2, "acme/web".to_owned())].into()));
+    }
+}
+
+#[test]
+fn a_stop_while_the_repository_is_cloned_ends_the_turn_and_the_next_one_clones_it() {
+    let world = Fake::new();
+    let message = asked("m1", wants(Some("acme/api"), None, None));
+    let down = Failure::Wait {
+        after_ms: 0,
+        seen: "busy".to_owned(),
+    };
+    world.with(|s| s.fail.insert("clone", vec![down]));
+    assert!(matches!(deliver(&world, &message, 1), Verdict::Hold { .. }));
+    world.with(|s| s.marks.cancelled.insert("m1".to_owned(), person("bob")));
+    deliver_until_done(&world, &message, 2);
+    let by = "bob".to_owned();
+    assert_eq!(outcomes(&world), [Outcome::Cancelled { by }]);
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    world.with(|s| assert_eq!(s.clones, [(1, "acme/api".to_owned())].into()));
+}

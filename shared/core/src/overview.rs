@@ -1,0 +1,198 @@
+//! What runs for one person in the threads of a workspace: what they asked for themselves and nothing of others.
+//!
+//! Pure: records in, a picture out. The wire modules draw it. Absent: what others asked for, in whatever channel, because
+//! a record does not say who may see that channel.
+
+use crate::ids::{Ms, ThreadKey};
+use crate::ledger::Entry;
+use crate::message::Selection;
+use crate::session::{About, Marks, Outcome, Session, Stage};
+use crate::status::span;
+use crate::text::{one_line, shorten};
+
+/// Runs that are shown.
+pub const RUNS_MAX: usize = 10;
+/// Ended turns that are shown.
+pub const ENDED_MAX: usize = 5;
+/// Threads whose records are read for one overview.
+pub const THREADS_MAX: usize = 50;
+/// Characters (UTF-16 units) of an ask, or of what was asked.
+const LINE_UNITS_MAX: usize = 160;
+
+/// A turn that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Its thread.
+    pub thread: ThreadKey,
+    /// Its id.
+    pub turn: String,
+    /// How it stands, in a word or two: `Working`.
+    pub state: &'static str,
+    /// When it was accepted.
+    pub since_ms: Ms,
+    /// What it asks and nobody has decided yet, a line each.
+    pub asks: Vec<String>,
+}
+
+/// What one person sees.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Picture {
+    /// What runs or waits, oldest first.
+    pub runs: Vec<Run>,
+    /// What has ended of late, newest first.
+    pub ended: Vec<(ThreadKey, Entry)>,
+    /// The tenant's defaults.
+    pub defaults: Selection,
+    /// They may change them.
+    pub manages: bool,
+    /// What came of what they did last.
+    pub notice: Option<String>,
+    /// When the picture was taken.
+    pub now_ms: Ms,
+}
+
+/// What of a thread's record belongs to `user`.
+#[must_use]
+pub fn runs(session: &Session, marks: &Marks, user: &str) -> Vec<Run> {
+    let mut runs = Vec::new();
+    if let Some(turn) = session.turn.as_ref().filter(|turn| turn.by.id == user) {
+        let asks: Vec<String> = turn
+            .asks
+            .iter()
+            .filter(|ask| !ask.settled)
+            .map(|ask| about(&ask.about))
+            .collect();
+        let state = match &turn.stage {
+            _ if turn.cancelled_by.is_some() => "Stopping",
+            Stage::Received => "Getting ready",
+            Stage::Ending { .. } => "Answering",
+            Stage::Prompting | Stage::Running if asks.is_empty() => "Working",
+            Stage::Prompting | Stage::Running => "Waiting for a decision",
+        };
+        runs.push(Run {
+            thread: session.thread.clone(),
+            turn: turn.id.clone(),
+            state,
+            since_ms: turn.accepted_at_ms,
+            asks,
+        });
+    }
+    let waiting = marks
+        .queued
+        .iter()
+        .filter(|(_, one)| !one.refused && one.by.id == user);
+    runs.extend(waiting.map(|(turn, one)| Run {
+        thread: session.thread.clone(),
+        turn: turn.clone(),
+        state: "Queued",
+        since_ms: one.accepted_at_ms,
+        asks: Vec::new(),
+    }));
+    runs
+}
+
+fn about(about: &About) -> String {
+    let words = match about {
+        About::Permission {
+            action, subject, ..
+        } => format!("May it {action}: {subject}"),
+        About::Question { questions } => questions
+            .first()
+            .map(|question| question.text.clone())
+            .unwrap_or_default(),
+    };
+    shorten(&one_line(&words), LINE_UNITS_MAX)
+}
+
+/// How a turn ended, on one line: `answered 3 min 0 s ago, took 30 s: fix the build`.
+#[must_use]
+pub fn ended(entry: &Entry, now_ms: Ms) -> String {
+    let how = match &entry.outcome {
+        Outcome::Answered => "answered",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Cancelled { .. } => "stopped",
+        Outcome::Lost => "lost with its sandbox",
+    };
+    let asked = shorten(&one_line(&entry.asked), LINE_UNITS_MAX);
+    let ago = span(now_ms.saturating_sub(entry.ended_at_ms));
+    let took = span(entry.took_ms());
+    match asked.is_empty() {
+        true => format!("{how} {ago} ago, took {took}"),
+        false => format!("{how} {ago} ago, took {took}: {asked}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Person;
+    use crate::session::{Ask, Queued, Turn};
+
+    fn person(id: &str) -> Person {
+        Person {
+            id: id.to_owned(),
+            name: id.to_lowercase(),
+        }
+    }
+
+    fn session(by: &str) -> Session {
+        let thread = ThreadKey::slack("T1", "C1", "1.1").expect("valid");
+        let turn: Turn = serde_json::from_value(serde_json::json!({
+            "id": "one", "by": person(by), "accepted_at_ms": 5, "stage": {"stage": "running"},
+        }))
+        .expect("a turn");
+        Session {
+            turn: Some(turn),
+            ..Session::new(thread, 0)
+        }
+    }
+
+    #[test]
+    fn a_person_sees_what_they_asked_for_and_nothing_of_others() {
+        let queued = |by: &str| Queued {
+            by: person(by),
+            accepted_at_ms: 7,
+            card: None,
+            refused: false,
+        };
+        let mut marks = Marks::default();
+        marks.queued.insert("two".to_owned(), queued("U2"));
+        marks.queued.insert("three".to_owned(), queued("U1"));
+        let of = |user: &str| -> Vec<(String, &str)> {
+            let runs = runs(&session("U1"), &marks, user);
+            runs.into_iter().map(|run| (run.turn, run.state)).collect()
+        };
+        assert_eq!(
+            of("U1"),
+            [
+                ("one".to_owned(), "Working"),
+                ("three".to_owned(), "Queued")
+            ]
+        );
+        assert_eq!(of("U2"), [("two".to_owned(), "Queued")]);
+        assert_eq!(of("U3"), []);
+    }
+
+    #[test]
+    fn an_open_ask_is_named_on_one_line_and_a_settled_one_is_not() {
+        let mut session = session("U1");
+        let ask = |subject: &str, settled| Ask {
+            id: "per_1".to_owned(),
+            about: About::Permission {
+                action: "bash".to_owned(),
+                subject: subject.to_owned(),
+                left_out: 0,
+                places: [].into(),
+                always: [].into(),
+            },
+            expires_at_ms: 9,
+            post: None,
+            settled,
+        };
+        let turn = session.turn.as_mut().expect("a turn");
+        turn.asks = vec![ask("rm -rf\n/tmp/x", false), ask("ls", true)];
+        let run = runs(&session, &Marks::default(), "U1").remove(0);
+        assert_eq!(run.state, "Waiting for a decision");
+        assert_eq!(run.asks, ["May it bash: rm -rf /tmp/x"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Settings in words, for who asks to see them and for who has changed them.
+
+use super::{Change, Changed, Kind, List, Settings};
+use crate::ids::Ms;
+use crate::message::Selection;
+use crate::status::span;
+
+/// Changes that the listing shows.
+const CHANGES_SHOWN: usize = 5;
+/// Ids of one list that it shows.
+const IDS_SHOWN: usize = 20;
+
+/// The settings as lines, seen from one channel; `name` writes an id of a list as the platform shows it.
+#[must_use]
+pub fn listing(
+    settings: &Settings,
+    here: &str,
+    now_ms: Ms,
+    name: impl Fn(List, &str) -> String,
+) -> String {
+    let list = |list: List, ids: &std::collections::BTreeSet<String>, all: &str| {
+        if ids.is_empty() {
+            return all.to_owned();
+        }
+        let shown: Vec<String> = ids
+            .iter()
+            .take(IDS_SHOWN)
+            .map(|id| name(list, id))
+            .collect();
+        match ids.len().saturating_sub(IDS_SHOWN) {
+            0 => shown.join(", "),
+            more => format!("{} and {more} more", shown.join(", ")),
+        }
+    };
+    let mut lines = vec![
+        format!(
+            "Channels: {}",
+            list(
+                List::Channels,
+                &settings.open_channels,
+                "all that the operator allows"
+            )
+        ),
+        format!(
+            "People: {}",
+            list(
+                List::People,
+                &settings.open_to,
+                "all whom the operator allows"
+            )
+        ),
+        format!("Defaults: {}", selection(&settings.defaults)),
+    ];
+    let own = settings.channels.get(here);
+    lines.push(format!(
+        "Defaults of this channel: {}",
+        own.map_or_else(|| "none of its own".to_owned(), selection)
+    ));
+    let others = settings.channels.keys().filter(|id| *id != here).count();
+    if others > 0 {
+        lines.push(format!(
+            "Other channels with defaults of their own: {others}"
+        ));
+    }
+    let changes: Vec<&Changed> = settings.audit.iter().rev().take(CHANGES_SHOWN).collect();
+    if !changes.is_empty() {
+        lines.push("Last changes:".to_owned());
+    }
+    lines.extend(changes.into_iter().map(|made| {
+        format!(
+            "- {} ago, {}: {}",
+            span(now_ms.saturating_sub(made.at_ms)),
+            made.by.name,
+            change(&made.change, &name)
+        )
+    }));
+    lines.join("\n")
+}
+
+/// What a change does, in words.
+#[must_use]
+pub fn change(change: &Change, name: impl Fn(List, &str) -> String) -> String {
+    match change {
+        Change::Show => "shown".to_owned(),
+        Change::Default { channel, of, value } => {
+            let place = channel.as_deref().map_or_else(String::new, |channel| {
+                format!(" of {}", name(List::Channels, channel))
+            });
+            match value {
+                Some(value) => format!("the default {}{place} is {}", noun(*of), value.trim()),
+                None => format!("the default {}{place} is cleared", noun(*of)),
+            }
+        }
+        Change::Allow { list, id } => format!("allowed {}", name(*list, id.trim())),
+        Change::Disallow { list, id } => {
+            format!("took {} off the list", name(*list, id.trim()))
+        }
+    }
+}
+
+const fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Repo => "repository",
+        Kind::Model => "model",
+        Kind::Agent => "agent",
+    }
+}
+
+fn selection(selection: &Selection) -> String {
+    let parts: Vec<String> = [
+        (Kind::Repo, &selection.repo),
+        (Kind::Model, &selection.model),
+        (Kind::Agent, &selection.agent),
+    ]
+    .into_iter()
+    .filter_map(|(kind, value)| Some(format!("{} {}", noun(kind), value.as_ref()?)))
+    .collect();
+    match parts.is_empty() {
+        true => "none".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Person, Standing};
+
+    fn plain(_: List, id: &str) -> String {
+        format!("#{id}")
+    }
+
+    #[test]
+    fn settings_that_nobody_has_changed_say_what_holds_then() {
+        assert_eq!(
+            listing(&Settings::default(), "10", 0, plain),
+            "Channels: all that the operator allows\nPeople: all whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own"
+        );
+    }
+
+    #[test]
+    fn lists_defaults_and_the_last_changes_are_told_with_who_and_when() {
+        let manager = Standing {
+            manages: true,
+            ..Standing::default()
+        };
+        let ada = Person {
+            id: "1".to_owned(),
+            name: "Ada".to_owned(),
+        };
+        let mut settings = Settings::default();
+        for (n, change) in [
+            Change::Allow {
+                list: List::Channels,
+                id: "10".to_owned(),
+            },
+            Change::Default {
+                channel: None,
+                of: Kind::Model,
+                value: Some("anthropic/a".to_owned()),
+            },
+            Change::Default {
+                channel: Some("10".to_owned()),
+                of: Kind::Repo,
+                value: Some("acme/api".to_owned()),
+            },
+            Change::Default {
+                channel: Some("11".to_owned()),
+                of: Kind::Agent,
+                value: Some("plan".to_owned()),
+            },
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let at_ms = 1_000 * n as u64;
+            settings = settings
+                .changed(&n.to_string(), &change, &ada, &manager, at_ms)
+                .expect("may");
+        }
+        assert_eq!(
+            listing(&settings, "10", 63_000, plain),
+            "Channels: #10\n\
+             People: all whom the operator allows\n\
+             Defaults: model anthropic/a\n\
+             Defaults of this channel: repository acme/api\n\
+             Other channels with defaults of their own: 1\n\
+             Last changes:\n\
+             - 1 min 0 s ago, Ada: the default agent of #11 is plan\n\
+             - 1 min 1 s ago, Ada: the default repository of #10 is acme/api\n\
+             - 1 min 2 s ago, Ada: the default model is anthropic/a\n\
+             - 1 min 3 s ago, Ada: allowed #10"
+        );
+    }
+}
