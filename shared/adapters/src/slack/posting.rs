@@ -100,11 +100,22 @@ impl Slack {
             turn,
             key: post_key(thread, turn, kind),
         };
-        let mut rendered = render::post(post);
+        let mut rendered = match post {
+            Post::Moved { to, .. } => {
+                let link = self.link(root_ts, to).await;
+                let to = to.clone();
+                render::post(&Post::Moved { to, link })
+            }
+            _ => render::post(post),
+        };
         let edited = match at {
             Some(at) => self.edited(at, &wanted.key, &rendered).await?,
             None => None,
         };
+        // What is only the end of an old card is not made anew.
+        if let (Post::Moved { .. }, Some(at)) = (post, at) {
+            return Ok(edited.unwrap_or_else(|| at.clone()));
+        }
         let posted = match edited {
             Some(posted) => posted,
             None => {
@@ -116,9 +127,10 @@ impl Slack {
                             text,
                             file: Some(file),
                             ..
-                        } = post
+                        } = post.bare()
                         {
-                            rendered = self.with_file(&wanted, text, file).await?;
+                            let words = self.with_file(&wanted, text, file).await?;
+                            rendered = render::calling(words, post.calls());
                         }
                         self.sent(&wanted, lost, rendered).await?
                     }
@@ -129,6 +141,12 @@ impl Slack {
             self.set_status(thread, Status::of(&card.state)).await;
         }
         Ok(posted)
+    }
+
+    /// The address of a post, where Slack says on which site the workspace is.
+    async fn link(&self, root_ts: &str, to: &PostRef) -> Option<String> {
+        let site = &self.auth_test().await.ok()?.site;
+        site.ends_with('/').then(|| render::link(site, root_ts, to))
     }
 
     /// Edits a post; nothing when it is not there any more or not editable.

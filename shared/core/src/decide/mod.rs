@@ -5,12 +5,14 @@
 //! goes on from what it finds. Nothing outside this module branches on a phase.
 
 mod absorb;
+mod aside;
 mod bring_up;
 mod bury;
 mod mark;
 pub mod orphan;
 mod prompt;
 pub mod queue;
+mod steer;
 mod take_down;
 mod tell;
 pub mod words;

@@ -133,8 +133,8 @@ pub fn own_rules(path: &str, body: &Value) -> Vec<String> {
         let v2 = flags & super::answer::COMPONENTS_V2 != 0;
         let content = data["content"].as_str();
         rule(
-            data["allowed_mentions"] == json!({"parse": []}),
-            "allowed_mentions must name nobody",
+            may_ping_only_who_is_named(&data["allowed_mentions"]),
+            "allowed_mentions must name nobody, or a few people by their ids",
         );
         rule(
             content.is_none_or(|text| {
@@ -306,6 +306,26 @@ fn collect<'v>(components: &'v Value, into: &mut Vec<&'v Value>) {
     }
 }
 
+/// `parse` is empty, and beside it stands at most a short list of people.
+fn may_ping_only_who_is_named(allowed: &Value) -> bool {
+    let few = |users: &Vec<Value>| {
+        let is_id = |id: &Value| {
+            id.as_str()
+                .is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
+        };
+        (1..=super::content::CALLED_MAX).contains(&users.len()) && users.iter().all(is_id)
+    };
+    let Some(fields) = allowed.as_object() else {
+        return false;
+    };
+    allowed["parse"] == json!([])
+        && fields.iter().all(|(name, value)| match name.as_str() {
+            "parse" => true,
+            "users" => value.as_array().is_some_and(few),
+            _ => false,
+        })
+}
+
 /// The route of an answer to an interaction.
 pub const CALLBACK: &str = "/interactions/{interaction_id}/{interaction_token}/callback";
 
@@ -318,6 +338,9 @@ fn the_rules_find_what_they_are_for() {
         ("content", json!("x".repeat(2001))),
         ("content", json!("\u{200b}")),
         ("allowed_mentions", json!({"parse": ["users"]})),
+        ("allowed_mentions", json!({"parse": [], "users": []})),
+        ("allowed_mentions", json!({"parse": [], "users": ["x"]})),
+        ("allowed_mentions", json!({"parse": [], "roles": ["1"]})),
         ("flags", json!(32_768)),
         ("flags", json!(64)),
         ("nonce", json!("1")),

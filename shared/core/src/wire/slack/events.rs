@@ -164,6 +164,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
         match command(&text) {
             Some(Command::Status) => return take(asked.control(Want::Status), "status"),
             Some(Command::Stop) => return take(asked.control(Want::Stop { turn: None }), "stop"),
+            Some(Command::StopAll) => return take(asked.control(Want::StopAll), "stop all"),
             Some(Command::Reset) => return take(reset(asked, now_ms), "reset"),
             Some(Command::Help) => {
                 return take(

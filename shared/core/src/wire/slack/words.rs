@@ -3,13 +3,14 @@
 /// What `help` says. Plain words with backticks: it goes through the same rendering as everything else.
 pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of this thread's own; reply in the thread with \
 another mention to go on (in a direct message no mention is needed). Alone after the mention: `status` says what I am doing, `stop` ends \
-the present run, `reset` starts over with a fresh sandbox, `help` says this.";
+the present run, `stop all` also withdraws what waits behind it, `reset` starts over with a fresh sandbox, `help` says this.";
 
 /// A word that is not for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
     Status,
     Stop,
+    StopAll,
     Reset,
     Help,
 }
@@ -19,6 +20,7 @@ pub(super) fn command(words: &str) -> Option<Command> {
     match words.trim().to_ascii_lowercase().as_str() {
         "status" => Some(Command::Status),
         "stop" => Some(Command::Stop),
+        "stop all" => Some(Command::StopAll),
         "reset" => Some(Command::Reset),
         "help" => Some(Command::Help),
         _ => None,
@@ -126,6 +128,7 @@ mod tests {
     #[test]
     fn a_command_is_the_whole_text() {
         assert_eq!(command(" STOP \n"), Some(Command::Stop));
+        assert_eq!(command("Stop all"), Some(Command::StopAll));
         assert_eq!(command("Status"), Some(Command::Status));
         assert_eq!(command("stop the server"), None);
         assert_eq!(command(""), None);
