@@ -5,7 +5,7 @@
 //! waiting. Repeatable as a whole.
 
 use bobbin_core::card::{Card, CardState, Post, Usage};
-use bobbin_core::decide::queue::{Admission, admit};
+use bobbin_core::decide::queue::{Admission, Steering, admit, kept, steer};
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
@@ -61,7 +61,10 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         let (refused, ahead) = match judged {
             Admission::Over => return Ok(true),
             // A redelivery: the mark stands, its card may not.
-            Admission::Known { queued, .. } if queued.card.is_some() => return Ok(true),
+            Admission::Known { queued, .. } if queued.card.is_some() => {
+                hasten(lane, announce).await?;
+                return Ok(true);
+            }
             Admission::Known { queued, ahead } => (queued.refused, ahead),
             Admission::Waits { ahead } => (false, ahead),
             Admission::Full => (true, 0),
@@ -71,6 +74,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             accepted_at_ms: announce.accepted_at_ms,
             card: None,
             refused,
+            prompt: kept(&found.marks, announce, lane.limits).filter(|_| !refused),
         };
         if !mark(lane, announce, &queued, version).await? {
             continue;
@@ -87,7 +91,10 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
                 usage: Usage::default(),
             }
         } else {
-            CardState::Queued { ahead }
+            CardState::Queued {
+                ahead,
+                now: queued.prompt.is_some(),
+            }
         };
         let since_ms = announce.accepted_at_ms;
         let card = Card::new(&announce.turn, state, since_ms, now_ms, lane.model);
@@ -107,9 +114,24 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             ..queued
         };
         mark(lane, announce, &queued, version).await?;
+        hasten(lane, announce).await?;
         return Ok(true);
     }
     Ok(false)
+}
+
+/// Who asked did not want to wait: the mark that "Send now" sets, where something runs that it can be sent into.
+async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
+    if !announce.prompt.as_ref().is_some_and(|prompt| prompt.now) {
+        return Ok(());
+    }
+    let later = |e: crate::store::StoreError| e.failure();
+    let (session, marks) = lane.store.record(&announce.thread).await.map_err(later)?;
+    if steer(session.as_ref(), &marks, &announce.turn) == Steering::Mark {
+        let (thread, turn, by) = (&announce.thread, &announce.turn, &announce.by);
+        lane.store.mark_now(thread, turn, by).await.map_err(later)?;
+    }
+    Ok(())
 }
 
 async fn mark(

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bobbin_core::access::Refusal;
 use bobbin_core::asks::{self, Ruling};
-use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
+use bobbin_core::card::{Card, CardState, Post, PostRef, Usage, card_kind};
+use bobbin_core::decide::queue::{Steering, steer};
+use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest};
@@ -14,7 +16,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Choice, Control, Message, Prompt, Want, Work};
 use bobbin_core::ports::Loaded;
-use bobbin_core::session::{Ask, Marks, Outcome, Queued, Session};
+use bobbin_core::session::{Ask, Marks, Outcome, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
 use bobbin_core::status;
 
@@ -73,9 +75,9 @@ impl Lane<'_> {
         }
         match &control.want {
             Want::Say { .. } | Want::Help { .. } => Ok(()),
-            Want::StopAll | Want::Now { .. } | Want::Diff { .. } => {
-                self.chat.tell(&control.reply, "Not built yet.").await
-            }
+            Want::StopAll => self.stop_all(control, &found, now_ms).await,
+            Want::Now { turn } => self.now(control, &found, turn).await,
+            Want::Diff { .. } => self.chat.tell(&control.reply, "Not built yet.").await,
             Want::Configure { change } => {
                 self.configure(control, change, found.settings, now_ms)
                     .await
@@ -181,6 +183,9 @@ impl Lane<'_> {
         let Loaded { session, marks, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
+            (Some(id), Some(turn)) if turn.id != id && turn.covers(id) => {
+                return self.sent_already(control, turn, id, now_ms).await;
+            }
             (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
                 let ended = self.entries(&control.thread, &[id.to_owned()]).await?.pop();
                 return match ended {
@@ -199,9 +204,23 @@ impl Lane<'_> {
                     .await;
             }
         };
+        self.cancel(control, session.as_ref(), turn).await?;
+        match wanted {
+            Some(_) => Ok(()),
+            None => self.chat.tell(&control.reply, "Stopping…").await,
+        }
+    }
+
+    /// Marks the running turn as cancelled, and ends its run.
+    async fn cancel(
+        &self,
+        control: &Control,
+        session: Option<&Session>,
+        turn: &Turn,
+    ) -> Result<(), Failure> {
         self.mark(&control.thread, &turn.id, control).await?;
-        if let (Some(session), Some(generation)) = (session, turn.prompted_generation)
-            && let Some(agent_session) = &session.agent_session
+        let agent_session = session.and_then(|session| session.agent_session.as_ref());
+        if let (Some(agent_session), Some(generation)) = (agent_session, turn.prompted_generation)
             && let Err(failure) = self
                 .sandboxes
                 .abort_answering(&control.thread, generation, agent_session)
@@ -209,10 +228,73 @@ impl Lane<'_> {
         {
             tracing::info!(thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
         }
-        match wanted {
-            Some(_) => Ok(()),
-            None => self.chat.tell(&control.reply, "Stopping…").await,
+        Ok(())
+    }
+
+    /// The queue first, so that nothing of it begins when the run ends: a mark each, and its card changes at once.
+    async fn stop_all(&self, control: &Control, found: &Loaded, now_ms: Ms) -> Result<(), Failure> {
+        let Loaded { session, marks, .. } = found;
+        let running = session.as_ref().and_then(|session| session.turn.as_ref());
+        let waiting = marks.waiting();
+        let behind: Vec<_> = waiting
+            .into_iter()
+            .filter(|(turn, _)| !running.is_some_and(|running| running.covers(turn)))
+            .take(self.limits.thread_queue)
+            .collect();
+        for (turn, queued) in &behind {
+            self.withdraw(control, turn, Some(queued), now_ms).await?;
         }
+        if let Some(turn) = running {
+            self.cancel(control, session.as_ref(), turn).await?;
+        }
+        let words = words::stopped_all(running.is_some(), behind.len());
+        self.chat.tell(&control.reply, &words).await
+    }
+
+    /// The mark alone: whoever follows the run puts the intent on record and sends the words.
+    async fn now(&self, control: &Control, found: &Loaded, turn: &str) -> Result<(), Failure> {
+        let words = match steer(found.session.as_ref(), &found.marks, turn) {
+            Steering::Mark => {
+                let marked = self
+                    .store
+                    .mark_now(&control.thread, turn, &control.by)
+                    .await
+                    .map_err(|e| e.failure())?;
+                match marked {
+                    true => return Ok(()),
+                    false => words::SENDS_ALREADY,
+                }
+            }
+            Steering::Sent => words::SENT_ALREADY,
+            Steering::Over => words::NOT_WAITING,
+            Steering::NothingRuns => words::NOTHING_RUNS,
+            Steering::NotKept => words::NOT_KEPT,
+        };
+        self.chat.tell(&control.reply, words).await
+    }
+
+    /// A prompt that was sent into the run cannot be taken out of it: its card, which may show that it is being withdrawn, gets
+    /// its words back.
+    async fn sent_already(
+        &self,
+        control: &Control,
+        turn: &Turn,
+        id: &str,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let steered = turn.steered.iter().find(|one| one.turn == id);
+        if let Some((steered, at)) = steered.and_then(|one| Some((one, one.card.as_ref()?))) {
+            let state = CardState::Ended {
+                outcome: Outcome::Joined {
+                    turn: turn.id.clone(),
+                },
+                usage: Usage::default(),
+            };
+            let card = Card::new(id, state, steered.accepted_at_ms, now_ms, self.model);
+            self.show(&control.thread, at, &PostKind::Card, card)
+                .await?;
+        }
+        self.chat.tell(&control.reply, words::SENT_ALREADY).await
     }
 
     /// The click's own answer showed "stopping" on the card after its last words: they are put back.
@@ -225,14 +307,19 @@ impl Lane<'_> {
         let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);
         let model = turn.selection.model.as_deref().unwrap_or(self.model);
         let card = Card::new(&turn.turn, state, since_ms, now_ms, model);
-        self.show(thread, at, card).await
+        self.show(thread, at, &card_kind(turn.rolls), card).await
     }
 
-    async fn show(&self, thread: &ThreadKey, at: &PostRef, card: Card) -> Result<(), Failure> {
+    async fn show(
+        &self,
+        thread: &ThreadKey,
+        at: &PostRef,
+        kind: &PostKind,
+        card: Card,
+    ) -> Result<(), Failure> {
         let turn = card.turn.clone();
         let post = Post::Card(card);
-        let kind = PostKind::Card;
-        let shown = self.chat.post(thread, &turn, &kind, Some(at), &post).await;
+        let shown = self.chat.post(thread, &turn, kind, Some(at), &post).await;
         shown.map(|_| ())
     }
 
@@ -270,7 +357,7 @@ impl Lane<'_> {
             usage: Usage::default(),
         };
         let card = Card::new(turn, state, queued.accepted_at_ms, now_ms, self.model);
-        self.show(&control.thread, at, card).await
+        self.show(&control.thread, at, &PostKind::Card, card).await
     }
 
     async fn mark(&self, thread: &ThreadKey, turn: &str, control: &Control) -> Result<(), Failure> {

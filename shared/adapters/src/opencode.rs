@@ -34,6 +34,9 @@ const USER: &str = "opencode";
 const STREAM_HEAD_MS_MAX: u64 = 15_000;
 /// Life of one event stream; it is opened anew after that.
 const STREAM_MS_MAX: u64 = 14 * 60_000;
+/// Newest messages that are looked at to see whether an answer is under way: prompts that were sent into a run lie behind
+/// what it is writing.
+const NEWEST_MESSAGES: &str = "20";
 /// Messages a page.
 const PAGE_MESSAGES: u32 = 50;
 /// Pages that are read to find a prompt.
@@ -322,21 +325,21 @@ impl OpenCode {
                 .get("x-next-cursor")
                 .and_then(|value| value.to_str().ok());
             cursor = next.filter(|next| !next.is_empty()).map(str::to_owned);
-            if turn_of(&found, prompt).is_some() || cursor.is_none() {
+            if turn_of(&found, prompt, &[]).is_some() || cursor.is_none() {
                 break;
             }
         }
         Ok(found)
     }
 
-    /// The newest message of a session.
+    /// The newest messages of a session, oldest first.
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn newest(&self, session: &str) -> Answered<Option<Message>> {
+    pub async fn newest(&self, session: &str) -> Answered<Vec<Message>> {
         let path = format!("/session/{session}/message");
-        let mut page: Vec<Message> = self.get(&path, &[("limit", "1")], About::Session).await?;
-        Ok(page.pop())
+        self.get(&path, &[("limit", NEWEST_MESSAGES)], About::Session)
+            .await
     }
 
     /// What the sessions that are not idle do.

@@ -21,15 +21,15 @@ use bobbin_core::card::{Card, PostRef};
 use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey, sandbox_name, sandbox_password};
+use bobbin_core::ids::{Ms, PostKind, ThreadKey, sandbox_name, sandbox_password};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Choice, Person};
-use bobbin_core::session::{About, Settlement};
+use bobbin_core::message::Choice;
+use bobbin_core::session::{About, Marks};
 use bobbin_core::settings::Offer;
 use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
 use bobbin_core::wire::opencode::answer::is_minted;
 use bobbin_core::wire::opencode::request::RunWith;
-use bobbin_core::wire::opencode::types::Role;
+use bobbin_core::wire::opencode::types::{Message, Role};
 use tokio::time::{Instant, sleep};
 
 use crate::daytona::Daytona;
@@ -52,26 +52,16 @@ pub trait Beside: Sync {
     fn now_ms(&self) -> Ms;
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
-    /// Who cancelled this turn, if a mark says so. A failed read counts as nobody: it is asked again soon.
-    fn cancelled(
-        &self,
-        thread: &ThreadKey,
-        turn: &str,
-    ) -> impl Future<Output = Option<Person>> + Send;
-    /// How an ask was settled and by whom, if a mark says so.
-    fn settled(
-        &self,
-        thread: &ThreadKey,
-        ask: &str,
-    ) -> impl Future<Output = Option<Settlement>> + Send;
-    /// Shows the living card. Best effort: the next picture replaces it.
+    /// The marks beside the record. A failed read counts as none: they are asked for again soon.
+    fn marks(&self, thread: &ThreadKey) -> impl Future<Output = Marks> + Send;
+    /// Shows the living card. Best effort: the next picture replaces it. Where it stands now, if that is elsewhere.
     fn show(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        kind: &PostKind,
         at: &PostRef,
         card: Card,
-    ) -> impl Future<Output = ()> + Send;
+    ) -> impl Future<Output = Option<PostRef>> + Send;
 }
 
 /// Keys of the model's providers; empty ones count as absent.
@@ -305,11 +295,11 @@ impl Sandboxes {
         let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
         loop {
             let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
-            // Our own prompt is the newest for as long as nothing has come of it.
-            let begun = newest.is_some_and(|message| {
+            // Our own prompt is the newest for as long as nothing has come of it, unless it was sent into a run.
+            let begun = newest.last().is_some_and(|message| {
                 message.info.role != Role::User || !is_minted(&message.info.id)
             });
-            if begun || Instant::now() >= until {
+            if begun || is_answering(&newest) || Instant::now() >= until {
                 break;
             }
             sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
@@ -330,10 +320,7 @@ impl Sandboxes {
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
         let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
-        let answering = newest.is_some_and(|message| {
-            message.info.role == Role::Assistant && message.info.time.completed.is_none()
-        });
-        match answering {
+        match is_answering(&newest) {
             true => agent.abort(agent_session).await.map_err(|e| e.failure()),
             false => Ok(()),
         }
@@ -379,7 +366,7 @@ impl Sandboxes {
         about: &About,
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
-        match beside.settled(thread, ask).await {
+        match beside.marks(thread).await.settled.remove(ask) {
             Some(settlement) => {
                 self.settle(thread, generation, ask, about, &settlement.choice)
                     .await?;
@@ -469,7 +456,7 @@ async fn unless_cancelled<B: Beside>(
     };
     let cancelled = async {
         loop {
-            if let Some(by) = beside.cancelled(thread, turn).await {
+            if let Some(by) = beside.marks(thread).await.cancelled.remove(turn) {
                 return by;
             }
             sleep(Duration::from_millis(CANCEL_LOOK_MS)).await;
@@ -479,6 +466,15 @@ async fn unless_cancelled<B: Beside>(
         done = waiting => done,
         by = cancelled => Ok(Event::CancelSeen { by }),
     }
+}
+
+/// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older than
+/// what came after it.
+fn is_answering(newest: &[Message]) -> bool {
+    let last = newest
+        .iter()
+        .rfind(|message| message.info.role == Role::Assistant);
+    last.is_some_and(|message| message.info.time.completed.is_none())
 }
 
 fn settled(told: Result<(), OpenCodeError>) -> Result<(), Failure> {

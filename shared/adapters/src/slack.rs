@@ -46,6 +46,8 @@ pub struct Identity {
     pub user: String,
     /// Our bot id.
     pub bot: String,
+    /// Where people see the workspace, with a slash at its end; empty where Slack does not say it.
+    pub site: String,
 }
 
 /// The client of one installation.
@@ -170,6 +172,7 @@ impl Slack {
                     team: field("team_id"),
                     user: field("user_id"),
                     bot: field("bot_id"),
+                    site: field("url"),
                 })
             })
             .await

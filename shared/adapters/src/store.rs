@@ -2,9 +2,9 @@
 //!
 //! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `phase`, `tenant`, while something is
 //! due `due_shard` and `due_at`, and a mark each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
-//! `queued#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the ledger, an
-//! item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets it. What
-//! belongs to a tenant and to no thread is in [`tenant`].
+//! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the
+//! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
+//! it. What belongs to a tenant and to no thread is in [`tenant`].
 
 mod tenant;
 
@@ -31,6 +31,7 @@ const ENTRY: &str = "entry";
 const CANCEL: &str = "cancel#";
 const ASK: &str = "ask#";
 const QUEUED: &str = "queued#";
+const NOW: &str = "now#";
 const CONDITION_FAILED: &str = "ConditionalCheckFailedException";
 /// The code of a transaction's item whose condition did not hold.
 const LOST_CONDITION: &str = "ConditionalCheckFailed";
@@ -352,6 +353,35 @@ impl Store {
         }
     }
 
+    /// Marks a waiting prompt as one that shall be sent into the running turn: only beside the mark that says that it waits,
+    /// so that none is left behind of a turn that has begun. False if it does not wait any more, or is marked already.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mark_now(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        by: &Person,
+    ) -> Result<bool, StoreError> {
+        let value = serde_json::to_string(by).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let update = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .set_key(Some(key(thread, SESSION)))
+            .update_expression("SET #mark = :mark")
+            .condition_expression("attribute_not_exists(#mark) AND attribute_exists(#queued)")
+            .expression_attribute_names("#mark", format!("{NOW}{turn}"))
+            .expression_attribute_names("#queued", format!("{QUEUED}{turn}"))
+            .expression_attribute_values(":mark", AttributeValue::S(value));
+        match update.send().await {
+            Ok(_) => Ok(true),
+            Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(false),
+            Err(e) => Err(classify(e.code(), words(&e))),
+        }
+    }
+
     async fn mark(
         &self,
         thread: &ThreadKey,
@@ -585,6 +615,10 @@ fn marks(item: &Item) -> Marks {
             && let Ok(queued) = serde_json::from_str(value)
         {
             marks.queued.insert(turn.to_owned(), queued);
+        } else if let Some(turn) = name.strip_prefix(NOW)
+            && let Ok(by) = serde_json::from_str(value)
+        {
+            marks.now.insert(turn.to_owned(), by);
         }
     }
     marks
@@ -595,6 +629,7 @@ fn names(marks: &Marks) -> Vec<String> {
     cancelled
         .chain(marks.settled.keys().map(|ask| format!("{ASK}{ask}")))
         .chain(marks.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
+        .chain(marks.now.keys().map(|turn| format!("{NOW}{turn}")))
         .collect()
 }
 

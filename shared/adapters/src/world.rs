@@ -12,9 +12,9 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::{Person, Selection};
+use bobbin_core::message::Selection;
 use bobbin_core::ports::{Loaded, Saved, World};
-use bobbin_core::session::{Marks, Session, Settlement};
+use bobbin_core::session::{Marks, Session};
 use bobbin_core::settings::Offer;
 use bobbin_core::signals::{BREAKER_OPENED, signals};
 use bobbin_core::wire::daytona::Image;
@@ -322,8 +322,13 @@ impl Live {
         catalogue::note(&self.parts.store, &thread.tenant(), &offer, used).await;
         offer
     }
+}
 
-    /// The marks beside the record. A failed read counts as none: the next look comes soon.
+impl Beside for Live {
+    fn now_ms(&self) -> Ms {
+        now_ms()
+    }
+
     async fn marks(&self, thread: &ThreadKey) -> Marks {
         match self.parts.store.record(thread).await {
             Ok((_, marks)) => {
@@ -336,31 +341,24 @@ impl Live {
             }
         }
     }
-}
 
-impl Beside for Live {
-    fn now_ms(&self) -> Ms {
-        now_ms()
-    }
-
-    async fn cancelled(&self, thread: &ThreadKey, turn: &str) -> Option<Person> {
-        self.marks(thread).await.cancelled.get(turn).cloned()
-    }
-
-    async fn settled(&self, thread: &ThreadKey, ask: &str) -> Option<Settlement> {
-        self.marks(thread).await.settled.get(ask).cloned()
-    }
-
-    async fn show(&self, thread: &ThreadKey, turn: &str, at: &PostRef, card: Card) {
-        self.parts.chat.set_status(thread, turn, &card.state).await;
+    async fn show(
+        &self,
+        thread: &ThreadKey,
+        kind: &PostKind,
+        at: &PostRef,
+        card: Card,
+    ) -> Option<PostRef> {
+        let turn = card.turn.clone();
+        self.parts.chat.set_status(thread, &turn, &card.state).await;
         let post = Post::Card(card);
-        if let Err(failure) = self
-            .parts
-            .chat
-            .post(thread, turn, &PostKind::Card, Some(at), &post)
-            .await
-        {
-            tracing::info!(%thread, ?failure, "a progress card could not be edited; the next one will be");
+        let shown = self.parts.chat.post(thread, &turn, kind, Some(at), &post);
+        match shown.await {
+            Ok(stands) => Some(stands).filter(|stands| stands != at),
+            Err(failure) => {
+                tracing::info!(%thread, ?failure, "a progress card could not be edited; the next one will be");
+                None
+            }
         }
     }
 

@@ -19,10 +19,10 @@ use bobbin_core::card::{Card, CardState, PostRef};
 use bobbin_core::effect::{Effect, Follow};
 use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PromptIds, ThreadKey, sandbox_name};
+use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, sandbox_name};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Attachment, Choice, Person};
-use bobbin_core::session::{About, Ask, Settlement};
+use bobbin_core::session::{About, Ask, Marks, Queued, Settlement};
 use bobbin_core::wire::daytona::Image;
 use bobbin_local_daytona::{Provider, Settings, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
@@ -46,8 +46,7 @@ fn now_ms() -> Ms {
 /// What lies beside the sandbox: a clock, a visibility, a cancel mark, and the cards that were shown.
 struct Desk {
     visible_until_ms: AtomicU64,
-    cancelled_by: Mutex<Option<Person>>,
-    settled: Mutex<Option<Settlement>>,
+    marks: Mutex<Marks>,
     cards: Mutex<Vec<Card>>,
 }
 
@@ -60,16 +59,13 @@ impl Beside for Desk {
         self.visible_until_ms.load(Ordering::SeqCst)
     }
 
-    async fn cancelled(&self, _: &ThreadKey, _: &str) -> Option<Person> {
-        self.cancelled_by.lock().unwrap().clone()
+    async fn marks(&self, _: &ThreadKey) -> Marks {
+        self.marks.lock().unwrap().clone()
     }
 
-    async fn settled(&self, _: &ThreadKey, _: &str) -> Option<Settlement> {
-        self.settled.lock().unwrap().clone()
-    }
-
-    async fn show(&self, _: &ThreadKey, _: &str, _: &PostRef, card: Card) {
+    async fn show(&self, _: &ThreadKey, _: &PostKind, _: &PostRef, card: Card) -> Option<PostRef> {
         self.cards.lock().unwrap().push(card);
+        None
     }
 }
 
@@ -148,16 +144,19 @@ impl Scene {
             generation: GENERATION,
             agent_session: self.session.clone(),
             message: ids.message.clone(),
+            further: Vec::new(),
             turn: "turn".to_owned(),
             card: Some(PostRef {
                 channel: "c".to_owned(),
                 id: "1".to_owned(),
             }),
+            card_kind: PostKind::Card,
             card_state: CardState::Working,
             model: self.model_name.clone(),
             since_ms: now_ms(),
             asks: Vec::new(),
             cancel_known: false,
+            steers: Some(Vec::new()),
             until_ms: now_ms() + STEP_MS_MAX,
             messages_max: 200,
         }
@@ -282,6 +281,8 @@ async fn life() {
     step!(a_thread_keeps_its_session);
     step!(a_prompt_is_run_and_its_file_is_there);
     step!(a_prompt_is_sent_once);
+    step!(a_waiting_prompt_is_sent_into_the_run);
+    step!(a_run_with_two_prompts_can_be_stopped);
     step!(attachments_are_brought_and_the_missing_ones_named);
     step!(a_slow_run_gives_back_control_is_cancelled_and_aborted);
     step!(a_permission_is_asked_and_given);
@@ -335,8 +336,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
     let sandboxes = Sandboxes::new(settings(&provider, &model, &discord)).unwrap();
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
-        cancelled_by: Mutex::default(),
-        settled: Mutex::default(),
+        marks: Mutex::default(),
         cards: Mutex::default(),
     };
     let thread = ThreadKey::discord("1", "2").unwrap();
@@ -450,6 +450,99 @@ async fn a_prompt_is_sent_once(scene: &mut Scene) {
     assert_eq!((first.text.as_str(), &first), ("once", &second));
 }
 
+/// Somebody wants a waiting prompt sent into the run: it is told once, the agent gets it, and the answer is one to both.
+async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
+    for (first, wanted) in [
+        ("slow: 4 one two three", "one two three\n\nthe second"),
+        ("run: sleep 4", "the second"),
+    ] {
+        let ids = scene
+            .send(&format!("s-{}", first.len()), first, false)
+            .await;
+        let queued = Queued {
+            by: Person::default(),
+            accepted_at_ms: 1,
+            card: None,
+            refused: false,
+            prompt: Some(Box::default()),
+        };
+        let by = Person {
+            id: "1".to_owned(),
+            name: "Ada".to_owned(),
+        };
+        {
+            let mut marks = scene.desk.marks.lock().unwrap();
+            marks.queued.insert("waits".to_owned(), queued.clone());
+            marks.now.insert("waits".to_owned(), by.clone());
+        }
+        let deaf = Follow {
+            steers: None,
+            until_ms: now_ms() + 1_500,
+            ..scene.follow(&ids)
+        };
+        assert_eq!(
+            scene.perform(Effect::Follow(deaf)).await,
+            Event::StillRunning
+        );
+        let seen = scene.perform(Effect::Follow(scene.follow(&ids))).await;
+        let turn = "waits".to_owned();
+        assert_eq!(seen, Event::SteerSeen { turn, queued, by });
+        let further = scene
+            .send(&format!("s2-{}", first.len()), "echo: the second", false)
+            .await;
+        let both = Follow {
+            further: vec![further.message.clone()],
+            steers: Some(vec!["waits".to_owned()]),
+            ..scene.follow(&ids)
+        };
+        let answer = scene.finished(both.clone()).await;
+        assert_eq!(
+            (answer.end, answer.text.as_str()),
+            (RunEnd::Completed, wanted)
+        );
+        // Sent once more under the same ids: nothing runs again, and the answer is the same.
+        scene.send_as(&further, "echo: the second", false).await;
+        assert_eq!(scene.finished(both).await.text, wanted);
+        *scene.desk.marks.lock().unwrap() = Marks::default();
+    }
+}
+
+/// A run into which a prompt was sent is ended while it works on the first one.
+async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
+    let ids = scene.send("s3", "run: sleep 60", false).await;
+    let slice = Follow {
+        until_ms: now_ms() + 2_500,
+        ..scene.follow(&ids)
+    };
+    assert_eq!(
+        scene.perform(Effect::Follow(slice)).await,
+        Event::StillRunning
+    );
+    let further = scene.send("s4", "echo: never", false).await;
+    let began_ms = now_ms();
+    let aborted = scene
+        .perform(Effect::Abort {
+            generation: GENERATION,
+            agent_session: scene.session.clone(),
+        })
+        .await;
+    assert_eq!(aborted, Event::Aborted);
+    assert!(
+        now_ms() - began_ms < 10_000,
+        "the abort waited for the second prompt"
+    );
+    let rest = Follow {
+        further: vec![further.message],
+        cancel_known: true,
+        ..scene.follow(&ids)
+    };
+    let event = scene.perform(Effect::Follow(rest)).await;
+    assert!(
+        matches!(&event, Event::Finished(answer) if matches!(answer.end, RunEnd::Aborted | RunEnd::Error { .. })),
+        "{event:?}"
+    );
+}
+
 async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
     let listener = scene.files.take().unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -520,7 +613,13 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         id: "7".to_owned(),
         name: "Ada".to_owned(),
     };
-    *scene.desk.cancelled_by.lock().unwrap() = Some(by.clone());
+    scene
+        .desk
+        .marks
+        .lock()
+        .unwrap()
+        .cancelled
+        .insert("turn".to_owned(), by.clone());
     assert_eq!(
         scene.perform(Effect::Follow(scene.follow(&ids))).await,
         Event::CancelSeen { by }
@@ -536,7 +635,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         ..scene.follow(&ids)
     };
     assert_eq!(scene.finished(rest).await.end, RunEnd::Aborted);
-    *scene.desk.cancelled_by.lock().unwrap() = None;
+    scene.desk.marks.lock().unwrap().cancelled.clear();
 }
 
 fn ask(id: &str, about: &About) -> Ask {
@@ -636,7 +735,13 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         by: Person::default(),
         choice: Choice::Once,
     };
-    *scene.desk.settled.lock().unwrap() = Some(settlement.clone());
+    scene
+        .desk
+        .marks
+        .lock()
+        .unwrap()
+        .settled
+        .insert(open.id.clone(), settlement.clone());
     let rest = Follow {
         asks: vec![open.clone()],
         ..scene.follow(&ids)
@@ -666,7 +771,13 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
         by: Person::default(),
         choice: Choice::Once,
     };
-    *scene.desk.settled.lock().unwrap() = Some(settlement.clone());
+    scene
+        .desk
+        .marks
+        .lock()
+        .unwrap()
+        .settled
+        .insert(open.id.clone(), settlement.clone());
     let decline = Effect::Decline {
         generation: GENERATION,
         ask: open.id.clone(),
@@ -679,7 +790,7 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
             settlement: Some(settlement)
         }
     );
-    *scene.desk.settled.lock().unwrap() = None;
+    scene.desk.marks.lock().unwrap().settled.clear();
     open.settled = true;
     let rest = Follow {
         asks: vec![open],

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Ms;
+use crate::ids::{Ms, PostKind};
 use crate::session::{Ask, Outcome};
 
 /// Where a post stands, so that it can be edited.
@@ -32,6 +32,8 @@ pub struct Card {
     pub model: String,
     /// What goes wrong at the moment, while it is tried again.
     pub trouble: Option<String>,
+    /// Prompts that wait behind it, as far as that is known.
+    pub waiting: usize,
 }
 
 impl Card {
@@ -46,7 +48,17 @@ impl Card {
             now_ms,
             model: model.to_owned(),
             trouble: None,
+            waiting: 0,
         }
+    }
+}
+
+/// What a turn's card is called: its first one, or the n-th that took the place of an earlier one.
+#[must_use]
+pub const fn card_kind(rolls: u32) -> PostKind {
+    match rolls {
+        0 => PostKind::Card,
+        n => PostKind::Rolled(n),
     }
 }
 
@@ -59,6 +71,8 @@ pub enum CardState {
     Queued {
         /// How many come before it.
         ahead: usize,
+        /// It can be sent into the running turn: its words are kept beside the record.
+        now: bool,
     },
     /// A new sandbox is being made.
     Creating,
@@ -132,4 +146,38 @@ pub enum Post {
     },
     /// A short word about the session.
     Notice(String),
+    /// The last words of a card that has become too old to be edited: where it goes on.
+    Moved {
+        /// The card that takes its place.
+        to: PostRef,
+        /// Its address, which only the platform's side knows.
+        link: Option<String>,
+    },
+    /// A new post that also calls these people; nobody else is ever called, and an edit calls nobody.
+    Calling {
+        /// Platform ids.
+        people: Vec<String>,
+        /// What is posted.
+        post: Box<Post>,
+    },
+}
+
+impl Post {
+    /// What is posted, whoever is called by it.
+    #[must_use]
+    pub fn bare(&self) -> &Self {
+        match self {
+            Self::Calling { post, .. } => post.bare(),
+            post => post,
+        }
+    }
+
+    /// Who is called by it.
+    #[must_use]
+    pub fn calls(&self) -> &[String] {
+        match self {
+            Self::Calling { people, .. } => people,
+            _ => &[],
+        }
+    }
 }

@@ -120,7 +120,8 @@ pub enum Effect {
         /// Sent before and the server restarted since: the same ids make the run go on.
         again: bool,
     },
-    /// Follow the run, keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `Asked`, `AskClosed` or `Failed`.
+    /// Follow the run, keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `SteerSeen`,
+    /// `CardMoved`, `Asked`, `AskClosed` or `Failed`.
     Follow(Follow),
     /// End the run. Answers `Aborted`.
     Abort {
@@ -160,10 +161,14 @@ pub struct Follow {
     pub agent_session: String,
     /// Message id of the prompt.
     pub message: String,
+    /// Message ids of the prompts that were sent into the run after it: the run is theirs too.
+    pub further: Vec<String>,
     /// Turn id.
     pub turn: String,
     /// Card to keep alive.
     pub card: Option<PostRef>,
+    /// What that card is called.
+    pub card_kind: PostKind,
     /// What the card says while nothing else is known.
     pub card_state: CardState,
     /// Model that the turn runs with, for the card.
@@ -174,6 +179,8 @@ pub struct Follow {
     pub asks: Vec<Ask>,
     /// A cancel mark is already known: do not report it again.
     pub cancel_known: bool,
+    /// A waiting prompt may be sent into the run. None: not now. Else those whose wish is known already.
+    pub steers: Option<Vec<String>>,
     /// Give back control at this time at the latest.
     pub until_ms: Ms,
     /// More assistant messages than this mean a loop.

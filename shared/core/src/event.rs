@@ -4,7 +4,7 @@ use crate::card::{CardStep, PostRef, Usage};
 use crate::failure::Failure;
 use crate::ledger::Entry;
 use crate::message::Person;
-use crate::session::{About, Settlement};
+use crate::session::{About, Queued, Settlement};
 use crate::settings::Offer;
 
 /// What happened.
@@ -54,6 +54,17 @@ pub enum Event {
         /// Who pressed Stop.
         by: Person,
     },
+    /// Somebody wants a waiting prompt to be sent into the run that is under way.
+    SteerSeen {
+        /// The turn that waits.
+        turn: String,
+        /// As it is kept beside the record.
+        queued: Queued,
+        /// Who wants that.
+        by: Person,
+    },
+    /// The card could not be edited where it stood, and stands here now.
+    CardMoved(PostRef),
     /// The agent waits for a person.
     Asked {
         /// The ask's id at OpenCode.

@@ -211,6 +211,10 @@ impl PromptIds {
 pub enum PostKind {
     /// The living progress card.
     Card,
+    /// The card that took its place when it had become too old to be edited, counted from 1.
+    Rolled(u32),
+    /// The line that calls who asked, where a turn ended without an answer.
+    Call,
     /// One part of the answer, counted from 0.
     Chunk(u32),
     /// The question or permission request with this id.
@@ -224,6 +228,8 @@ pub enum PostKind {
 pub fn post_key(thread: &ThreadKey, turn: &str, kind: &PostKind) -> String {
     let kind = match kind {
         PostKind::Card => "card".to_owned(),
+        PostKind::Rolled(n) => format!("card-{n}"),
+        PostKind::Call => "call".to_owned(),
         PostKind::Chunk(n) => format!("chunk-{n}"),
         PostKind::Ask(id) => format!("ask-{id}"),
         PostKind::Notice => "notice".to_owned(),

@@ -49,6 +49,9 @@ pub struct Entry {
     /// Its card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
+    /// How often a new card took the place of an earlier one.
+    #[serde(default)]
+    pub rolls: u32,
     /// The parts of its answer, in order.
     #[serde(default)]
     pub posted: Vec<PostRef>,
@@ -110,6 +113,7 @@ fn line(entry: &Entry) -> String {
     let end = match &entry.outcome {
         Outcome::Answered if entry.answered.is_empty() => "answered without words".to_owned(),
         Outcome::Answered => format!("answered: {}", entry.answered),
+        Outcome::Joined { .. } => "answered together with the one before it".to_owned(),
         Outcome::Failed { .. } => "this failed".to_owned(),
         Outcome::Cancelled { .. } => "this was stopped".to_owned(),
         Outcome::Lost => "this was cut off when its sandbox vanished".to_owned(),
@@ -136,6 +140,7 @@ mod tests {
             asked: brief(asked),
             answered: brief(answered),
             card: None,
+            rolls: 0,
             posted: Vec::new(),
             again: None,
         }

@@ -68,6 +68,14 @@ pub struct Limits {
     pub ask_ms: u64,
     /// Between two edits of the card.
     pub card_edit_ms: u64,
+    /// A card that is older is followed by a new one: Discord caps edits of messages older than an hour (30046).
+    pub card_roll_ms: u64,
+    /// Waiting prompts that may be sent into one running turn.
+    pub steers: usize,
+    /// Bytes (as JSON) of a waiting prompt that is kept beside the record, so that it can be sent at once.
+    pub steer_bytes: usize,
+    /// The same for all waiting prompts of a thread together: the table's item holds 400 KB.
+    pub queued_bytes: usize,
     /// Characters of a prompt.
     pub prompt_chars: usize,
     /// Characters of an answer that are posted as messages; what is longer is posted as a file.
@@ -95,6 +103,10 @@ pub struct Limits {
 }
 
 const MINUTE_MS: u64 = 60_000;
+/// Rolling more often than this would only be noise.
+const MIN_CARD_ROLL_MS: u64 = 1_000;
+/// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
+const KEPT_BYTES_MAX: usize = 128 * 1024;
 
 impl Limits {
     /// The defaults of the design.
@@ -130,6 +142,10 @@ impl Limits {
         timeline: 20,
         ask_ms: 30 * MINUTE_MS,
         card_edit_ms: 3_000,
+        card_roll_ms: 50 * MINUTE_MS,
+        steers: 8,
+        steer_bytes: 8 * 1024,
+        queued_bytes: 96 * 1024,
         prompt_chars: 100_000,
         answer_chars: 40_000,
         attachments: 10,
@@ -176,6 +192,15 @@ impl Limits {
             ),
             (self.attempts > 0, "attempts must be at least 1"),
             (
+                self.card_roll_ms >= MIN_CARD_ROLL_MS,
+                "card_roll_ms must be at least 1000",
+            ),
+            (
+                self.steers.saturating_mul(self.steer_bytes) <= KEPT_BYTES_MAX
+                    && self.queued_bytes <= KEPT_BYTES_MAX,
+                "steers times steer_bytes, and queued_bytes, must be at most 131072",
+            ),
+            (
                 self.breaker_failures > 0 && self.breaker_open_ms > 0,
                 "breaker_failures and breaker_open_ms must be above 0",
             ),
@@ -202,6 +227,8 @@ const _: () = {
     let outage = l.outage_ms / l.backoff_ms_max + 6;
     assert!(l.attempts as u64 + l.refusals as u64 + slices + outage < 50);
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
+    assert!(l.card_roll_ms < 60 * MINUTE_MS);
+    assert!(l.steers * l.steer_bytes <= KEPT_BYTES_MAX && l.queued_bytes <= KEPT_BYTES_MAX);
 };
 
 impl Default for Limits {

@@ -68,7 +68,13 @@ pub struct Announce {
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
+    /// What it asks for, unless that is too large or comes with something that lies in its message alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Prompt>,
 }
+
+/// Bytes (as JSON) of a prompt that an announcement carries; what of it is kept is for `Limits::steer_bytes` to say.
+const ANNOUNCED_BYTES_MAX: usize = 64 * 1024;
 
 impl Announce {
     /// What is announced of a body: prompts only.
@@ -85,6 +91,8 @@ impl Announce {
                 thread: thread.clone(),
                 by: prompt.by.clone(),
                 accepted_at_ms: *accepted_at_ms,
+                prompt: (prompt.is_plain() && prompt.bytes() <= ANNOUNCED_BYTES_MAX)
+                    .then(|| prompt.clone()),
             }),
             _ => None,
         }
@@ -118,6 +126,10 @@ impl Message {
 /// What a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, in the message that is worked on"
+)]
 pub enum Work {
     /// A person's words for the agent.
     Prompt(Prompt),
@@ -162,6 +174,20 @@ pub struct Prompt {
     /// It shall not wait: where a turn is running, it is sent into that one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
+}
+
+impl Prompt {
+    /// Whether it is words alone: no files, nothing forwarded, nothing chosen that a running turn could not follow.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.attachments.is_empty() && self.quotes.is_empty() && self.wants.is_empty()
+    }
+
+    /// Its size as it is stored.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        serde_json::to_string(self).map_or(usize::MAX, |stored| stored.len())
+    }
 }
 
 /// A message that a prompt forwards or answers to.

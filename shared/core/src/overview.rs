@@ -112,6 +112,7 @@ pub fn ended(entry: &Entry, now_ms: Ms) -> String {
         Outcome::Failed { .. } => "failed",
         Outcome::Cancelled { .. } => "stopped",
         Outcome::Lost => "lost with its sandbox",
+        Outcome::Joined { .. } => "sent into another task",
     };
     let asked = shorten(&one_line(&entry.asked), LINE_UNITS_MAX);
     let ago = span(now_ms.saturating_sub(entry.ended_at_ms));
@@ -154,6 +155,7 @@ mod tests {
             accepted_at_ms: 7,
             card: None,
             refused: false,
+            prompt: None,
         };
         let mut marks = Marks::default();
         marks.queued.insert("two".to_owned(), queued("U2"));

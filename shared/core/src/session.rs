@@ -3,16 +3,16 @@
 //! What one delivery has seen so far ([`Seen`]) is kept beside the record in memory and never stored: a redelivery
 //! finds out by observation what happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::asks::Question;
-use crate::card::{PostRef, Usage};
+use crate::card::{PostRef, Usage, card_kind};
 use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
 use crate::ledger::Entry;
-use crate::message::{Choice, Person, Selection};
+use crate::message::{Choice, Person, Prompt, Selection};
 use crate::settings::Offer;
 
 /// The phase of a thread's sandbox.
@@ -194,6 +194,66 @@ pub struct Turn {
     /// Why the run is being aborted by ourselves, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborting: Option<String>,
+    /// Prompts that waited behind this turn and were sent into its run, in that order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steered: Vec<Steered>,
+    /// Since when its present card stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_since_ms: Option<Ms>,
+    /// How often a new card took the place of one that had become too old.
+    #[serde(default)]
+    pub rolls: u32,
+    /// The card before the present one, until it says where it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_card: Option<PostRef>,
+    /// Who asked was called, because there is no answer that would have done so.
+    #[serde(default)]
+    pub called: bool,
+}
+
+impl Turn {
+    /// What its present card is called.
+    #[must_use]
+    pub const fn card_kind(&self) -> crate::ids::PostKind {
+        card_kind(self.rolls)
+    }
+
+    /// Whether this is its message, or that of a prompt that was sent into it.
+    #[must_use]
+    pub fn covers(&self, id: &str) -> bool {
+        self.id == id || self.steered.iter().any(|steered| steered.turn == id)
+    }
+
+    /// Message ids of the prompts that were sent into the run, as far as the agent has them.
+    #[must_use]
+    pub fn further(&self) -> Vec<String> {
+        let sent = self.steered.iter().filter(|steered| steered.sent);
+        sent.map(|steered| steered.ids.message.clone()).collect()
+    }
+}
+
+/// A prompt that was sent into the run of the turn before it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Steered {
+    /// Its message's id.
+    pub turn: String,
+    /// What was asked, and by whom.
+    pub prompt: Prompt,
+    /// When ingress accepted it.
+    pub accepted_at_ms: Ms,
+    /// Who wanted it sent at once.
+    pub wanted_by: Person,
+    /// Its ids at OpenCode, minted with this intent.
+    pub ids: PromptIds,
+    /// Its card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<PostRef>,
+    /// The agent has it.
+    #[serde(default)]
+    pub sent: bool,
+    /// Its card says that it was sent.
+    #[serde(default)]
+    pub shown: bool,
 }
 
 /// How far a turn is.
@@ -217,10 +277,15 @@ pub enum Stage {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
+#[serde(from = "StoredOutcome", into = "StoredOutcome")]
 pub enum Outcome {
     /// The agent's answer is in the thread.
     Answered,
+    /// It was sent into the run of another turn, and that one's answer is its answer too.
+    Joined {
+        /// The id of that turn.
+        turn: String,
+    },
     /// It failed, and the thread was told why.
     Failed {
         /// Why, and what to do.
@@ -233,6 +298,48 @@ pub enum Outcome {
     },
     /// The sandbox vanished after the agent had taken the prompt.
     Lost,
+}
+
+/// An outcome as it is stored. What joined another turn is an answered one with a note, so that a worker from before there
+/// was such a thing reads the record all the same.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+enum StoredOutcome {
+    Answered {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        joined: Option<String>,
+    },
+    Failed {
+        reason: String,
+    },
+    Cancelled {
+        by: String,
+    },
+    Lost,
+}
+
+impl From<StoredOutcome> for Outcome {
+    fn from(stored: StoredOutcome) -> Self {
+        match stored {
+            StoredOutcome::Answered { joined: None } => Self::Answered,
+            StoredOutcome::Answered { joined: Some(turn) } => Self::Joined { turn },
+            StoredOutcome::Failed { reason } => Self::Failed { reason },
+            StoredOutcome::Cancelled { by } => Self::Cancelled { by },
+            StoredOutcome::Lost => Self::Lost,
+        }
+    }
+}
+
+impl From<Outcome> for StoredOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Answered => Self::Answered { joined: None },
+            Outcome::Joined { turn } => Self::Answered { joined: Some(turn) },
+            Outcome::Failed { reason } => Self::Failed { reason },
+            Outcome::Cancelled { by } => Self::Cancelled { by },
+            Outcome::Lost => Self::Lost,
+        }
+    }
 }
 
 /// A turn that has ended, as far as a repeat needs it. The rest is in the ledger.
@@ -326,6 +433,14 @@ pub struct Seen {
     pub agent_session: bool,
     /// What the post that is under way is for.
     pub posting: Option<PostKind>,
+    /// The same, where it is beside the turn's own card and answer.
+    pub aside: Option<Aside>,
+    /// Of those, what is done, or is not tried again in this delivery.
+    pub asides_over: BTreeSet<Aside>,
+    /// A new card that could not be posted is not tried again before this time.
+    pub card_retry_ms: Option<Ms>,
+    /// Waiting prompts whose wish to be sent at once was turned down.
+    pub not_steered: Vec<String>,
     /// The phase that the card was last shown for.
     pub card_phase: Option<Phase>,
     /// Asks that are no longer open at OpenCode, with the decision where one was made in the thread.
@@ -360,6 +475,17 @@ pub struct Seen {
     pub in_ledger: bool,
 }
 
+/// A post beside the turn's own card and answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Aside {
+    /// The card of a prompt that was sent into the run.
+    Steered(String),
+    /// The card before the present one.
+    OldCard,
+    /// The line that calls who asked.
+    Call,
+}
+
 /// What the control lane wrote beside the record: it may conflict with nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Marks {
@@ -369,6 +495,8 @@ pub struct Marks {
     pub settled: BTreeMap<String, Settlement>,
     /// Prompts that wait behind the present turn (by turn id).
     pub queued: BTreeMap<String, Queued>,
+    /// Who wants which of them sent into the present turn (by turn id).
+    pub now: BTreeMap<String, Person>,
 }
 
 impl Turn {
@@ -385,10 +513,11 @@ impl Marks {
     #[must_use]
     pub fn spent(&self, session: &Session) -> Self {
         let ended = |id: &String| session.ended.iter().any(|turn| turn.id == *id);
-        let present = |id: &String| session.turn.as_ref().is_some_and(|turn| turn.id == *id);
+        let present = |id: &String| session.turn.as_ref().is_some_and(|turn| turn.covers(id));
         let mut spent = self.clone();
         spent.cancelled.retain(|turn, _| ended(turn));
         spent.queued.retain(|turn, _| ended(turn) || present(turn));
+        spent.now.retain(|turn, _| ended(turn) || present(turn));
         if session.turn.is_some() {
             spent.settled.clear();
         }
@@ -404,7 +533,18 @@ impl Marks {
             .retain(|ask, _| !removed.settled.contains_key(ask));
         self.queued
             .retain(|turn, _| !removed.queued.contains_key(turn));
+        self.now.retain(|turn, _| !removed.now.contains_key(turn));
         self
+    }
+
+    /// The prompts that wait behind the present turn and will be worked on, oldest first.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<(&String, &Queued)> {
+        let wait =
+            |(turn, one): &(&String, &Queued)| !one.refused && !self.cancelled.contains_key(*turn);
+        let mut waiting: Vec<_> = self.queued.iter().filter(wait).collect();
+        waiting.sort_by_key(|(_, one)| one.accepted_at_ms);
+        waiting
     }
 }
 
@@ -421,6 +561,9 @@ pub struct Queued {
     /// More prompts than the thread may have were waiting when it came: it will not be worked on.
     #[serde(default)]
     pub refused: bool,
+    /// What is asked, where it is small enough to be kept here: so it can be sent into the turn before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Box<Prompt>>,
 }
 
 /// How an ask was settled, and by whom.

@@ -56,11 +56,13 @@ pub enum Kind {
     TurnCancelled,
     /// A turn was lost with its sandbox. Took: since it was accepted.
     TurnLost,
+    /// A waiting prompt was sent into a running turn, and has ended with it.
+    TurnJoined,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::CreateBegan,
         Self::CreateReady,
         Self::CreateFailed,
@@ -84,6 +86,7 @@ impl Kind {
         Self::TurnFailed,
         Self::TurnCancelled,
         Self::TurnLost,
+        Self::TurnJoined,
     ];
 
     /// The name in logs and metrics.
@@ -113,6 +116,7 @@ impl Kind {
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnLost => "turn.lost",
+            Self::TurnJoined => "turn.joined",
         }
     }
 
@@ -181,6 +185,7 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
                 Outcome::Failed { .. } => Kind::TurnFailed,
                 Outcome::Cancelled { .. } => Kind::TurnCancelled,
                 Outcome::Lost => Kind::TurnLost,
+                Outcome::Joined { .. } => Kind::TurnJoined,
             },
             turn: Some(ended.id.clone()),
             took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),

@@ -54,6 +54,7 @@ pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms
     lines.extend(last.into_iter().take(ENDED_SHOWN).map(|turn| {
         let how = match &turn.outcome {
             Outcome::Answered => "answered".to_owned(),
+            Outcome::Joined { .. } => "sent into the task before it".to_owned(),
             Outcome::Failed { reason } => format!("failed: {reason}"),
             Outcome::Cancelled { by } => format!("stopped by {by}"),
             Outcome::Lost => "lost with its sandbox".to_owned(),
@@ -86,11 +87,10 @@ pub fn wanted(session: &Session) -> Vec<String> {
 
 /// The queue behind the present turn.
 fn behind(marks: &Marks) -> Option<String> {
-    let mut waiting: Vec<_> = marks.queued.values().filter(|one| !one.refused).collect();
-    waiting.sort_by_key(|one| one.accepted_at_ms);
+    let waiting = marks.waiting();
     let names: Vec<&str> = waiting
         .iter()
-        .map(|one| one.by.name.as_str())
+        .map(|(_, one)| one.by.name.as_str())
         .take(NAMES_SHOWN)
         .collect();
     match waiting.len() {
@@ -191,6 +191,7 @@ mod tests {
                     accepted_at_ms: at,
                     card: None,
                     refused: false,
+                    prompt: None,
                 },
             );
         }
@@ -208,6 +209,7 @@ mod tests {
             asked: "fix the build".to_owned(),
             answered: String::new(),
             card: None,
+            rolls: 0,
             posted: Vec::new(),
             again: None,
         };

@@ -110,8 +110,8 @@ fn stopping(node: &Value) -> bool {
     match node {
         Value::Array(list) => list.iter().any(stopping),
         Value::Object(fields) => {
-            (fields.get("disabled") == Some(&json!(true)) && node["label"] == "Stopping…")
-                || fields.values().any(stopping)
+            let words = node["label"] == "Stopping…" || node["label"] == "Withdrawing…";
+            (fields.get("disabled") == Some(&json!(true)) && words) || fields.values().any(stopping)
         }
         _ => false,
     }

@@ -68,10 +68,10 @@ pub(super) fn messages(input: &[u8]) {
         return;
     };
     let (session, prompt) = (prompt.info.session_id.clone(), prompt.info.id.clone());
-    let turn = turn_of(&messages, &prompt).expect("the prompt is in the list");
+    let turn = turn_of(&messages, &prompt, &[]).expect("the prompt is in the list");
     assert!(turn.len() < messages.len(), "a turn without its prompt");
     for status in [None, Some(Status::Idle), Some(Status::Busy)] {
-        let verdict = conclude(&messages, &prompt, status.as_ref());
+        let verdict = conclude(&messages, &prompt, &[], status.as_ref());
         assert!(
             status != Some(Status::Busy) || verdict == Verdict::Busy,
             "it ended while it was busy"

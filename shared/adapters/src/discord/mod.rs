@@ -63,12 +63,25 @@ impl Discord {
         post: &Post,
     ) -> Result<PostRef, DiscordError> {
         let channel = channel_of(thread)?;
-        let rendered = render::post(post);
+        let rendered = match (post, thread) {
+            (Post::Moved { to, .. }, ThreadKey::Discord { guild, .. }) => {
+                let link = Some(render::link(guild, &to.channel, &to.id));
+                let to = to.clone();
+                render::post(&Post::Moved { to, link })
+            }
+            _ => render::post(post),
+        };
         let nonce = post_key(thread, turn, kind);
         let Some(at) = at else {
             return self.create_or_less(channel, &rendered, &nonce).await;
         };
         match self.edit_or_less(at, &rendered).await {
+            // What is only the end of an old card is not made anew.
+            Err(gone)
+                if matches!(gone.code(), 10_008 | 30_046) && matches!(post, Post::Moved { .. }) =>
+            {
+                Ok(at.clone())
+            }
             // Deleted, or older than an hour and edited too often. Not the first name: that one may still stand for the old message.
             Err(gone) if matches!(gone.code(), 10_008 | 30_046) => {
                 let again = &digest(&["again", &nonce, &at.id])[..24];

@@ -423,6 +423,7 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
         now_ms: 0,
         model: "m".to_owned(),
         trouble: None,
+        waiting: 0,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
     assert!(server.asked(1).body.len() < server.asked(0).body.len());
@@ -443,6 +444,7 @@ async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
         now_ms: 0,
         model: "m".to_owned(),
         trouble: None,
+        waiting: 0,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
     assert!(

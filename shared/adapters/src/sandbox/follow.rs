@@ -6,11 +6,12 @@
 
 use std::time::Duration;
 
-use bobbin_core::card::{Card, CardState, CardStep};
+use bobbin_core::card::{Card, CardState, CardStep, PostRef};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::{Answer, Event, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
+use bobbin_core::session::{Marks, Queued};
 use bobbin_core::wire::opencode::types::Status;
 use bobbin_core::wire::opencode::{self as wire, Heard, Run, Snapshot, Verdict, conclude};
 use tokio::time::{Instant, sleep, timeout};
@@ -73,6 +74,7 @@ pub(super) async fn follow<B: Beside>(
 struct Picture {
     state: CardState,
     steps: Vec<CardStep>,
+    waiting: usize,
 }
 
 /// A verdict that needs confirmation.
@@ -93,7 +95,11 @@ struct Watch<'a, B> {
     /// Something suggests that the run is over.
     look_now: bool,
     looked: Instant,
-    asked_cancel: Option<Instant>,
+    asked_marks: Option<Instant>,
+    /// Prompts that wait behind the turn.
+    waiting: usize,
+    /// The card had to be made anew and stands here.
+    moved: Option<PostRef>,
     doubt: Option<Doubt>,
     /// What the card shows and since when; unknown at first, because others edited it before.
     shown: Option<(Picture, Instant)>,
@@ -115,11 +121,13 @@ impl<'a, B: Beside> Watch<'a, B> {
             thread,
             what,
             agent,
-            run: Run::new(&what.agent_session, &what.message),
+            run: Run::new(&what.agent_session, &what.message).with(&what.further),
             caught_up: false,
             look_now: false,
             looked: Instant::now(),
-            asked_cancel: None,
+            asked_marks: None,
+            waiting: 0,
+            moved: None,
             doubt: None,
             shown: None,
         }
@@ -157,6 +165,9 @@ impl<'a, B: Beside> Watch<'a, B> {
                 return Ok(event);
             }
             self.show().await;
+            if let Some(at) = self.moved.take() {
+                return Ok(Event::CardMoved(at));
+            }
         }
     }
 
@@ -200,19 +211,28 @@ impl<'a, B: Beside> Watch<'a, B> {
         Ok(())
     }
 
-    /// What does not depend on the stream: the time that is given, and a cancel mark.
+    /// What does not depend on the stream: the time that is given, and the marks.
     async fn around(&mut self) -> Option<Event> {
         if self.beside.now_ms() >= self.what.until_ms {
             return Some(Event::StillRunning);
         }
         let poll_ms = self.sandboxes.settings.limits.poll_ms;
-        let due = self.asked_cancel.is_none_or(|at| elapsed_ms(at) >= poll_ms);
-        if !self.what.cancel_known && due {
-            self.asked_cancel = Some(Instant::now());
-            if let Some(by) = self.beside.cancelled(self.thread, &self.what.turn).await {
-                return Some(Event::CancelSeen { by });
-            }
+        let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
+        if self.what.cancel_known || !due {
+            return None;
         }
+        self.asked_marks = Some(Instant::now());
+        let mut marks = self.beside.marks(self.thread).await;
+        if let Some(by) = marks.cancelled.remove(&self.what.turn) {
+            return Some(Event::CancelSeen { by });
+        }
+        if let Some(known) = &self.what.steers
+            && let Some(wish) = steer(&marks, &self.what.turn, known)
+        {
+            return Some(wish);
+        }
+        let behind = |(turn, _): &&(&String, &Queued)| **turn != self.what.turn;
+        self.waiting = marks.waiting().iter().filter(behind).count();
         None
     }
 
@@ -238,7 +258,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             .iter()
             .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
         if let Some(ask) = closed {
-            let settlement = self.beside.settled(self.thread, &ask.id).await;
+            let settlement = self.beside.marks(self.thread).await.settled.remove(&ask.id);
             return Some(Event::AskClosed {
                 id: ask.id.clone(),
                 settlement,
@@ -285,7 +305,12 @@ impl<'a, B: Beside> Watch<'a, B> {
             .agent
             .messages_since(&self.what.agent_session, &self.what.message)
             .await?;
-        let verdict = conclude(&messages, &self.what.message, status.as_ref());
+        let verdict = conclude(
+            &messages,
+            &self.what.message,
+            &self.what.further,
+            status.as_ref(),
+        );
         let since = match &self.doubt {
             Some(doubt) if doubt.verdict == verdict => doubt.since,
             _ => Instant::now(),
@@ -351,6 +376,7 @@ impl<'a, B: Beside> Watch<'a, B> {
         let picture = Picture {
             state: self.card_state(),
             steps: self.run.steps(),
+            waiting: self.waiting,
         };
         if self
             .shown
@@ -359,21 +385,19 @@ impl<'a, B: Beside> Watch<'a, B> {
         {
             return;
         }
+        let (since_ms, now_ms) = (self.what.since_ms, self.beside.now_ms());
+        let state = picture.state.clone();
         let card = Card {
-            turn: self.what.turn.clone(),
-            state: picture.state.clone(),
             steps: picture.steps.clone(),
-            since_ms: self.what.since_ms,
-            now_ms: self.beside.now_ms(),
-            model: self.what.model.clone(),
-            trouble: None,
+            waiting: picture.waiting,
+            ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.model)
         };
-        let showing = self.beside.show(self.thread, &self.what.turn, at, card);
-        if timeout(Duration::from_millis(SHOW_MS_MAX), showing)
-            .await
-            .is_err()
-        {
-            tracing::warn!("a card could not be shown in time");
+        let showing = self
+            .beside
+            .show(self.thread, &self.what.card_kind, at, card);
+        match timeout(Duration::from_millis(SHOW_MS_MAX), showing).await {
+            Ok(stands) => self.moved = stands,
+            Err(_) => tracing::warn!("a card could not be shown in time"),
         }
         self.shown = Some((picture, Instant::now()));
     }
@@ -386,6 +410,22 @@ impl<'a, B: Beside> Watch<'a, B> {
             other => other.clone(),
         }
     }
+}
+
+/// The oldest of the waiting prompts that somebody wants to be sent into the run of this turn, and whose wish is not known.
+fn steer(marks: &Marks, turn: &str, known: &[String]) -> Option<Event> {
+    let wanted = |(id, queued): &(&String, &Queued)| {
+        id.as_str() != turn && queued.prompt.is_some() && !known.contains(id)
+    };
+    let mut waiting = marks.waiting().into_iter().filter(wanted);
+    waiting.find_map(|(id, queued)| {
+        let by = marks.now.get(id)?.clone();
+        Some(Event::SteerSeen {
+            turn: id.clone(),
+            queued: queued.clone(),
+            by,
+        })
+    })
 }
 
 fn elapsed_ms(since: Instant) -> u64 {

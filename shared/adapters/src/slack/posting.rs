@@ -116,7 +116,7 @@ impl Slack {
             streamable: self.may_stream(team)
                 && *kind == PostKind::Chunk(0)
                 && matches!(
-                    post,
+                    post.bare(),
                     Post::Chunk {
                         last: true,
                         file: None,
@@ -124,22 +124,36 @@ impl Slack {
                     }
                 ),
         };
-        let mut rendered = render::post_as(post, look);
-        if let Some(at) = at
-            && let Some(posted) = self.edited(at, &wanted, &rendered).await?
-        {
-            return Ok(posted);
+        let mut rendered = match post {
+            Post::Moved { to, .. } => {
+                let link = self.link(root_ts, to).await;
+                let to = to.clone();
+                render::post_as(&Post::Moved { to, link }, look)
+            }
+            _ => render::post_as(post, look),
+        };
+        if let Some(at) = at {
+            if let Some(posted) = self.edited(at, &wanted, &rendered).await? {
+                return Ok(posted);
+            }
+            // What is only the end of an old card is not made anew.
+            if matches!(post, Post::Moved { .. }) {
+                return Ok(at.clone());
+            }
         }
         let lost = at.map(|at| at.id.as_str());
         if let Some(posted) = self.found(&wanted, lost, &rendered).await? {
             return Ok(posted);
         }
-        match post {
+        match post.bare() {
             Post::Chunk {
                 text,
                 file: Some(file),
                 ..
-            } => rendered = self.with_file(&wanted, text, file).await?,
+            } => {
+                let words = self.with_file(&wanted, text, file).await?;
+                rendered = render::calling(words, post.calls());
+            }
             Post::Chunk { text, .. } if wanted.streamable => {
                 if let Some(posted) = self.streamed(&wanted, text, &rendered).await? {
                     return Ok(posted);
@@ -148,6 +162,12 @@ impl Slack {
             _ => {}
         }
         self.sent(&wanted, lost, rendered).await
+    }
+
+    /// The address of a post, where Slack says on which site the workspace is.
+    async fn link(&self, root_ts: &str, to: &PostRef) -> Option<String> {
+        let site = &self.auth_test().await.ok()?.site;
+        site.ends_with('/').then(|| render::link(site, root_ts, to))
     }
 
     /// Edits a post; nothing when it is not there any more or not editable.

@@ -223,6 +223,7 @@ fn card(state: CardState) -> Post {
         now_ms: 1_000,
         model: "m".to_owned(),
         trouble: None,
+        waiting: 0,
     })
 }
 

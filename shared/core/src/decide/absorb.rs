@@ -1,6 +1,6 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
-use super::{Context, Next, bring_up, choose, mark, words};
+use super::{Context, Next, aside, bring_up, choose, mark, steer, words};
 use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::PostKind;
@@ -46,9 +46,10 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
         }
         Event::Prompted => {
             if let Some(turn) = &mut session.turn
-                && turn.stage == Stage::Prompting
+                && matches!(turn.stage, Stage::Prompting | Stage::Running)
             {
                 turn.stage = Stage::Running;
+                steer::sent(turn);
             }
         }
         Event::Finished(answer) => finished(session, answer, context),
@@ -56,6 +57,13 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
         Event::CancelSeen { by } => {
             if let Some(turn) = &mut session.turn {
                 turn.cancelled_by.get_or_insert(by);
+            }
+        }
+        Event::SteerSeen { turn, queued, by } => steer::take(session, &turn, queued, by, context),
+        Event::CardMoved(at) => {
+            if let Some(turn) = &mut session.turn {
+                turn.card = Some(at);
+                turn.card_since_ms = Some(context.now_ms);
             }
         }
         Event::Asked { id, about } => {
@@ -79,7 +87,7 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             session.seen.closed_asks.insert(id, None);
         }
         Event::Aborted => session.seen.abort_sent = true,
-        Event::Posted(at) => posted(session, at),
+        Event::Posted(at) => posted(session, at, context),
         Event::Failed(failure) => return failed(session, failure, context),
     }
     None
@@ -184,7 +192,10 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     None
 }
 
-fn posted(session: &mut Session, at: crate::card::PostRef) {
+fn posted(session: &mut Session, at: crate::card::PostRef, context: &Context<'_>) {
+    if let Some(aside) = session.seen.aside.take() {
+        return aside::posted(session, aside, at);
+    }
     let kind = session.seen.posting.take();
     let ending = session
         .turn
@@ -195,6 +206,9 @@ fn posted(session: &mut Session, at: crate::card::PostRef) {
             // A first post may be one that already stood, with the words of a worker that died before it was recorded:
             // only an edit is sure to show the end.
             let edited = turn.card.replace(at).is_some();
+            if !edited {
+                turn.card_since_ms = Some(context.now_ms);
+            }
             session.seen.final_card = ending && edited;
         }
         (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
@@ -216,13 +230,16 @@ fn posted(session: &mut Session, at: crate::card::PostRef) {
 /// The failure table.
 fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
+    if let Some(aside) = session.seen.aside.take() {
+        return aside::refused(session, aside, &failure, context);
+    }
     let posting = session.seen.posting.take();
     match failure {
         Failure::Wait { after_ms, seen } => {
             // Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
             let owed = matches!(posting, Some(PostKind::Notice))
                 && !matches!(context.delivery.message.work, Work::Sweep);
-            if !owed && posting_is_decoration(session, posting.as_ref()) {
+            if !owed && posting_is_decoration(session, posting.as_ref(), context) {
                 return None;
             }
             let (attempts, most) = session.turn.as_mut().map_or(
@@ -289,7 +306,7 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
             }
         }
         Failure::NonRecoverable { advice } => {
-            if posting_is_decoration(session, posting.as_ref()) {
+            if posting_is_decoration(session, posting.as_ref(), context) {
                 return None;
             }
             return give_up(session, &advice, posting.is_some(), context);
@@ -331,8 +348,20 @@ fn outage(
 }
 
 /// A card that only shows progress may fail: the next one, and the end, are posted all the same.
-fn posting_is_decoration(session: &mut Session, posting: Option<&PostKind>) -> bool {
+fn posting_is_decoration(
+    session: &mut Session,
+    posting: Option<&PostKind>,
+    context: &Context<'_>,
+) -> bool {
     match (posting, &session.turn) {
+        // The run goes on without a new card for a while; the old one stands.
+        (Some(PostKind::Card), Some(turn))
+            if turn.card.is_none() && turn.stage == Stage::Running =>
+        {
+            session.seen.card_retry_ms =
+                Some(context.now_ms + context.delivery.limits.backoff_ms_max);
+            true
+        }
         (Some(PostKind::Card), Some(turn)) => {
             turn.card.is_some() && !matches!(turn.stage, Stage::Ending { .. })
         }

@@ -1,13 +1,15 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next};
+use super::{Context, Next, aside};
 use crate::card::Usage;
 use crate::effect::Effect;
 use crate::event::Answer;
 use crate::ids::Ms;
 use crate::ledger::{self, Entry};
 use crate::message::Work;
-use crate::session::{EndedTurn, Lease, Outcome, Phase, Seen, Session, Stage, TimelineEntry, Turn};
+use crate::session::{
+    EndedTurn, Lease, Outcome, Phase, Seen, Session, Stage, Steered, TimelineEntry, Turn,
+};
 
 /// The first look at something that has just begun comes after this.
 const FIRST_LOOK_MS: u64 = 250;
@@ -134,6 +136,14 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             outcome: outcome.clone(),
             at_ms: context.now_ms,
         };
+        for steered in &turn.steered {
+            close_steered(
+                session,
+                steered,
+                aside::of_steered(&outcome, &turn.id),
+                context,
+            );
+        }
         let entry = entry(
             turn,
             (outcome, usage),
@@ -151,6 +161,39 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
         ..Seen::default()
     };
     arm(session, context);
+}
+
+/// A prompt that was sent into the turn ends with it.
+fn close_steered(
+    session: &mut Session,
+    steered: &Steered,
+    outcome: Outcome,
+    context: &Context<'_>,
+) {
+    let ended = EndedTurn {
+        id: steered.turn.clone(),
+        outcome: outcome.clone(),
+        at_ms: context.now_ms,
+    };
+    let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
+    session.seen.entries.push(Entry {
+        turn: steered.turn.clone(),
+        by: steered.prompt.by.clone(),
+        accepted_at_ms: steered.accepted_at_ms,
+        ended_at_ms: context.now_ms,
+        outcome,
+        usage: Usage::default(),
+        selection: steered.prompt.wants.clone(),
+        asked: ledger::brief(&steered.prompt.text),
+        answered: String::new(),
+        card: steered.card.clone(),
+        rolls: 0,
+        posted: Vec::new(),
+        again: Some(&steered.prompt)
+            .filter(|_| again)
+            .and_then(ledger::kept),
+    });
+    remember(session, ended, context);
 }
 
 /// The turn as the ledger keeps it. Its prompt is known only to the delivery of its own message.
@@ -181,6 +224,7 @@ fn entry(
             .map(|answer| ledger::brief(&answer.text))
             .unwrap_or_default(),
         card: turn.card,
+        rolls: turn.rolls,
         posted: turn.posted,
         again: prompt.filter(|_| again).and_then(ledger::kept),
     }

@@ -5,6 +5,7 @@
 //! goes on from what it finds. Nothing outside this module branches on a phase.
 
 mod absorb;
+mod aside;
 mod bring_up;
 mod bury;
 mod choose;
@@ -12,6 +13,7 @@ mod mark;
 pub mod orphan;
 mod prompt;
 pub mod queue;
+mod steer;
 mod take_down;
 mod tell;
 pub mod words;

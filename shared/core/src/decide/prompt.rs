@@ -1,6 +1,6 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
-use super::{Context, Next, bring_up, choose, mark, tell, words};
+use super::{Context, Next, aside, bring_up, choose, mark, steer, tell, words};
 use crate::card::{Card, CardState, Post, PostRef};
 use crate::effect::{Effect, Follow};
 use crate::ids::{PostKind, PromptIds};
@@ -77,6 +77,7 @@ fn new_turn(
     context: &Context<'_>,
 ) -> Turn {
     let message = context.delivery.message;
+    let card_stands = card.is_some();
     Turn {
         id: message.id.clone(),
         by: prompt.by.clone(),
@@ -100,6 +101,12 @@ fn new_turn(
         trouble: None,
         outage_since_ms: None,
         aborting: None,
+        steered: Vec::new(),
+        // What it had while it waited was posted soon after it was accepted.
+        card_since_ms: card_stands.then_some(message.accepted_at_ms),
+        rolls: 0,
+        old_card: None,
+        called: false,
     }
 }
 
@@ -117,6 +124,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         mark::end_with(session, outcome);
         return tell::step(session, context);
     }
+    roll(session, context);
     if let Some(post) = progress_card(session, context) {
         return Some(post);
     }
@@ -127,8 +135,28 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     match stage {
         Stage::Ending { .. } => tell::step(session, context),
         Stage::Received => hand_over(session, prompt, context),
-        Stage::Prompting => Some(hand_over_again(session, prompt, context)),
+        Stage::Prompting => {
+            hand_over_again(session, prompt, context).or_else(|| tell::step(session, context))
+        }
         Stage::Running => Some(watch(session, context)),
+    }
+}
+
+/// A card that has become too old to be edited for much longer makes room for a new one. Only while the agent works: before
+/// that it is young, and at the end it is edited once more.
+fn roll(session: &mut Session, context: &Context<'_>) {
+    let after_ms = context.delivery.limits.card_roll_ms;
+    if let Some(turn) = &mut session.turn
+        && turn.stage == Stage::Running
+        && turn.old_card.is_none()
+        && turn
+            .card_since_ms
+            .is_some_and(|at| context.now_ms >= at + after_ms)
+        && let Some(old) = turn.card.take()
+    {
+        turn.old_card = Some(old);
+        turn.card_since_ms = None;
+        turn.rolls += 1;
     }
 }
 
@@ -137,6 +165,13 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     if turn.card.is_some()
         && (turn.stage == Stage::Running || session.seen.card_phase == Some(session.phase))
+    {
+        return None;
+    }
+    if session
+        .seen
+        .card_retry_ms
+        .is_some_and(|at| context.now_ms < at)
     {
         return None;
     }
@@ -150,19 +185,15 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     };
     session.seen.card_phase = Some(session.phase);
     session.seen.posting = Some(PostKind::Card);
+    let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let card = Card {
-        turn: turn.id.clone(),
-        state,
-        steps: Vec::new(),
-        since_ms: turn.accepted_at_ms,
-        now_ms: context.now_ms,
-        model: turn.model(context.delivery.model).to_owned(),
         trouble: turn.trouble.clone(),
+        ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
-    let (turn_id, at) = (turn.id.clone(), turn.card.clone());
+    let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
     Some(Next::Do(Effect::Post {
         turn: turn_id,
-        kind: PostKind::Card,
+        kind,
         at,
         post: Post::Card(card),
     }))
@@ -204,7 +235,14 @@ fn needs_digest(session: &Session) -> bool {
 }
 
 /// The intent went on record before, but the agent may not have the prompt: the same words under the same ids.
-fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
+fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    if session
+        .turn
+        .as_ref()
+        .is_some_and(|turn| !turn.steered.is_empty())
+    {
+        return steer::again(session, context);
+    }
     if needs_digest(session)
         && let Some(turn) = &mut session.turn
     {
@@ -212,7 +250,7 @@ fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>
     }
     session.briefed.clone_from(&session.agent_session);
     let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
-    gather(session, prompt, digest, context).unwrap_or_else(|| send(session, prompt, context))
+    gather(session, prompt, digest, context).or_else(|| Some(send(session, prompt, context)))
 }
 
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
@@ -304,7 +342,10 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
             agent_session,
         });
     }
-    if let Some(next) = ask_step(session, context) {
+    let more = steer::step(session, context)
+        .or_else(|| aside::under_way(session, context))
+        .or_else(|| ask_step(session, context));
+    if let Some(next) = more {
         return next;
     }
     let Some(turn) = &session.turn else {
@@ -323,6 +364,13 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
     } else {
         u64::MAX
     };
+    // A wait for the bound of an abort is not cut short by a card.
+    let card = match (turn.card_since_ms, session.seen.card_retry_ms) {
+        _ if session.seen.abort_sent => u64::MAX,
+        (Some(at), _) if turn.old_card.is_none() => at + limits.card_roll_ms,
+        (None, Some(retry)) => retry,
+        _ => u64::MAX,
+    };
     let card_state = match (
         turn.cancelled_by.is_some() || turn.aborting.is_some(),
         open().next().is_some(),
@@ -339,19 +387,23 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
             .as_ref()
             .map(|ids| ids.message.clone())
             .unwrap_or_default(),
+        further: turn.further(),
         turn: turn.id.clone(),
         card: turn.card.clone(),
+        card_kind: turn.card_kind(),
         card_state,
         model: turn.model(context.delivery.model).to_owned(),
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
         cancel_known: turn.cancelled_by.is_some() || turn.aborting.is_some(),
+        steers: steer::known(session, turn, context),
         until_ms: context
             .delivery
             .slice_until_ms
             .min(deadline)
             .min(expiry)
-            .min(aborted),
+            .min(aborted)
+            .min(card),
         messages_max: limits.turn_messages,
     }))
 }
@@ -382,11 +434,14 @@ fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         let kind = PostKind::Ask(ask.id.clone());
         session.seen.posting = Some(kind.clone());
         let (turn_id, at, ask) = (turn.id.clone(), ask.post.clone(), ask.clone());
+        // Who asked is called when the agent waits for a person, not when it no longer does.
+        let waits = at.is_none() && settled.is_none() && !turn.by.id.is_empty();
+        let people = waits.then(|| turn.by.id.clone()).into_iter().collect();
         return Some(Next::Do(Effect::Post {
             turn: turn_id,
             kind,
             at,
-            post: Post::Ask { ask, settled },
+            post: aside::calling(people, Post::Ask { ask, settled }),
         }));
     }
     None

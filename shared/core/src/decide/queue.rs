@@ -1,8 +1,8 @@
 //! A prompt that has been put behind others: whether it is shown as waiting, and when too many wait.
 
 use crate::limits::Limits;
-use crate::message::Announce;
-use crate::session::{Marks, Queued, Session};
+use crate::message::{Announce, Prompt};
+use crate::session::{Marks, Queued, Session, Stage};
 
 /// What becomes of an announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub fn admit(
 ) -> Admission {
     let turn = session.and_then(|session| session.turn.as_ref());
     let running = usize::from(turn.is_some());
+    if turn.is_some_and(|turn| turn.covers(&announce.turn)) {
+        return Admission::Over;
+    }
     if let Some(queued) = marks.queued.get(&announce.turn) {
         let earlier = |one: &&Queued| !one.refused && one.accepted_at_ms < queued.accepted_at_ms;
         return Admission::Known {
@@ -45,7 +48,7 @@ pub fn admit(
     }
     let ended = in_ledger
         || session.is_some_and(|session| session.ended.iter().any(|turn| turn.id == announce.turn));
-    if ended || turn.is_some_and(|turn| turn.id == announce.turn) {
+    if ended {
         return Admission::Over;
     }
     let waiting = marks.queued.values().filter(|one| !one.refused).count();
@@ -54,6 +57,62 @@ pub fn admit(
     }
     Admission::Waits {
         ahead: waiting + running,
+    }
+}
+
+/// What of the prompt is kept beside the record while it waits, so that it can be sent at once: all of it or nothing. None
+/// where it is too large, alone or together with what is kept already, or where its message did not fit its announcement.
+#[must_use]
+pub fn kept(marks: &Marks, announce: &Announce, limits: &Limits) -> Option<Box<Prompt>> {
+    let prompt = announce
+        .prompt
+        .as_ref()
+        .filter(|prompt| prompt.is_plain())?;
+    let bytes = prompt.bytes();
+    let others = marks
+        .queued
+        .iter()
+        .filter(|(turn, _)| **turn != announce.turn);
+    let before: usize = others
+        .filter_map(|(_, queued)| Some(queued.prompt.as_ref()?.bytes()))
+        .sum();
+    let fits = bytes <= limits.steer_bytes && before.saturating_add(bytes) <= limits.queued_bytes;
+    fits.then(|| Box::new(prompt.clone()))
+}
+
+/// What becomes of the wish to send a waiting prompt at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steering {
+    /// It is marked: whoever follows the run sends it.
+    Mark,
+    /// It has been sent already.
+    Sent,
+    /// Its turn has begun, or ended, or was withdrawn.
+    Over,
+    /// Nothing runs that it could be sent into; it begins by itself.
+    NothingRuns,
+    /// Its words are not kept here.
+    NotKept,
+}
+
+/// Judges that wish by what is on record.
+#[must_use]
+pub fn steer(session: Option<&Session>, marks: &Marks, turn: &str) -> Steering {
+    let running = session.and_then(|session| session.turn.as_ref());
+    if running.is_some_and(|running| running.id != turn && running.covers(turn)) {
+        return Steering::Sent;
+    }
+    let waits = marks.queued.get(turn).filter(|queued| !queued.refused);
+    match (waits, running) {
+        (None, _) => Steering::Over,
+        (Some(_), _) if marks.cancelled.contains_key(turn) => Steering::Over,
+        (Some(_), Some(running)) if running.id == turn => Steering::Over,
+        (Some(_), None) => Steering::NothingRuns,
+        (Some(_), Some(running)) if matches!(running.stage, Stage::Ending { .. }) => {
+            Steering::NothingRuns
+        }
+        (Some(queued), Some(_)) if queued.prompt.is_none() => Steering::NotKept,
+        (Some(_), Some(_)) => Steering::Mark,
     }
 }
 
@@ -69,6 +128,7 @@ mod tests {
             thread: ThreadKey::discord("1", "2").expect("valid"),
             by: Person::default(),
             accepted_at_ms: 1,
+            prompt: None,
         }
     }
 
@@ -80,6 +140,7 @@ mod tests {
                 accepted_at_ms: n as u64,
                 card: None,
                 refused: false,
+                prompt: None,
             };
             marks.queued.insert(format!("w{n}"), queued);
         }

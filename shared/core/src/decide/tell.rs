@@ -1,6 +1,6 @@
 //! The end of a turn, told: the parts of the answer, each once, then the card, then the record.
 
-use super::{Context, Next, bring_up, mark, words};
+use super::{Context, Next, aside, bring_up, mark, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{Effect, Follow};
 use crate::event::RunEnd;
@@ -18,8 +18,14 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     {
         return Some(next);
     }
+    if let Some(next) = aside::ending(session, &outcome, context) {
+        return Some(next);
+    }
     if !session.seen.final_card {
         return final_card(session, context);
+    }
+    if let Some(next) = aside::told(session, &outcome) {
+        return Some(next);
     }
     mark::close_turn(session, context);
     None
@@ -55,17 +61,24 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let last = index + 1 == parts.len();
     let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));
     let turn_id = turn.id.clone();
+    let people = match last {
+        true => aside::people(turn, &Outcome::Answered),
+        false => Vec::new(),
+    };
     let file = (too_long && last).then(|| text.to_owned());
     session.seen.posting = Some(kind.clone());
     Some(Next::Do(Effect::Post {
         turn: turn_id,
         kind,
         at: None,
-        post: Post::Chunk {
-            text: part,
-            last,
-            file,
-        },
+        post: aside::calling(
+            people,
+            Post::Chunk {
+                text: part,
+                last,
+                file,
+            },
+        ),
     }))
 }
 
@@ -79,13 +92,16 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             .as_ref()
             .map(|ids| ids.message.clone())
             .unwrap_or_default(),
+        further: turn.further(),
         turn: turn.id.clone(),
         card: None,
+        card_kind: turn.card_kind(),
         card_state: CardState::Working,
         model: turn.model(context.delivery.model).to_owned(),
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
         cancel_known: true,
+        steers: None,
         until_ms: context.now_ms + context.delivery.limits.health_active_ms,
         messages_max: context.delivery.limits.turn_messages,
     })))
@@ -96,25 +112,22 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let Stage::Ending { outcome, usage } = turn.stage.clone() else {
         return None;
     };
+    let state = CardState::Ended { outcome, usage };
+    let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let card = Card {
-        turn: turn.id.clone(),
-        state: CardState::Ended { outcome, usage },
         steps: session
             .seen
             .answer
             .as_ref()
             .map(|answer| answer.steps.clone())
             .unwrap_or_default(),
-        since_ms: turn.accepted_at_ms,
-        now_ms: context.now_ms,
-        model: turn.model(context.delivery.model).to_owned(),
-        trouble: None,
+        ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
-    let (turn_id, at) = (turn.id.clone(), turn.card.clone());
+    let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
     session.seen.posting = Some(PostKind::Card);
     Some(Next::Do(Effect::Post {
         turn: turn_id,
-        kind: PostKind::Card,
+        kind,
         at,
         post: Post::Card(card),
     }))

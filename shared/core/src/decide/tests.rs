@@ -3,6 +3,7 @@
 
 mod choice;
 mod fake;
+mod steering;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -16,7 +17,7 @@ use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::Effect;
 use crate::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use crate::failure::Failure;
-use crate::ids::{Ms, ThreadKey, post_key};
+use crate::ids::{Ms, PostKind, ThreadKey, post_key};
 use crate::ledger::Entry;
 use crate::limits::Limits;
 use crate::message::{Attachment, Message, Person, Prompt, Selection, Standing, Work};
@@ -253,7 +254,11 @@ fn a_card_that_was_posted_but_not_recorded_still_shows_the_end() {
     deliver_until_done(&world, &prompt("m1"), 2);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
     world.with(|s| {
-        let [Post::Card(card)] = s.posts.values().collect::<Vec<_>>()[..] else {
+        let cards = s
+            .posts
+            .values()
+            .filter(|post| matches!(post, Post::Card(_)));
+        let [Post::Card(card)] = cards.collect::<Vec<_>>()[..] else {
             panic!("one card")
         };
         assert!(matches!(card.state, CardState::Ended { .. }), "{card:?}");
@@ -850,6 +855,7 @@ fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run()
             accepted_at_ms: 1,
             card: Some(card.clone()),
             refused: true,
+            prompt: None,
         };
         s.marks.queued.insert("m2".into(), queued);
     });

@@ -13,6 +13,13 @@ pub const SESSION_VANISHED: &str = "The agent's session disappeared during the r
 /// The prompt's message vanished from the queue.
 pub const LOST_ITS_PLACE: &str =
     "This task stopped without an end that could be told. Send it again to run it once more.";
+/// Calls who asked: the turn has failed.
+pub const CALL_FAILED: &str = "This did not work. The card above says why, and what to do.";
+/// Calls who asked: somebody else stopped the turn.
+pub const CALL_CANCELLED: &str = "This was stopped. The card above says by whom.";
+/// Calls who asked: the sandbox is gone, and the turn with it.
+pub const CALL_LOST: &str =
+    "The sandbox was lost while this ran. \"Run again\" on the card above repeats it.";
 /// Too many prompts wait in the thread.
 pub const QUEUE_FULL: &str = "Too many tasks are waiting in this thread already. Send it again when some are done, or use another thread.";
 /// A message ended among the dead letters.
@@ -29,6 +36,32 @@ pub const EXPIRED: &str = "This thread's sandbox was idle for a long time and ha
 /// A reset is done.
 pub const RESET: &str =
     "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
+
+/// "Send now" for a prompt that the agent has.
+pub const SENT_ALREADY: &str =
+    "The agent has it already: it was sent into the running task. Stop ends that one as a whole.";
+/// "Send now" was pressed before.
+pub const SENDS_ALREADY: &str = "It is being sent already.";
+/// "Send now" for a prompt that does not wait.
+pub const NOT_WAITING: &str = "This task is not waiting any more.";
+/// "Send now" while there is nothing that it could be sent into.
+pub const NOTHING_RUNS: &str = "Nothing is running any more, so it begins by itself.";
+/// "Send now" for a prompt that is too large to be kept, or comes with files or choices of its own.
+pub const NOT_KEPT: &str = "This task is too long to be sent into a running one, or comes with files or choices of its own. It runs when its turn comes.";
+
+/// What "Stop all" came to.
+#[must_use]
+pub fn stopped_all(running: bool, withdrawn: usize) -> String {
+    let queue = match withdrawn {
+        0 => "nothing was waiting".to_owned(),
+        1 => "one waiting task is withdrawn".to_owned(),
+        n => format!("{n} waiting tasks are withdrawn"),
+    };
+    match running {
+        true => format!("Stopping the running task; {queue}."),
+        false => format!("Nothing is running here; {queue}."),
+    }
+}
 
 /// The same thing went wrong again and again.
 #[must_use]

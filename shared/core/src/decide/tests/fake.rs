@@ -17,6 +17,8 @@ pub(super) struct State {
     /// Posts by key: what stands in the thread.
     pub(super) posts: BTreeMap<String, Post>,
     pub(super) posted: Vec<String>,
+    /// Whom a post called when it was new.
+    pub(super) called: BTreeMap<String, Vec<String>>,
     pub(super) stopped_while_running: bool,
     /// Failures that the next effects of this name meet.
     pub(super) fail: BTreeMap<&'static str, Vec<Failure>>,
@@ -33,6 +35,18 @@ pub(super) struct State {
     pub(super) ledger: BTreeMap<String, Entry>,
     pub(super) wakes: Vec<Ms>,
     pub(super) tenant_sandboxes: u32,
+    /// The first prompt that is sent into a run meets this.
+    pub(super) fail_steer: Option<Failure>,
+    /// Once a prompt was sent into the run: the server goes away, the sandbox is lost, somebody presses Stop.
+    pub(super) down_after_steer: bool,
+    pub(super) lost_after_steer: bool,
+    pub(super) stop_after_steer: bool,
+    /// Prompts that were sent once more.
+    pub(super) sent_again: Vec<String>,
+    /// So many posts of a card that takes the place of another are refused.
+    pub(super) fail_roll: u32,
+    /// What edits of a card to an end meet.
+    pub(super) fail_ends: Vec<Failure>,
     /// What the agents were told, in order.
     pub(super) told: Vec<String>,
     /// Neither the first read nor a write sees the marks.
@@ -179,8 +193,17 @@ impl Fake {
                     text,
                     model,
                     agent,
+                    again,
                     ..
                 } => {
+                    if text.starts_with("and ")
+                        && let Some(failure) = s.fail_steer.take()
+                    {
+                        return Event::Failed(failure);
+                    }
+                    if *again {
+                        s.sent_again.push(ids.message.clone());
+                    }
                     let entry = (*generation, ids.message.clone());
                     if !s.prompted.contains(&entry) {
                         s.prompted.push(entry);
@@ -191,6 +214,17 @@ impl Fake {
                 }
                 Effect::Follow(follow) => {
                     let turn = follow.turn.clone();
+                    if !follow.further.is_empty() {
+                        if std::mem::take(&mut s.down_after_steer) {
+                            let seen = "connection refused".to_owned();
+                            return Event::Failed(Failure::SandboxDown { seen });
+                        }
+                        if std::mem::take(&mut s.lost_after_steer) {
+                            s.sandboxes.clear();
+                            return Event::Failed(Failure::SandboxGone);
+                        }
+                        s.stop_in_follow |= std::mem::take(&mut s.stop_after_steer);
+                    }
                     if std::mem::take(&mut s.stop_in_follow) {
                         s.marks.cancelled.insert(turn.clone(), person("bob"));
                         s.aborted |= s.abort_wins;
@@ -203,6 +237,24 @@ impl Fake {
                     {
                         return Event::CancelSeen { by: by.clone() };
                     }
+                    let known = follow.steers.as_ref();
+                    if let Some((id, by)) = s.marks.now.iter().find(|(id, _)| {
+                        known.is_some_and(|known| !known.contains(id)) && **id != turn
+                    }) && let Some(queued) = s.marks.queued.get(id)
+                    {
+                        return Event::SteerSeen {
+                            turn: id.clone(),
+                            queued: queued.clone(),
+                            by: by.clone(),
+                        };
+                    }
+                    assert!(
+                        follow
+                            .further
+                            .iter()
+                            .all(|id| s.prompted.iter().any(|(_, has)| has == id)),
+                        "a run is not over before the agent has all its prompts"
+                    );
                     if let Some(ask) = s
                         .asks
                         .iter()
@@ -234,6 +286,7 @@ impl Fake {
                         return Event::StillRunning;
                     }
                     s.finished.insert(follow.message.clone());
+                    s.finished.extend(follow.further.iter().cloned());
                     let end = if s.aborted {
                         RunEnd::Aborted
                     } else {
@@ -260,12 +313,27 @@ impl Fake {
                     at,
                     post,
                 } => {
+                    let wait = || Failure::Wait {
+                        after_ms: 0,
+                        seen: "429".to_owned(),
+                    };
+                    if matches!(kind, crate::ids::PostKind::Rolled(_)) && at.is_none() && s.fail_roll > 0 {
+                        s.fail_roll -= 1;
+                        return Event::Failed(wait());
+                    }
+                    let is_end = matches!(post, Post::Card(card) if matches!(card.state, CardState::Ended { .. }));
+                    if is_end && !s.fail_ends.is_empty() {
+                        return Event::Failed(s.fail_ends.remove(0));
+                    }
                     let key = at
                         .as_ref()
                         .map_or_else(|| post_key(thread, turn, kind), |at| at.id.clone());
                     // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
                     if !s.posts.contains_key(&key) {
                         s.posted.push(key.clone());
+                        if at.is_none() && !post.calls().is_empty() {
+                            s.called.insert(key.clone(), post.calls().to_vec());
+                        }
                         s.posts.insert(key.clone(), post.clone());
                     } else if at.is_some() {
                         s.posts.insert(key.clone(), post.clone());
@@ -327,6 +395,8 @@ impl World for Fake {
             let entries = entries.iter().cloned();
             s.ledger
                 .extend(entries.map(|entry| (entry.turn.clone(), entry)));
+            let spent = s.marks.spent(session);
+            s.marks = std::mem::take(&mut s.marks).without(&spent);
             s.record = Some(Session {
                 version: expected + 1,
                 ..session.clone()
@@ -386,6 +456,44 @@ pub(super) fn prompt(id: &str) -> Message {
     }
 }
 
+/// This prompt waits, and somebody wants it sent into the run.
+pub(super) fn wants_now(world: &Fake, id: &str) {
+    let queued = Queued {
+        by: person("cy"),
+        accepted_at_ms: 1_000_000,
+        card: Some(PostRef {
+            channel: "c".into(),
+            id: format!("card of {id}"),
+        }),
+        refused: false,
+        prompt: Some(Box::new(Prompt {
+            text: format!("and {id}"),
+            by: person("cy"),
+            ..Prompt::default()
+        })),
+    };
+    world.with(|s| {
+        s.marks.queued.insert(id.to_owned(), queued);
+        s.marks.now.insert(id.to_owned(), person("bob"));
+    });
+}
+
+/// What the card of a prompt that waited says.
+pub(super) fn waiting_card(world: &Fake, id: &str) -> CardState {
+    world.with(|s| match s.posts.get(&format!("card of {id}")) {
+        Some(Post::Card(card)) => card.state.clone(),
+        other => panic!("no card: {other:?}"),
+    })
+}
+
+/// Whom each new post called, in the order in which they were posted.
+pub(super) fn called(world: &Fake) -> Vec<Vec<String>> {
+    world.with(|s| {
+        let calls = s.posted.iter().filter_map(|key| s.called.get(key));
+        calls.cloned().collect()
+    })
+}
+
 pub(super) fn work(id: &str, work: Work) -> Message {
     Message {
         id: id.into(),
@@ -441,7 +549,7 @@ pub(super) fn chunks(world: &Fake) -> Vec<String> {
     world.with(|s| {
         s.posts
             .values()
-            .filter_map(|post| match post {
+            .filter_map(|post| match post.bare() {
                 Post::Chunk { text, .. } => Some(text.clone()),
                 _ => None,
             })

@@ -181,8 +181,12 @@ fn without_stop(part: &Value, stop: &str, replaced: &mut bool) -> Option<Value> 
         1 => Some(json!({"type": 1, "components": children()?})),
         2 if part["custom_id"] == stop => {
             *replaced = true;
+            let label = match part["label"].as_str() {
+                Some(super::render::WITHDRAW) => "Withdrawing…",
+                _ => "Stopping…",
+            };
             Some(
-                json!({"type": 2, "style": 2, "label": "Stopping…", "custom_id": stop, "disabled": true}),
+                json!({"type": 2, "style": 2, "label": label, "custom_id": stop, "disabled": true}),
             )
         }
         2 if part["custom_id"].is_string() => Some(

@@ -12,6 +12,21 @@ pub(super) fn mute(mut body: Value) -> Value {
     body
 }
 
+/// The line that calls these people, and the field that lets it ping them and nobody else; none where no id can be one.
+pub(super) fn called(people: &[String]) -> Option<(String, Value)> {
+    let is_id = |id: &&String| {
+        (1..=SNOWFLAKE_DIGITS_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_digit())
+    };
+    let ids: Vec<&String> = people.iter().filter(is_id).take(CALLED_MAX).collect();
+    let line: Vec<String> = ids.iter().map(|id| format!("<@{id}>")).collect();
+    (!ids.is_empty()).then(|| (line.join(" "), json!({"parse": [], "users": ids})))
+}
+
+/// Digits of one of Discord's ids, which are unsigned numbers of 64 bits.
+const SNOWFLAKE_DIGITS_MAX: usize = 20;
+/// People who are called by one message: their line fits beside a part of an answer.
+pub(super) const CALLED_MAX: usize = 4;
+
 /// Text as the `content` of a message: never empty, never too long.
 pub(super) fn bounded(text: &str) -> String {
     if is_blank(text) {

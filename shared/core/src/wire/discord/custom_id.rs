@@ -15,6 +15,13 @@ pub enum CustomId {
         /// Turn id.
         turn: String,
     },
+    /// Stop what runs, and withdraw what waits behind it.
+    StopAll,
+    /// Send this waiting turn's prompt into the running one.
+    Now {
+        /// Turn id.
+        turn: String,
+    },
     /// Run the prompt of this turn again.
     Again {
         /// Turn id.
@@ -56,6 +63,8 @@ impl CustomId {
     pub fn text(&self) -> String {
         let text = match self {
             Self::Stop { turn } => format!("v1:stop:{turn}"),
+            Self::StopAll => "v1:stopall".to_owned(),
+            Self::Now { turn } => format!("v1:now:{turn}"),
             Self::Again { turn } => format!("v1:again:{turn}"),
             Self::Reply => "v1:reply".to_owned(),
             Self::Say => "v1:say".to_owned(),
@@ -82,6 +91,10 @@ impl CustomId {
         let parts: Vec<&str> = text.split(':').collect();
         match parts[..] {
             ["v1", "stop", turn] if plain(turn) => Some(Self::Stop {
+                turn: turn.to_owned(),
+            }),
+            ["v1", "stopall"] => Some(Self::StopAll),
+            ["v1", "now", turn] if plain(turn) => Some(Self::Now {
                 turn: turn.to_owned(),
             }),
             ["v1", "again", turn] if plain(turn) => Some(Self::Again {
@@ -124,6 +137,10 @@ mod tests {
         let ask = || "per_01ABCDEF".to_owned();
         for id in [
             CustomId::Stop {
+                turn: "1182000000000000001".to_owned(),
+            },
+            CustomId::StopAll,
+            CustomId::Now {
                 turn: "1182000000000000001".to_owned(),
             },
             CustomId::Reply,

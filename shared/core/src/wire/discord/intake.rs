@@ -333,6 +333,18 @@ impl<'a> Request<'a> {
                     "discord: stop",
                 ))
             }
+            Some(CustomId::StopAll) => Ok(self.control(
+                self.here()?,
+                Want::StopAll,
+                answer::deferred_update(),
+                "discord: stop all",
+            )),
+            Some(CustomId::Now { turn }) => Ok(self.control(
+                self.here()?,
+                Want::Now { turn },
+                answer::deferred_update(),
+                "discord: send now",
+            )),
             Some(CustomId::Again { turn }) => Ok(self.control(
                 self.here()?,
                 Want::Again { turn },

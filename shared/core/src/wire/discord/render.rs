@@ -12,7 +12,7 @@ use super::bounds::{
     ANCHOR_UNITS_MAX, CONTENT_UNITS_MAX, REASON_UNITS_MAX, STEP_UNITS_MAX, TEXT_DISPLAY_BYTES_MAX,
     TEXT_DISPLAY_OVERHEAD_BYTES, TEXT_DISPLAY_UNITS_MAX, THREAD_NAME_UNITS_MAX,
 };
-use super::content::{bounded, emphasised_name, inline, is_blank, mute, visible};
+use super::content::{bounded, called, emphasised_name, inline, is_blank, mute, visible};
 use super::custom_id::CustomId;
 use super::quoting::WORK_ON_QUOTED;
 use crate::card::{Card, CardState, CardStep, Post, StepState};
@@ -40,6 +40,8 @@ pub struct File {
     pub text: String,
 }
 
+/// Label of the button that takes a waiting task out of the queue.
+pub const WITHDRAW: &str = "Withdraw";
 /// Name of the file that holds an answer too long for messages.
 pub const ANSWER_FILE: &str = "answer.md";
 /// One chosen value on the line in the channel.
@@ -63,6 +65,11 @@ const DANGER: u8 = 4;
 #[must_use]
 pub fn post(post: &Post) -> Rendered {
     match post {
+        Post::Moved { link, .. } => plain(moved(link.as_deref())),
+        Post::Calling {
+            people,
+            post: inner,
+        } => calling(self::post(inner), people),
         Post::Card(shown) => plain(card(shown)),
         Post::Chunk { text, last, file } => chunk(text, *last, file.as_deref()),
         Post::Ask {
@@ -71,6 +78,38 @@ pub fn post(post: &Post) -> Rendered {
         } => plain(ask::ask(shown, settled.as_deref())),
         Post::Notice(text) => plain(notice(text)),
     }
+}
+
+/// The address of a message.
+#[must_use]
+pub fn link(guild: &str, channel: &str, message: &str) -> String {
+    format!("https://discord.com/channels/{guild}/{channel}/{message}")
+}
+
+/// A card that has become too old to be edited.
+fn moved(to: Option<&str>) -> Value {
+    let line = match to {
+        Some(to) => format!("-# A newer card took the place of this one: {to}"),
+        None => "-# A newer card took the place of this one.".to_owned(),
+    };
+    container(GREY, vec![text("**This goes on below**"), text(&line)])
+}
+
+/// The same, with these people called by a line of its own: the only thing in it that can ping, and only them.
+fn calling(rendered: Rendered, people: &[String]) -> Rendered {
+    let Rendered { mut body, file } = rendered;
+    if let Some((line, allowed)) = called(people) {
+        let of_parts = body["flags"].as_u64().unwrap_or(0) & COMPONENTS_V2 != 0;
+        match body.get_mut("components").and_then(Value::as_array_mut) {
+            Some(parts) if of_parts => parts.push(text(&line)),
+            _ => {
+                let content = body["content"].as_str().unwrap_or_default();
+                body["content"] = json!(noted(content, &line));
+            }
+        }
+        body["allowed_mentions"] = allowed;
+    }
+    Rendered { body, file }
 }
 
 /// The body with the name of the post: Discord gives back the message that already has it.
@@ -208,7 +247,7 @@ pub fn card(card: &Card) -> Value {
     parts.push(text(&context));
     match &card.state {
         CardState::Ended {
-            outcome: Outcome::Answered,
+            outcome: Outcome::Answered | Outcome::Joined { .. },
             ..
         } => {}
         CardState::Ended {
@@ -230,13 +269,17 @@ pub fn card(card: &Card) -> Value {
             };
             parts.push(json!({"type": 1, "components": [{"type": 2, "style": SECONDARY, "label": "Stopping…", "custom_id": stop.text(), "disabled": true}]}));
         }
-        _ => parts.push(row(&[button(
-            DANGER,
-            "Stop",
-            &CustomId::Stop {
+        CardState::Queued { now, .. } => parts.push(waiting_row(&card.turn, *now)),
+        _ => {
+            let stop = CustomId::Stop {
                 turn: card.turn.clone(),
-            },
-        )])),
+            };
+            let mut buttons = vec![button(DANGER, "Stop", &stop)];
+            if card.waiting > 0 {
+                buttons.push(button(SECONDARY, "Stop all", &CustomId::StopAll));
+            }
+            parts.push(row(&buttons));
+        }
     }
     container(accent(&card.state), parts)
 }
@@ -308,7 +351,9 @@ pub fn as_text(body: &Value) -> Value {
     }
     let mut texts = Vec::new();
     collect(body, &mut texts);
-    notice(&texts.join("\n"))
+    let mut less = notice(&texts.join("\n"));
+    less["allowed_mentions"] = body["allowed_mentions"].clone();
+    less
 }
 
 /// The text of a message as the only text display of one that is made of components; of another one as its content.
@@ -357,6 +402,24 @@ fn button(style: u8, label: &str, id: &CustomId) -> Value {
     json!({"type": 2, "style": style, "label": label, "custom_id": id.text()})
 }
 
+/// What can be done about a task that waits.
+fn waiting_row(turn: &str, now: bool) -> Value {
+    let turn = || turn.to_owned();
+    let mut buttons = vec![button(
+        SECONDARY,
+        WITHDRAW,
+        &CustomId::Stop { turn: turn() },
+    )];
+    if now {
+        buttons.insert(
+            0,
+            button(PRIMARY, "Send now", &CustomId::Now { turn: turn() }),
+        );
+    }
+    buttons.push(button(DANGER, "Stop all", &CustomId::StopAll));
+    row(&buttons)
+}
+
 fn reply_row() -> Value {
     row(&[button(PRIMARY, "Reply", &CustomId::Reply)])
 }
@@ -371,7 +434,7 @@ fn tasks(n: usize) -> String {
 fn title(state: &CardState) -> String {
     match state {
         CardState::Received => "Received".to_owned(),
-        CardState::Queued { ahead } => format!("Queued, {} before it", tasks(*ahead)),
+        CardState::Queued { ahead, .. } => format!("Queued, {} before it", tasks(*ahead)),
         CardState::Creating => "Making a sandbox".to_owned(),
         CardState::Resuming => "Waking the sandbox".to_owned(),
         CardState::Working => "Working".to_owned(),
@@ -379,6 +442,7 @@ fn title(state: &CardState) -> String {
         CardState::Stopping => "Stopping".to_owned(),
         CardState::Ended { outcome, .. } => match outcome {
             Outcome::Answered => "Done".to_owned(),
+            Outcome::Joined { .. } => "Sent into the running task".to_owned(),
             Outcome::Failed { .. } => "This did not work".to_owned(),
             Outcome::Cancelled { by } => format!("Stopped by {}", inline(by, 64)),
             Outcome::Lost => "The sandbox was lost".to_owned(),
@@ -397,6 +461,7 @@ fn advice(card: &Card) -> Option<String> {
     };
     match outcome {
         Outcome::Answered => None,
+        Outcome::Joined { .. } => Some("The agent has it, and answers it together with what it was working on.".to_owned()),
         Outcome::Failed { reason } => {
             let reason = inline(reason, REASON_UNITS_MAX);
             Some(format!("{reason}\n-# Reply goes on in this thread, `/reset` gives it a fresh sandbox."))
@@ -411,7 +476,7 @@ const fn accent(state: &CardState) -> u32 {
         CardState::Waiting => YELLOW,
         CardState::Stopping | CardState::Queued { .. } => GREY,
         CardState::Ended { outcome, .. } => match outcome {
-            Outcome::Answered => GREEN,
+            Outcome::Answered | Outcome::Joined { .. } => GREEN,
             Outcome::Failed { .. } | Outcome::Lost => RED,
             Outcome::Cancelled { .. } => GREY,
         },
@@ -422,6 +487,13 @@ const fn accent(state: &CardState) -> u32 {
 fn context(card: &Card) -> String {
     let mut facts = Vec::new();
     match &card.state {
+        CardState::Ended {
+            outcome: Outcome::Joined { .. },
+            ..
+        } => facts.push(format!(
+            "waited for {}",
+            duration(card.now_ms.saturating_sub(card.since_ms))
+        )),
         CardState::Ended { usage, .. } => {
             facts.push(format!(
                 "worked for {}",
@@ -434,6 +506,9 @@ fn context(card: &Card) -> String {
         }
         // Counts by itself on the reader's device, without an edit.
         _ => facts.push(format!("began <t:{}:R>", card.since_ms / 1000)),
+    }
+    if card.waiting > 0 {
+        facts.push(format!("{} more waiting", card.waiting));
     }
     if !is_blank(&card.model) {
         facts.push(inline(&card.model, 100));

@@ -31,30 +31,44 @@ pub fn is_minted(id: &str) -> bool {
     })
 }
 
-/// The messages of the prompt's turn: those after it, up to the next prompt of ours. OpenCode's own user messages
-/// (compaction) belong to the turn, so `parentID` says nothing. `None` when the prompt is not in the list.
+/// The messages of the prompt's turn: those after it, up to the next prompt of ours that is not one of `further`, which were
+/// sent into the same run. OpenCode's own user messages (compaction) belong to the turn, so `parentID` says nothing. `None`
+/// when the prompt is not in the list.
 #[must_use]
-pub fn turn_of<'a>(messages: &'a [Message], prompt: &str) -> Option<&'a [Message]> {
+pub fn turn_of<'a>(
+    messages: &'a [Message],
+    prompt: &str,
+    further: &[String],
+) -> Option<&'a [Message]> {
     let start = messages.iter().position(|m| m.info.id == prompt)? + 1;
     let rest = &messages[start..];
     let end = rest
         .iter()
-        .position(|m| m.info.role == Role::User && is_minted(&m.info.id))
+        .position(|m| is_ours(m) && !further.contains(&m.info.id))
         .unwrap_or(rest.len());
     Some(&rest[..end])
 }
 
-/// How the run of this prompt stands. Read the status first, then the messages.
+/// How the run of this prompt stands, and of those that were sent into it. Read the status first, then the messages.
 #[must_use]
-pub fn conclude(messages: &[Message], prompt: &str, status: Option<&Status>) -> Verdict {
+pub fn conclude(
+    messages: &[Message],
+    prompt: &str,
+    further: &[String],
+    status: Option<&Status>,
+) -> Verdict {
     if !matches!(status, None | Some(Status::Idle)) {
         return Verdict::Busy;
     }
-    let Some(turn) = turn_of(messages, prompt) else {
+    let Some(turn) = turn_of(messages, prompt, further) else {
         return Verdict::Pending;
     };
+    // A prompt that is not listed yet is still to be answered, whatever stands there.
+    let listed = |id: &String| turn.iter().any(|m| m.info.id == *id);
     match turn.last() {
+        _ if !further.iter().all(listed) => Verdict::Pending,
         None => Verdict::Pending,
+        Some(last) if is_ours(last) => Verdict::Pending,
         Some(last) if last.info.role == Role::Assistant && last.info.time.completed.is_some() => {
             Verdict::Done(Answer {
                 end: end_of(last),
@@ -66,6 +80,10 @@ pub fn conclude(messages: &[Message], prompt: &str, status: Option<&Status>) -> 
         // Also OpenCode's own user message as the last one: the server died while it summarised.
         Some(_) => Verdict::Stopped,
     }
+}
+
+fn is_ours(message: &Message) -> bool {
+    message.info.role == Role::User && is_minted(&message.info.id)
 }
 
 fn end_of(last: &Message) -> RunEnd {
@@ -82,8 +100,23 @@ fn end_of(last: &Message) -> RunEnd {
     }
 }
 
-/// The last words of the turn; before an automatic "continue" of a compaction, if the agent had finished there.
+/// The last words of the turn, and before them what was answered in full to a prompt that another one followed into the
+/// same run.
 fn text_of(turn: &[Message]) -> String {
+    let mut answered = turn.split(is_ours);
+    let last = answered.next_back().unwrap_or_default();
+    let finished = |part: &&[Message]| {
+        let last = part.iter().rfind(|m| m.info.role == Role::Assistant);
+        last.is_some_and(|m| m.info.finish.as_deref() == Some("stop"))
+    };
+    let mut texts: Vec<String> = answered.filter(finished).map(last_words).collect();
+    texts.push(last_words(last));
+    texts.retain(|text| !text.is_empty());
+    texts.join("\n\n")
+}
+
+/// The last words of a run; before an automatic "continue" of a compaction, if the agent had finished there.
+fn last_words(turn: &[Message]) -> String {
     let continued = turn.iter().position(is_compaction_continue);
     let finished_before = continued.and_then(|at| {
         turn[..at]

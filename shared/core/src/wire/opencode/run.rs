@@ -50,6 +50,8 @@ pub struct Snapshot {
 pub struct Run {
     session: String,
     prompt: String,
+    /// Prompts that were sent into the same run.
+    further: Vec<String>,
     messages: Vec<Message>,
     status: Option<Status>,
     asks: BTreeMap<String, OpenAsk>,
@@ -83,6 +85,7 @@ impl Run {
         Self {
             session: session.to_owned(),
             prompt: prompt.to_owned(),
+            further: Vec::new(),
             messages: Vec::new(),
             status: None,
             asks: BTreeMap::new(),
@@ -90,6 +93,13 @@ impl Run {
             others: BTreeSet::new(),
             trouble: None,
         }
+    }
+
+    /// The same run, into which these prompts were sent after the first.
+    #[must_use]
+    pub fn with(mut self, further: &[String]) -> Self {
+        self.further = further.to_vec();
+        self
     }
 
     /// Replaces what is known by what was read.
@@ -260,11 +270,16 @@ impl Run {
     /// How the run stands by what is known here.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        conclude(&self.messages, &self.prompt, self.status.as_ref())
+        conclude(
+            &self.messages,
+            &self.prompt,
+            &self.further,
+            self.status.as_ref(),
+        )
     }
 
     fn turn(&self) -> &[Message] {
-        turn_of(&self.messages, &self.prompt).unwrap_or_default()
+        turn_of(&self.messages, &self.prompt, &self.further).unwrap_or_default()
     }
 
     fn note_trouble(&mut self, error: &super::types::AgentError) {

@@ -111,7 +111,7 @@ fn events_and_message_list_of_every_recorded_run_agree() {
             .unwrap()
             .info
             .id;
-        let by_list = conclude(&list, prompt, None);
+        let by_list = conclude(&list, prompt, &[], None);
         assert!(matches!(by_list, Verdict::Done(_)), "{name}: {by_list:?}");
         assert_eq!(run.verdict(), by_list, "{name}");
         assert_eq!(run.asks(), [], "{name}: nothing is open after the end");
@@ -362,16 +362,16 @@ fn a_run_whose_server_died_is_stopped_and_not_done() {
     let mut list = messages("tool-bash");
     list.last_mut().unwrap().info.time.completed = None;
     let prompt = list[0].info.id.clone();
-    assert_eq!(conclude(&list, &prompt, None), Verdict::Stopped);
-    assert_eq!(conclude(&list[..1], &prompt, None), Verdict::Pending);
-    assert_eq!(conclude(&list, "msg_other", None), Verdict::Pending);
+    assert_eq!(conclude(&list, &prompt, &[], None), Verdict::Stopped);
+    assert_eq!(conclude(&list[..1], &prompt, &[], None), Verdict::Pending);
+    assert_eq!(conclude(&list, "msg_other", &[], None), Verdict::Pending);
     assert_eq!(
-        conclude(&list, &prompt, Some(&super::types::Status::Busy)),
+        conclude(&list, &prompt, &[], Some(&super::types::Status::Busy)),
         Verdict::Busy
     );
     let compaction = messages("overflow");
     assert_eq!(
-        conclude(&compaction[..3], &compaction[0].info.id, None),
+        conclude(&compaction[..3], &compaction[0].info.id, &[], None),
         Verdict::Stopped,
         "died while it summarised"
     );
@@ -385,11 +385,11 @@ fn the_next_prompt_of_ours_ends_a_turn() {
     next[0].info.id = "msg_19aabbccddee0123456789abcd".into();
     list.extend(next);
     assert_eq!(
-        conclude(&list, &first[0].info.id, None),
-        conclude(&first, &first[0].info.id, None)
+        conclude(&list, &first[0].info.id, &[], None),
+        conclude(&first, &first[0].info.id, &[], None)
     );
     assert_eq!(
-        done(conclude(&list, "msg_19aabbccddee0123456789abcd", None)).text,
+        done(conclude(&list, "msg_19aabbccddee0123456789abcd", &[], None)).text,
         "Hello there from the fake model"
     );
 }
@@ -402,7 +402,7 @@ fn what_a_run_took_is_summed_over_its_messages() {
     list[1].info.cost = 0.001_234_5;
     list[2].info.cost = 0.000_1;
     assert_eq!(
-        done(conclude(&list, &list[0].info.id, None))
+        done(conclude(&list, &list[0].info.id, &[], None))
             .usage
             .cost_micro_usd,
         1335

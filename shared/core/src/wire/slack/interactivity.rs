@@ -17,6 +17,10 @@ use crate::wire::{HttpAnswer, Intake};
 pub const STOP_ACTION: &str = "v1:stop";
 /// Action id of the button that runs a turn's task again; its value is the turn's id.
 pub const AGAIN_ACTION: &str = "v1:again";
+/// Action id of the button that sends a waiting turn's prompt at once; its value is the turn's id.
+pub const NOW_ACTION: &str = "v1:now";
+/// Action id of the button that stops what runs and withdraws what waits; its value is the turn on whose card it stands.
+pub const STOP_ALL_ACTION: &str = "v1:stopall";
 /// Beginning of the action id of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack
 /// wants distinct action ids in a block, so the word is appended to the action id as well.
 pub const ASK_ACTION: &str = "v1:ask";
@@ -88,6 +92,14 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
             turn: Some(value.to_owned()),
         });
     }
+    if action.action_id == STOP_ALL_ACTION {
+        return Some(Want::StopAll);
+    }
+    if action.action_id == NOW_ACTION {
+        return Some(Want::Now {
+            turn: value.to_owned(),
+        });
+    }
     if action.action_id == AGAIN_ACTION {
         return Some(Want::Again {
             turn: value.to_owned(),
@@ -157,6 +169,8 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
         Verdict::Admitted => {
             let note = match want {
                 Want::Stop { .. } => "stop",
+                Want::StopAll => "stop all",
+                Want::Now { .. } => "send now",
                 Want::Again { .. } => "run again",
                 _ => "ask settled",
             };

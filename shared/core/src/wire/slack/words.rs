@@ -227,6 +227,7 @@ mod tests {
     #[test]
     fn a_command_is_the_whole_text() {
         assert_eq!(command(" STOP \n"), Some(Command::Stop));
+        assert_eq!(command("Stop all"), Some(Command::StopAll));
         assert_eq!(command("Status"), Some(Command::Status));
         assert_eq!(command("stop the server"), None);
         assert_eq!(command(""), None);

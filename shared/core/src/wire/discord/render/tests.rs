@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::check::assert_fits;
 use super::*;
 use crate::asks::{Opt, Question};
-use crate::card::Usage;
+use crate::card::{PostRef, Usage};
 use crate::message::{Person, Prompt, Reply};
 use crate::session::{About, Ask};
 
@@ -37,6 +37,7 @@ fn a_card(state: CardState) -> Card {
         now_ms: 1_795_300_012_000,
         model: "openai/gpt".to_owned(),
         trouble: None,
+        waiting: 0,
     }
 }
 
@@ -48,7 +49,10 @@ fn states() -> Vec<CardState> {
     let ended = |outcome| CardState::Ended { outcome, usage };
     vec![
         CardState::Received,
-        CardState::Queued { ahead: 2 },
+        CardState::Queued {
+            ahead: 2,
+            now: true,
+        },
         CardState::Creating,
         CardState::Resuming,
         CardState::Working,
@@ -62,6 +66,9 @@ fn states() -> Vec<CardState> {
             by: "Sam".to_owned(),
         }),
         ended(Outcome::Lost),
+        ended(Outcome::Joined {
+            turn: "1181".to_owned(),
+        }),
     ]
 }
 
@@ -119,7 +126,7 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
         let expected: &[&str] = match &state {
             CardState::Stopping => &["Stopping…"],
             CardState::Ended {
-                outcome: Outcome::Answered,
+                outcome: Outcome::Answered | Outcome::Joined { .. },
                 ..
             } => &[],
             CardState::Ended {
@@ -127,10 +134,73 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
                 ..
             } => &["Reply", "Run again"],
             CardState::Ended { .. } => &["Reply"],
+            CardState::Queued { now: true, .. } => &["Send now", "Withdraw", "Stop all"],
+            CardState::Queued { now: false, .. } => &["Withdraw", "Stop all"],
             _ => &["Stop"],
         };
         assert_eq!(labels, expected, "{state:?}");
     }
+    let busy = Card {
+        waiting: 2,
+        ..a_card(CardState::Working)
+    };
+    let body = card(&busy);
+    assert_postable(&body);
+    assert_eq!(labels(&body), ["Stop", "Stop all"]);
+    assert!(body.to_string().contains("2 more waiting"), "{body}");
+}
+
+#[test]
+fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
+    let people = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let calling = |ids: &[&str], inner: Post| {
+        post(&Post::Calling {
+            people: people(ids),
+            post: Box::new(inner),
+        })
+        .body
+    };
+    let part = || Post::Chunk {
+        text: "see <@999> and @everyone".to_owned(),
+        last: true,
+        file: None,
+    };
+    let body = calling(&["123"], part());
+    assert_eq!(body["content"], "see <@999> and @everyone\n<@123>");
+    assert_eq!(
+        body["allowed_mentions"],
+        json!({"parse": [], "users": ["123"]})
+    );
+    let long = Post::Chunk {
+        text: "x".repeat(super::super::CHUNK_UNITS),
+        last: true,
+        file: None,
+    };
+    let body = calling(&["1"; 9], long);
+    assert!(units(body["content"].as_str().unwrap()) <= 2_000);
+    let moved = Post::Moved {
+        to: PostRef {
+            channel: "1".into(),
+            id: "2".into(),
+        },
+        link: Some(link("7", "1", "2")),
+    };
+    let body = post(&moved).body;
+    assert_postable(&body);
+    assert!(
+        body.to_string()
+            .contains("https://discord.com/channels/7/1/2")
+    );
+    assert_eq!(body["allowed_mentions"], json!({"parse": []}));
+    for bad in ["", "everyone", "1>", "&1", "123456789012345678901"] {
+        let body = calling(&[bad], part());
+        assert_eq!(body["allowed_mentions"], json!({"parse": []}), "{bad}");
+        assert_eq!(body["content"], "see <@999> and @everyone", "{bad}");
+    }
+    // A card of components is called by a part of its own.
+    let body = calling(&["123"], Post::Card(a_card(CardState::Waiting)));
+    assert_postable(&body);
+    assert_eq!(body["components"][1]["content"], "<@123>");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::words::{duration, facts, title};
 use super::{Look, Rendered, context, label, section};
 use crate::card::{Card, CardState, CardStep, StepState};
 use crate::session::Outcome;
-use crate::wire::slack::interactivity::{AGAIN_ACTION, STOP_ACTION};
+use crate::wire::slack::interactivity::{AGAIN_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
 use crate::wire::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
     SECTION_UNITS_MAX, TASK_UNITS_MAX, TASKS_MAX,
@@ -60,13 +60,20 @@ fn told(card: &Card) -> Option<String> {
     let room = SECTION_UNITS_MAX - 200;
     let outcome = match (&card.state, &card.trouble) {
         (CardState::Ended { outcome, .. }, _) => outcome,
-        (CardState::Queued { ahead: 1 }, _) => return Some("One task comes before it.".to_owned()),
-        (CardState::Queued { ahead }, _) => return Some(format!("{ahead} tasks come before it.")),
+        (CardState::Queued { ahead: 1, .. }, _) => {
+            return Some("One task comes before it.".to_owned());
+        }
+        (CardState::Queued { ahead, .. }, _) => {
+            return Some(format!("{ahead} tasks come before it."));
+        }
         (_, Some(trouble)) => return Some(format!("Trying again: {}", line(trouble, room))),
         (_, None) => return None,
     };
     match outcome {
         Outcome::Answered => None,
+        Outcome::Joined { .. } => {
+            Some("The agent has it, and answers it together with what it was working on.".to_owned())
+        }
         Outcome::Failed { reason } => {
             Some(format!("{}\nNothing else is lost: send another message in this thread to go on.", mrkdwn(reason.trim(), room)))
         }
@@ -174,10 +181,34 @@ fn again(card: &Card) -> Option<Value> {
 fn stop(card: &Card) -> Option<Value> {
     let over = matches!(card.state, CardState::Stopping | CardState::Ended { .. });
     let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;
-    (!over && usable).then(|| {
-        json!({ "type": "actions", "block_id": "v1:card", "elements": [{
-            "type": "button", "action_id": STOP_ACTION, "style": "danger", "value": card.turn,
-            "text": label("Stop", BUTTON_UNITS_MAX), "accessibility_label": "Stop this run",
-        }] })
-    })
+    if over || !usable {
+        return None;
+    }
+    let button = |action: &str, words: &str, told: &str| {
+        json!({
+            "type": "button", "action_id": action, "value": card.turn,
+            "text": label(words, BUTTON_UNITS_MAX), "accessibility_label": told,
+        })
+    };
+    let mut buttons = Vec::new();
+    match card.state {
+        CardState::Queued { now, .. } => {
+            if now {
+                let told = "Send this task into the running one";
+                buttons.push(button(NOW_ACTION, "Send now", told));
+            }
+            let told = "Take this task out of the queue";
+            buttons.push(button(STOP_ACTION, "Withdraw", told));
+        }
+        _ => {
+            let mut stop = button(STOP_ACTION, "Stop", "Stop this run");
+            stop["style"] = "danger".into();
+            buttons.push(stop);
+        }
+    }
+    if card.waiting > 0 || matches!(card.state, CardState::Queued { .. }) {
+        let told = "Stop what runs and take everything that waits out of the queue";
+        buttons.push(button(STOP_ALL_ACTION, "Stop all", told));
+    }
+    Some(json!({ "type": "actions", "block_id": "v1:card", "elements": buttons }))
 }

@@ -153,7 +153,8 @@ fn mapped(text: &str, units_max: usize, map: impl Fn(char) -> Piece) -> String {
         if used > units_max {
             out.truncate(safe);
             out.push('…');
-            return out;
+            // What was part of a longer word may stand alone now.
+            return without_broadcasts(&out);
         }
         piece.push_to(&mut out);
         if used < units_max {
@@ -176,6 +177,7 @@ mod tests {
         assert_eq!(mrkdwn("ab<<<", 8), "ab&lt;…");
         assert_eq!(mrkdwn("abc", 3), "abc");
         assert_eq!(mrkdwn("abcd", 3), "ab…");
+        assert_eq!(mrkdwn("@channels of it", 9), "＠channel…");
     }
 
     #[test]

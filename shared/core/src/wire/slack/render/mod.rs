@@ -59,8 +59,75 @@ pub fn post_as(post: &Post, look: Look) -> Rendered {
         Post::Chunk { text, .. } => free(text),
         Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
         Post::Notice(text) => free(text),
+        Post::Moved { link, .. } => moved(link.as_deref()),
+        Post::Calling {
+            people,
+            post: inner,
+        } => calling(self::post(inner), people),
     }
 }
+
+/// The address of a message in a thread, on the workspace's own site (`auth.test` names it, with a slash at its end).
+#[must_use]
+pub fn link(site: &str, root_ts: &str, at: &PostRef) -> String {
+    let (channel, ts) = (&at.channel, at.id.replace('.', ""));
+    format!("{site}archives/{channel}/p{ts}?thread_ts={root_ts}&cid={channel}")
+}
+
+/// A card that cannot be edited for much longer.
+fn moved(link: Option<&str>) -> Rendered {
+    let told = match link {
+        Some(link) => format!(
+            "*This goes on below.* <{}|Go to its newer card>",
+            mrkdwn(link, 300)
+        ),
+        None => "*This goes on below*, in a newer card.".to_owned(),
+    };
+    Rendered {
+        text: "This goes on below, in a newer card.".to_owned(),
+        blocks: vec![section(&told)],
+    }
+}
+
+/// People who are called by one message.
+const CALLED_MAX: usize = 4;
+
+/// The same, with these people called by a line of its own: the only thing in it that is not escaped.
+#[must_use]
+pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
+    let is_id = |id: &&String| {
+        (2..=MEMBER_ID_CHARS_MAX).contains(&id.len())
+            && id.starts_with(['U', 'W'])
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    };
+    let called: Vec<String> = people
+        .iter()
+        .filter(is_id)
+        .take(CALLED_MAX)
+        .map(|id| format!("<@{id}>"))
+        .collect();
+    if called.is_empty() {
+        return rendered;
+    }
+    let line = called.join(" ");
+    let Rendered {
+        mut text,
+        mut blocks,
+    } = rendered;
+    let room = FALLBACK_UNITS_MAX - line.len() - 1;
+    if escape::units(&text) > room {
+        // An entity that is cut in half shows as what is left of it.
+        text = text.chars().take(room / 2).collect();
+    }
+    text = format!("{text}\n{line}");
+    blocks.push(section(&line));
+    Rendered { text, blocks }
+}
+
+/// Characters of the id of somebody in Slack; today's have eleven.
+const MEMBER_ID_CHARS_MAX: usize = 24;
 
 /// Free words in Markdown: an answer's part, a notice, a status, a refusal.
 #[must_use]

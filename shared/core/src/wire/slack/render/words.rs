@@ -52,6 +52,7 @@ pub(super) fn title(state: &CardState) -> &'static str {
             Outcome::Answered => "Done",
             Outcome::Failed { .. } => "Failed",
             Outcome::Cancelled { .. } => "Stopped",
+            Outcome::Joined { .. } => "Sent into the running task",
             Outcome::Lost => "Lost",
         },
     }
@@ -67,9 +68,11 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
                 tokens,
                 cost_micro_usd,
             },
-            ..
+            outcome,
         } => {
-            facts.push(format!("worked for {took}"));
+            let waited = matches!(outcome, Outcome::Joined { .. });
+            let what = if waited { "waited" } else { "worked" };
+            facts.push(format!("{what} for {took}"));
             if *tokens > 0 {
                 facts.push(format!("{} tokens", thousands(*tokens)));
             }
@@ -78,6 +81,9 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
             }
         }
         _ => facts.push(took),
+    }
+    if card.waiting > 0 {
+        facts.push(format!("{} more waiting", card.waiting));
     }
     facts.retain(|fact| !fact.is_empty());
     facts

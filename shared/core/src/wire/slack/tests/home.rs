@@ -25,6 +25,8 @@ fn picture() -> Picture {
         ended_at_ms: 40_000,
         outcome: Outcome::Answered,
         usage: crate::card::Usage::default(),
+        selection: Default::default(),
+        rolls: 0,
         asked: "fix <the> build".to_owned(),
         answered: String::new(),
         card: None,

@@ -27,6 +27,7 @@ fn card(state: CardState) -> Card {
         now_ms: 192_000,
         model: "anthropic/claude".into(),
         trouble: None,
+        waiting: 0,
     }
 }
 
@@ -177,9 +178,68 @@ fn a_failed_card_tells_the_reason_and_what_to_do_next() {
 
 #[test]
 fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
-    let shown = render::post(&Post::Card(card(CardState::Queued { ahead: 2 })));
+    let shown = render::post(&Post::Card(card(CardState::Queued {
+        ahead: 2,
+        now: false,
+    })));
     assert_eq!(shown.text, "Queued. 2 tasks come before it.");
+    let labels = |shown: &Rendered| -> Vec<String> {
+        let label = |button: &Value| button["text"]["text"].as_str().unwrap().to_owned();
+        elements(shown).iter().map(label).collect()
+    };
+    assert_eq!(labels(&shown), ["Withdraw", "Stop all"]);
     assert_eq!(elements(&shown)[0]["action_id"], "v1:stop");
+    let shown = render::post(&Post::Card(card(CardState::Queued {
+        ahead: 1,
+        now: true,
+    })));
+    assert_eq!(labels(&shown), ["Send now", "Withdraw", "Stop all"]);
+    let busy = Card {
+        waiting: 2,
+        ..card(CardState::Working)
+    };
+    let shown = render::post(&Post::Card(busy));
+    assert_eq!(labels(&shown), ["Stop", "Stop all"]);
+    assert!(read(&shown).contains("2 more waiting"), "{}", read(&shown));
+}
+
+#[test]
+fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
+    let calling = |ids: &[&str]| {
+        render::post(&Post::Calling {
+            people: ids.iter().map(|id| (*id).to_owned()).collect(),
+            post: Box::new(Post::Chunk {
+                text: "see <@U999> and @channel".into(),
+                last: true,
+                file: None,
+            }),
+        })
+    };
+    let shown = calling(&["U123"]);
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert_eq!(shown.blocks[1]["text"]["text"], "<@U123>");
+    assert_eq!(shown.text.matches("<@").count(), 1);
+    for bad in ["", "!channel", "U1>", "C123", "u123"] {
+        assert_eq!(calling(&[bad]).blocks.len(), 1, "{bad}");
+    }
+    let moved = render::post(&Post::Moved {
+        to: PostRef {
+            channel: "C1".into(),
+            id: "1790000000.000200".into(),
+        },
+        link: Some(render::link(
+            "https://a.slack.com/",
+            "1790000000.000100",
+            &PostRef {
+                channel: "C1".into(),
+                id: "1790000000.000200".into(),
+            },
+        )),
+    });
+    assert_eq!(problems(&moved.text, &moved.blocks), Vec::<String>::new());
+    assert!(read(&moved).contains(
+        "<https://a.slack.com/archives/C1/p1790000000000200?thread_ts=1790000000.000100&amp;cid=C1|"
+    ), "{}", read(&moved));
 }
 
 #[test]
@@ -413,7 +473,13 @@ fn the_session_status_follows_the_card() {
     assert_eq!(of(CardState::Waiting), Some("suspended"));
     assert_eq!(of(ended(Outcome::Lost)), Some("active"));
     // Another turn runs there, and the status is that one's.
-    assert_eq!(of(CardState::Queued { ahead: 1 }), None);
+    assert_eq!(
+        of(CardState::Queued {
+            ahead: 1,
+            now: false
+        }),
+        None
+    );
 }
 
 /// Text out of the pieces that hurt.
@@ -449,6 +515,7 @@ fn any_post() -> impl Strategy<Value = Post> {
     let outcome = prop_oneof![
         Just(Outcome::Answered),
         Just(Outcome::Lost),
+        hostile().prop_map(|turn| Outcome::Joined { turn }),
         hostile().prop_map(|reason| Outcome::Failed { reason }),
         hostile().prop_map(|by| Outcome::Cancelled { by }),
     ];
@@ -458,7 +525,10 @@ fn any_post() -> impl Strategy<Value = Post> {
     });
     let state = prop_oneof![
         Just(CardState::Received),
-        Just(CardState::Queued { ahead: 3 }),
+        Just(CardState::Queued {
+            ahead: 3,
+            now: true
+        }),
         Just(CardState::Working),
         Just(CardState::Waiting),
         (outcome, usage).prop_map(|(outcome, usage)| CardState::Ended { outcome, usage }),
@@ -485,6 +555,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 now_ms,
                 model,
                 trouble,
+                waiting: 2,
             })
         });
     let about = prop_oneof![

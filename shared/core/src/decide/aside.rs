@@ -1,0 +1,209 @@
+//! Posts beside a turn's own card and answer: the cards of prompts that were sent into its run, the card that it had
+//! before the present one, and the line that calls who asked where no answer does.
+//!
+//! Each is repeated until it stands, and none of them can fail a turn: what the chat refuses for good, or too often
+//! while the end is told, is left as it is.
+
+use super::{Context, Next, words};
+use crate::card::{Card, CardState, Post, PostRef, Usage, card_kind};
+use crate::effect::Effect;
+use crate::failure::Failure;
+use crate::ids::PostKind;
+use crate::session::{Aside, Outcome, Session, Stage, Steered, Turn};
+
+/// What is missing while the run goes on.
+pub(super) fn under_way(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    let untold = |one: &&Steered| one.sent && !one.shown && !is_over(session, &of(one));
+    if let Some(steered) = turn.steered.iter().find(untold).cloned() {
+        let outcome = Outcome::Joined {
+            turn: turn.id.clone(),
+        };
+        return Some(steered_card(session, &steered, outcome, context));
+    }
+    old_card(session)
+}
+
+/// What is missing before the end of the turn is told.
+pub(super) fn ending(
+    session: &mut Session,
+    outcome: &Outcome,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    let outcome = of_steered(outcome, &turn.id);
+    let joined = matches!(outcome, Outcome::Joined { .. });
+    let told = |one: &Steered| (joined && one.shown) || is_over(session, &of(one));
+    let untold = |one: &&Steered| !told(one);
+    let steered = turn.steered.iter().find(untold).cloned()?;
+    Some(steered_card(session, &steered, outcome, context))
+}
+
+/// What is missing once its last card stands.
+pub(super) fn told(session: &mut Session, outcome: &Outcome) -> Option<Next> {
+    old_card(session).or_else(|| call(session, outcome))
+}
+
+/// How a prompt that was sent into a turn ended, by how that turn did.
+pub(super) fn of_steered(outcome: &Outcome, turn: &str) -> Outcome {
+    match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined {
+            turn: turn.to_owned(),
+        },
+        other => other.clone(),
+    }
+}
+
+/// Who is to be called at the end of a turn: all who asked, except who stopped it. Platform ids, each once.
+pub(super) fn people(turn: &Turn, outcome: &Outcome) -> Vec<String> {
+    let stopped_by = turn
+        .cancelled_by
+        .as_ref()
+        .filter(|_| matches!(outcome, Outcome::Cancelled { .. }))
+        .map(|by| &by.id);
+    let mut people: Vec<String> = Vec::new();
+    let asked = std::iter::once(&turn.by).chain(turn.steered.iter().map(|one| &one.prompt.by));
+    for by in asked {
+        if !by.id.is_empty() && Some(&by.id) != stopped_by && !people.contains(&by.id) {
+            people.push(by.id.clone());
+        }
+    }
+    people
+}
+
+/// The post, with these people called; the post alone where there is nobody.
+pub(super) fn calling(people: Vec<String>, post: Post) -> Post {
+    if people.is_empty() {
+        return post;
+    }
+    Post::Calling {
+        people,
+        post: Box::new(post),
+    }
+}
+
+/// Such a post stands.
+pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
+    let ending = is_ending(session);
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    match &aside {
+        Aside::Steered(id) => {
+            let Some(steered) = turn.steered.iter_mut().find(|one| one.turn == *id) else {
+                return;
+            };
+            // A first post may be one that already stood, with other words: only an edit is sure to show these.
+            if steered.card.replace(at).is_none() {
+                return;
+            }
+            steered.shown = true;
+            if ending {
+                session.seen.asides_over.insert(aside);
+            }
+        }
+        Aside::OldCard => turn.old_card = None,
+        Aside::Call => turn.called = true,
+    }
+}
+
+/// Such a post was refused. While the end is told it is waited for, within the bound of what that may take.
+pub(super) fn refused(
+    session: &mut Session,
+    aside: Aside,
+    failure: &Failure,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    if is_ending(session)
+        && let (Failure::Wait { after_ms, seen }, Some(turn)) = (failure, &mut session.turn)
+    {
+        turn.refusals += 1;
+        if turn.refusals <= limits.refusals {
+            let delay_ms = limits.backoff(turn.refusals).max(*after_ms);
+            return Some(Next::Hold {
+                delay_ms: delay_ms.min(limits.backoff_ms_max.max((*after_ms).min(900_000))),
+                why: seen.clone(),
+            });
+        }
+    }
+    session.seen.asides_over.insert(aside);
+    None
+}
+
+fn is_ending(session: &Session) -> bool {
+    let stage = session.turn.as_ref().map(|turn| &turn.stage);
+    matches!(stage, Some(Stage::Ending { .. }))
+}
+
+fn of(steered: &Steered) -> Aside {
+    Aside::Steered(steered.turn.clone())
+}
+
+fn is_over(session: &Session, aside: &Aside) -> bool {
+    session.seen.asides_over.contains(aside)
+}
+
+fn steered_card(
+    session: &mut Session,
+    steered: &Steered,
+    outcome: Outcome,
+    context: &Context<'_>,
+) -> Next {
+    session.seen.aside = Some(of(steered));
+    let state = CardState::Ended {
+        outcome,
+        usage: Usage::default(),
+    };
+    let (since_ms, now_ms) = (steered.accepted_at_ms, context.now_ms);
+    let card = Card::new(&steered.turn, state, since_ms, now_ms, "");
+    Next::Do(Effect::Post {
+        turn: steered.turn.clone(),
+        kind: PostKind::Card,
+        at: steered.card.clone(),
+        post: Post::Card(card),
+    })
+}
+
+/// The card before the present one says where it goes on.
+fn old_card(session: &mut Session) -> Option<Next> {
+    if is_over(session, &Aside::OldCard) {
+        return None;
+    }
+    let turn = session.turn.as_ref()?;
+    let (old, to) = (turn.old_card.clone()?, turn.card.clone()?);
+    let effect = Effect::Post {
+        turn: turn.id.clone(),
+        kind: card_kind(turn.rolls.saturating_sub(1)),
+        at: Some(old),
+        post: Post::Moved { to, link: None },
+    };
+    session.seen.aside = Some(Aside::OldCard);
+    Some(Next::Do(effect))
+}
+
+/// An edit calls nobody, so an end without an answer has a line of its own.
+fn call(session: &mut Session, outcome: &Outcome) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    if turn.called || is_over(session, &Aside::Call) {
+        return None;
+    }
+    let word = match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => return None,
+        Outcome::Failed { .. } => words::CALL_FAILED,
+        Outcome::Cancelled { .. } => words::CALL_CANCELLED,
+        Outcome::Lost => words::CALL_LOST,
+    };
+    let people = people(turn, outcome);
+    if people.is_empty() {
+        return None;
+    }
+    let effect = Effect::Post {
+        turn: turn.id.clone(),
+        kind: PostKind::Call,
+        at: None,
+        post: calling(people, Post::Notice(word.to_owned())),
+    };
+    session.seen.aside = Some(Aside::Call);
+    Some(Next::Do(effect))
+}

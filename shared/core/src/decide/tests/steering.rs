@@ -1,0 +1,345 @@
+//! Prompts that are sent into a running turn, cards that grow old, and who is called when.
+
+use super::*;
+
+/// A turn runs, and `m3`, which waits behind it, is wanted at once.
+fn steered() -> Fake {
+    let world = active();
+    wants_now(&world, "m3");
+    world
+}
+
+fn joined(turn: &str) -> Outcome {
+    Outcome::Joined {
+        turn: turn.to_owned(),
+    }
+}
+
+#[test]
+fn a_waiting_prompt_is_sent_into_the_run_and_answered_with_it() {
+    let world = steered();
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1..], [joined("m2"), Outcome::Answered]);
+    world.with(|s| {
+        assert_eq!(s.told[1..], ["do it", "and m3"]);
+        assert!(s.marks.queued.is_empty() && s.marks.now.is_empty());
+        assert_eq!(s.ledger["m3"].outcome, joined("m2"));
+        assert_eq!(
+            (s.ledger["m3"].asked.as_str(), &s.ledger["m3"].again),
+            ("and m3", &None)
+        );
+    });
+    assert!(matches!(
+        waiting_card(&world, "m3"),
+        CardState::Ended {
+            outcome: Outcome::Joined { .. },
+            ..
+        }
+    ));
+    assert_eq!(chunks(&world).len(), 2, "one answer for both");
+    // Its own message comes to the head: it has ended.
+    let calls = world.with(|s| s.calls);
+    assert_eq!(deliver(&world, &prompt("m3"), 1), Verdict::Done);
+    assert_eq!(
+        world.with(|s| s.calls) - calls,
+        1,
+        "only the record is read"
+    );
+}
+
+#[test]
+fn a_wish_that_comes_after_the_run_changes_nothing() {
+    let world = active();
+    deliver_until_done(&world, &prompt("m2"), 1);
+    wants_now(&world, "m3");
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(outcomes(&world)[2], Outcome::Answered);
+    world.with(|s| {
+        assert_eq!(s.prompted.len(), 3);
+        assert!(s.marks.now.is_empty() && s.marks.queued.is_empty());
+    });
+}
+
+#[test]
+fn what_is_on_record_is_sent_even_if_the_worker_dies_before_it() {
+    let world = steered();
+    // It cannot be sent at first: the message is given back, and the intent stays on record.
+    world.with(|s| {
+        let wait = Failure::Wait {
+            after_ms: 0,
+            seen: "429".into(),
+        };
+        s.fail_steer = Some(wait);
+    });
+    let Verdict::Hold { .. } = deliver(&world, &prompt("m2"), 1) else {
+        panic!("it was sent")
+    };
+    let turn = record(&world).turn.unwrap();
+    assert_eq!((turn.steered.len(), turn.steered[0].sent), (1, false));
+    let ids = turn.steered[0].ids.clone();
+    deliver_until_done(&world, &prompt("m2"), 2);
+    assert_eq!(outcomes(&world)[1..], [joined("m2"), Outcome::Answered]);
+    world.with(|s| assert_eq!(s.prompted.last().unwrap().1, ids.message));
+}
+
+#[test]
+fn after_the_server_went_away_the_newest_prompt_makes_the_whole_run_go_on() {
+    let world = steered();
+    world.with(|s| {
+        s.down_after_steer = true;
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1..], [joined("m2"), Outcome::Answered]);
+    world.with(|s| {
+        assert_eq!(s.prompted.len(), 3, "nothing was prompted twice");
+        let again: Vec<&String> = s.sent_again.iter().collect();
+        assert_eq!(again, [&s.prompted[2].1], "the newest one");
+    });
+}
+
+#[test]
+fn a_lost_sandbox_loses_both_and_each_can_be_run_again() {
+    let world = steered();
+    world.with(|s| s.lost_after_steer = true);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1..], [Outcome::Lost, Outcome::Lost]);
+    world.with(|s| {
+        let again = |turn: &str| {
+            s.ledger[turn]
+                .again
+                .as_ref()
+                .map(|prompt| prompt.text.clone())
+        };
+        assert_eq!(
+            (again("m2"), again("m3")),
+            (Some("do it".into()), Some("and m3".into()))
+        );
+    });
+    assert!(matches!(
+        waiting_card(&world, "m3"),
+        CardState::Ended {
+            outcome: Outcome::Lost,
+            ..
+        }
+    ));
+    assert_eq!(
+        called(&world)[1..],
+        [vec!["ann".to_owned(), "cy".to_owned()]]
+    );
+}
+
+#[test]
+fn a_stopped_run_stops_what_was_sent_into_it() {
+    let world = steered();
+    world.with(|s| {
+        s.silent_agent = true;
+        s.stop_after_steer = true;
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let by_bob = Outcome::Cancelled { by: "bob".into() };
+    assert_eq!(outcomes(&world)[1..], [by_bob.clone(), by_bob]);
+    world.with(|s| assert_eq!(s.ledger["m3"].again, None));
+}
+
+#[test]
+fn no_more_are_sent_into_one_run_than_may_be() {
+    let world = active();
+    let most = Limits::DEFAULT.steers;
+    for n in 0..=most {
+        wants_now(&world, &format!("w{n}"));
+    }
+    deliver_until_done(&world, &prompt("m2"), 1);
+    world.with(|s| {
+        assert_eq!(s.prompted.len(), 2 + most);
+        assert_eq!(s.marks.now.len(), 1, "one goes on waiting");
+    });
+}
+
+#[test]
+fn a_crash_at_any_call_of_a_run_with_two_prompts_loses_and_doubles_nothing() {
+    let calls = {
+        let world = steered();
+        let before = world.with(|s| s.calls);
+        deliver_until_done(&world, &prompt("m2"), 1);
+        world.with(|s| s.calls) - before
+    };
+    for call in 1..=calls {
+        for after in [false, true] {
+            let world = steered();
+            world.with(|s| s.crash_at = Some((s.calls + call, after)));
+            let died = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1)));
+            assert!(died.is_err(), "crash point {call} {after} was not reached");
+            world.with(|s| s.crash_at = None);
+            deliver_until_done(&world, &prompt("m2"), 2);
+            deliver_until_done(&world, &prompt("m3"), 1);
+            let context = format!("call {call}, after={after}: {:?}", outcomes(&world));
+            assert_eq!(outcomes(&world).len(), 3, "{context}");
+            world.with(|s| {
+                let ids: BTreeSet<_> = s.prompted.iter().map(|(_, id)| id).collect();
+                assert_eq!((ids.len(), s.prompted.len()), (3, 3), "{context}");
+            });
+            assert_eq!(
+                outcomes(&world)[1..],
+                [joined("m2"), Outcome::Answered],
+                "{context}"
+            );
+            assert_eq!(called(&world).len(), 2, "{context}");
+            assert!(
+                matches!(waiting_card(&world, "m3"), CardState::Ended { .. }),
+                "{context}"
+            );
+        }
+    }
+}
+
+/// Cards of a turn that still look alive.
+fn live_cards(world: &Fake) -> usize {
+    world.with(|s| {
+        let live = |post: &&Post| match post {
+            Post::Card(card) => !matches!(card.state, CardState::Ended { .. }),
+            _ => false,
+        };
+        s.posts.values().filter(live).count()
+    })
+}
+
+#[test]
+fn an_old_card_makes_room_for_a_new_one_and_says_where_it_goes_on() {
+    let world = active();
+    world.with(|s| s.silent_agent = true);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    // The run was silent until its bound of 90 minutes: one roll.
+    let first = post_key(&thread(), "m2", &PostKind::Card);
+    let second = post_key(&thread(), "m2", &PostKind::Rolled(1));
+    world.with(|s| {
+        assert!(
+            matches!(&s.posts[&first], Post::Moved { to, .. } if to.id == second),
+            "{:?}",
+            s.posts[&first]
+        );
+        assert!(matches!(&s.posts[&second], Post::Card(_)));
+        assert_eq!(s.ledger["m2"].rolls, 1);
+    });
+    assert_eq!(live_cards(&world), 0);
+}
+
+#[test]
+fn a_crash_at_any_call_of_a_long_run_leaves_no_live_card_behind() {
+    let long = || {
+        let world = active();
+        world.with(|s| s.silent_agent = true);
+        world
+    };
+    let calls = {
+        let world = long();
+        let before = world.with(|s| s.calls);
+        deliver_until_done(&world, &prompt("m2"), 1);
+        world.with(|s| s.calls) - before
+    };
+    for call in 1..=calls {
+        for after in [false, true] {
+            let world = long();
+            world.with(|s| s.crash_at = Some((s.calls + call, after)));
+            let died = catch_unwind(AssertUnwindSafe(|| {
+                deliver_until_done(&world, &prompt("m2"), 1)
+            }));
+            assert!(died.is_err(), "crash point {call} {after} was not reached");
+            world.with(|s| s.crash_at = None);
+            deliver_until_done(&world, &prompt("m2"), 2);
+            assert_eq!(live_cards(&world), 0, "call {call}, after={after}");
+            assert_eq!(called(&world).len(), 2, "call {call}, after={after}");
+        }
+    }
+}
+
+#[test]
+fn a_new_card_that_is_refused_is_tried_again_and_costs_the_run_nothing() {
+    let world = active();
+    world.with(|s| {
+        s.silent_agent = true;
+        s.fail_roll = 3;
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason.contains("90 min")),
+        "{:?}",
+        outcomes(&world)
+    );
+    assert_eq!(record(&world).ended.len(), 2);
+    assert_eq!(world.with(|s| s.fail_roll), 0);
+    assert_eq!(live_cards(&world), 0);
+}
+
+#[test]
+fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is() {
+    let ann = || vec!["ann".to_owned()];
+    let world = active();
+    assert_eq!(called(&world), [ann()], "answered: by the answer");
+    world.with(|s| s.asks.push("per_1".into()));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(called(&world).len(), 3, "an ask, and the answer");
+    world.with(|s| {
+        s.fail.insert("follow", vec![Failure::SandboxGone]);
+    });
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(outcomes(&world)[2], Outcome::Lost);
+    assert_eq!(called(&world)[3..], [ann()], "lost: by a line of its own");
+    let line = post_key(&thread(), "m3", &PostKind::Call);
+    world.with(|s| {
+        assert_eq!(
+            s.posts[&line].bare(),
+            &Post::Notice(super::super::words::CALL_LOST.into())
+        )
+    });
+
+    // Who stops their own turn is not called; who is stopped by somebody else is.
+    for (by, calls) in [("ann", 0), ("bob", 1)] {
+        let world = active();
+        world.with(|s| {
+            s.marks.cancelled.insert("m2".into(), person(by));
+        });
+        deliver_until_done(&world, &prompt("m2"), 1);
+        assert_eq!(called(&world).len(), 1 + calls, "{by}");
+    }
+}
+
+#[test]
+fn the_last_state_is_repeated_until_the_chat_takes_it() {
+    let world = active();
+    let most = usize::try_from(Limits::DEFAULT.refusals).unwrap();
+    let limited = || Failure::Wait {
+        after_ms: 30_000,
+        seen: "429".into(),
+    };
+    // The first two posts of the turn get through: its card, and the answer.
+    world.with(|s| {
+        s.fail_ends = (0..most - 1).map(|_| limited()).collect();
+    });
+    let began_ms = world.with(|s| s.now_ms);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    assert_eq!(live_cards(&world), 0);
+    world.with(|s| {
+        assert!(s.fail_ends.is_empty());
+        assert!(
+            s.now_ms - began_ms >= 30_000 * (most as u64 - 1),
+            "its time was waited for"
+        );
+    });
+}
+
+#[test]
+fn an_outcome_of_before_and_of_now_can_be_read_by_both() {
+    let text = serde_json::to_string(&joined("m2")).unwrap();
+    assert_eq!(text, r#"{"outcome":"answered","joined":"m2"}"#);
+    assert_eq!(
+        serde_json::from_str::<Outcome>(&text).unwrap(),
+        joined("m2")
+    );
+    let old = r#"{"outcome":"answered"}"#;
+    assert_eq!(
+        serde_json::from_str::<Outcome>(old).unwrap(),
+        Outcome::Answered
+    );
+    assert_eq!(serde_json::to_string(&Outcome::Answered).unwrap(), old);
+}
