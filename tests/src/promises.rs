@@ -222,6 +222,7 @@ fn told(history: &History, ended: &EndedTurn) -> Result<(), String> {
 pub fn says(card: &Seen, outcome: &Outcome) -> bool {
     let words: &[&str] = match outcome {
         Outcome::Answered => &["Done"],
+        Outcome::Joined { .. } => &["Sent into the running task"],
         Outcome::Failed { .. } => &["This did not work", "Failed"],
         Outcome::Cancelled { .. } => &["Stopped"],
         Outcome::Lost => &["The sandbox was lost", "Lost"],
@@ -243,12 +244,36 @@ fn marks(history: &History) -> impl Iterator<Item = (&Accepted, &str)> {
         .filter_map(|accepted| Some((accepted, accepted.mark.as_deref()?)))
 }
 
-/// Promise 4.
+/// How often posts of a turn call somebody at its end: by a line of the answer, or by one of its own.
+///
+/// # Errors
+/// Who is called besides `person`.
+pub fn calls_at_end(history: &History, turn: &str, person: &str) -> Result<usize, String> {
+    let answer = (0..10).map(PostKind::Chunk);
+    let kinds = answer.chain([PostKind::Call]);
+    let posts = kinds.flat_map(|kind| named(history, turn, &kind));
+    let mut calls = 0;
+    for line in posts.flat_map(|post| post.text.lines()) {
+        match line.trim().strip_prefix("<@").and_then(|rest| rest.strip_suffix('>')) {
+            Some(id) if id == person => calls += 1,
+            Some(other) => return Err(format!("{turn} called {other}")),
+            None => {}
+        }
+    }
+    Ok(calls)
+}
+
+/// Promise 4. What was sent into a running turn came before others by a person's wish.
 ///
 /// # Errors
 /// The prompt that came before its turn.
 pub fn in_order(history: &History) -> Result<(), String> {
-    let firsts = marks(history).filter_map(|(accepted, mark)| {
+    let joined = |turn: &String| {
+        let mut ended = history.session.ended.iter();
+        ended.any(|one| one.id == *turn && matches!(one.outcome, Outcome::Joined { .. }))
+    };
+    let waited = marks(history).filter(|(accepted, _)| !joined(&accepted.turn));
+    let firsts = waited.filter_map(|(accepted, mark)| {
         Some((
             &accepted.turn,
             calls_of(history, mark).map(|call| call.time_ms).min()?,

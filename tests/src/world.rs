@@ -684,10 +684,17 @@ impl Talk<'_> {
         let parts = keys
             .iter()
             .filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
-        parts
-            .map(|part| part.text.clone())
-            .collect::<Vec<_>>()
-            .join("\n")
+        let text: Vec<String> = parts.map(|part| part.text.clone()).collect();
+        // Who asked is called by a line below the answer.
+        let is_call = |line: &&str| {
+            let line = line.trim();
+            line.starts_with("<@") && line.ends_with('>') && !line.contains(' ')
+        };
+        let mut lines: Vec<&str> = text.iter().flat_map(|text| text.lines()).collect();
+        if lines.last().is_some_and(|line| is_call(&line)) {
+            lines.pop();
+        }
+        lines.join("\n")
     }
 
     /// The record.

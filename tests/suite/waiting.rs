@@ -64,7 +64,7 @@ async fn withdrawn(world: World, platform: Platform) {
     let status = talk.status().await;
     assert!(status.contains("2 tasks wait behind it"), "{status}");
 
-    talk.press(&waiting, "Stop").await;
+    talk.press(&waiting, "Withdraw").await;
     card_says(&talk, &third, "Stopped").await;
     let session = talk.session().await;
     let first = session.turn.map(|turn| turn.id);

@@ -24,7 +24,7 @@ const TROUBLE_MS: u64 = 90 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 21] = [
+const MET: [&str; 27] = [
     "Answered",
     "Failed",
     "Cancelled",
@@ -46,6 +46,12 @@ const MET: [&str; 21] = [
     "outage",
     "digest",
     "look",
+    "wanted now",
+    "stop all",
+    "Joined",
+    "steered",
+    "rolled",
+    "called",
 ];
 
 /// What is done in a history, by its seed.
@@ -66,7 +72,13 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
                 world.plan(at_ms + dice.below(40 * 60_000), place, Deed::Send(message));
             }
             if dice.falls(200) {
-                world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id));
+                world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id.clone()));
+            }
+            if dice.falls(300) {
+                world.plan(at_ms + dice.below(60_000), place, Deed::Now(id));
+            }
+            if dice.falls(40) {
+                world.plan(at_ms + dice.below(120_000), place, Deed::StopAll);
             }
             at_ms += match dice.below(3) {
                 0 => dice.below(10_000),
@@ -144,6 +156,12 @@ fn met(seeds: Range<u64>) -> Result<(BTreeSet<Transition>, BTreeSet<String>), St
         let all = inner.places.iter().flat_map(|place| &place.history.facts);
         facts.extend(all.filter_map(|fact| match fact {
             Fact::Ended { ending, .. } => Some(format!("{ending:?}")),
+            Fact::Steered { .. } => Some("steered".to_owned()),
+            Fact::Called { .. } => Some("called".to_owned()),
+            Fact::Posted {
+                kind: PostKind::Rolled(_),
+                ..
+            } => Some("rolled".to_owned()),
             Fact::Refused { .. } => Some("refused".to_owned()),
             Fact::Withheld { .. } => Some("withheld".to_owned()),
             Fact::Disturbed { .. } => Some("disturbed".to_owned()),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use bobbin_core::ids::PostKind;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Work;
 use bobbin_core::session::Phase;
@@ -84,6 +85,28 @@ fn stopped(world: &World) {
     after(world, 20_000, Deed::Stop("m2".to_owned()));
 }
 
+/// A second prompt waits, and is wanted at once.
+fn steers(world: &World) {
+    second(world);
+    send(world, "m3", prompt("m3"));
+    after(world, 1_000, Deed::Now("m3".to_owned()));
+}
+
+fn stops_all(world: &World) {
+    world.lock().places[0].next_run_is_endless = true;
+    second(world);
+    send(world, "m3", prompt("m3"));
+    after(world, 20_000, Deed::StopAll);
+}
+
+/// A run that goes on for longer than its card can be edited.
+fn long(world: &World) {
+    world.lock().places[0].next_run_is_endless = true;
+    second(world);
+    let minutes = 60_000;
+    after(world, 52 * minutes, Deed::Stop("m2".to_owned()));
+}
+
 fn sweep(world: &World) {
     send(world, "sweep", Work::Sweep);
 }
@@ -105,7 +128,7 @@ fn reset_now(world: &World) {
     send(world, "r1", reset());
 }
 
-const SCENARIOS: [Scenario; 10] = [
+const SCENARIOS: [Scenario; 13] = [
     Scenario {
         name: "first message",
         before: nothing,
@@ -144,6 +167,32 @@ const SCENARIOS: [Scenario; 10] = [
         before: answered,
         then: stopped,
         proves: |place| ended(place, 1, Ending::Cancelled),
+    },
+    Scenario {
+        name: "send now",
+        before: answered,
+        then: steers,
+        proves: |place| {
+            ended(place, 1, Ending::Answered)
+                && ended(place, 2, Ending::Joined)
+                && place.history.facts.contains(&Fact::Steered { turn: 2 })
+        },
+    },
+    Scenario {
+        name: "stop all",
+        before: answered,
+        then: stops_all,
+        proves: |place| ended(place, 1, Ending::Cancelled) && ended(place, 2, Ending::Cancelled),
+    },
+    Scenario {
+        name: "roll over",
+        before: answered,
+        then: long,
+        proves: |place| {
+            let kind = PostKind::Rolled(1);
+            ended(place, 1, Ending::Cancelled)
+                && place.history.facts.contains(&Fact::Posted { turn: 1, kind })
+        },
     },
     Scenario {
         name: "ask",

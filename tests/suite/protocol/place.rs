@@ -8,7 +8,8 @@ use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
-use bobbin_core::session::{About, Marks, Phase, Session, Settlement, Stage};
+use bobbin_core::message::Work;
+use bobbin_core::session::{About, Marks, Phase, Queued, Session, Settlement, Stage};
 use bobbin_core::settings::Settings;
 
 use super::dice::Dice;
@@ -63,6 +64,8 @@ pub struct Place {
     index: Vec<(Ms, Option<Ms>)>,
     pub sandboxes: BTreeMap<u32, Sandbox>,
     posts: BTreeMap<String, PostKind>,
+    /// Cards that stand: whose they are, and whether they look alive.
+    cards: BTreeMap<String, (usize, bool)>,
     /// Accepted turns by place.
     pub turns: Vec<String>,
     pub history: History,
@@ -95,6 +98,7 @@ impl Place {
             index: Vec::new(),
             sandboxes: BTreeMap::new(),
             posts: BTreeMap::new(),
+            cards: BTreeMap::new(),
             turns: Vec::new(),
             history: History {
                 parts: 2,
@@ -183,6 +187,13 @@ impl Place {
             {
                 let ending = Ending::from(&entry.outcome);
                 self.history.facts.push(Fact::Ended { turn, ending });
+            }
+        }
+        for steered in session.turn.iter().flat_map(|turn| &turn.steered) {
+            if let Some(turn) = self.turn(&steered.turn)
+                && !self.history.facts.contains(&Fact::Steered { turn })
+            {
+                self.history.facts.push(Fact::Steered { turn });
             }
         }
         for ended in &session.ended {
@@ -426,8 +437,11 @@ impl Place {
             Ok(sandbox) => sandbox,
             Err(failed) => return failed,
         };
-        if let Some(run) = sandbox.runs.get_mut(&ids.message) {
-            run.broken_off = false;
+        // The newest prompt makes the whole run go on.
+        let known = sandbox.runs.contains_key(&ids.message);
+        let unread = sandbox.runs.values_mut().filter(|run| !run.read);
+        unread.for_each(|run| run.broken_off = false);
+        if known {
             return Event::Prompted;
         }
         let Some(turn) = turn else {
@@ -456,13 +470,55 @@ impl Place {
     /// The person's stop gets through to the agent.
     pub fn abort(&mut self, turn: &str) {
         let turn = self.turn(turn);
-        for run in self
-            .sandboxes
-            .values_mut()
-            .flat_map(|sandbox| sandbox.runs.values_mut())
-        {
-            run.aborted |= Some(run.turn) == turn && !run.read;
+        for sandbox in self.sandboxes.values_mut() {
+            let mut unread = sandbox.runs.values().filter(|run| !run.read);
+            // What was sent into its run ends with it.
+            if unread.any(|run| Some(run.turn) == turn) {
+                let unread = sandbox.runs.values_mut().filter(|run| !run.read);
+                unread.for_each(|run| run.aborted = true);
+            }
         }
+    }
+
+    /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
+    pub fn now(&mut self, id: &str) -> bool {
+        let waits = self.queue.iter().find(|entry| entry.message.id == id);
+        let (Some(entry), Some(running)) = (
+            waits,
+            self.record.as_ref().and_then(|session| session.turn.as_ref()),
+        ) else {
+            return false;
+        };
+        let Work::Prompt(prompt) = &entry.message.work else {
+            return false;
+        };
+        if running.covers(id) || self.has_ended(id) {
+            return false;
+        }
+        let queued = Queued {
+            by: prompt.by.clone(),
+            accepted_at_ms: entry.message.accepted_at_ms,
+            card: None,
+            refused: false,
+            prompt: Some(Box::new(prompt.clone())),
+        };
+        let by = prompt.by.clone();
+        self.marks.queued.insert(id.to_owned(), queued);
+        self.marks.now.insert(id.to_owned(), by);
+        true
+    }
+
+    /// The present turn, and all prompts that wait.
+    pub fn all_turns(&self) -> Vec<String> {
+        let running = self.record.as_ref().and_then(|session| session.turn.as_ref());
+        let waits = self.queue.iter().filter(|entry| {
+            matches!(entry.message.work, Work::Prompt(_))
+                && !running.is_some_and(|running| running.covers(&entry.message.id))
+        });
+        let mut all: Vec<String> = waits.map(|entry| entry.message.id.clone()).collect();
+        all.extend(running.map(|turn| turn.id.clone()));
+        all.retain(|id| !self.has_ended(id));
+        all
     }
 
     pub fn abort_all(&mut self, generation: u32, now_ms: Ms) -> Event {
@@ -531,15 +587,41 @@ impl Place {
         {
             return Some(Event::CancelSeen { by: by.clone() });
         }
+        if let Some(known) = &follow.steers
+            && let Some((id, by)) = self
+                .marks
+                .now
+                .iter()
+                .find(|(id, _)| !known.contains(id) && **id != follow.turn)
+            && let Some(queued) = self.marks.queued.get(id)
+        {
+            return Some(Event::SteerSeen {
+                turn: id.clone(),
+                queued: queued.clone(),
+                by: by.clone(),
+            });
+        }
         let ask_id = format!("per_{}", follow.turn);
         let settlement = self.marks.settled.get(&ask_id).cloned();
         let sandbox = match self.server(follow.generation, now_ms) {
             Ok(sandbox) => sandbox,
             Err(failed) => return Some(failed),
         };
-        let Some(run) = sandbox.runs.get_mut(&follow.message) else {
+        let further: Vec<Run> = follow
+            .further
+            .iter()
+            .filter_map(|id| sandbox.runs.get(id).cloned())
+            .collect();
+        let Some(run) = sandbox
+            .runs
+            .get_mut(&follow.message)
+            .filter(|_| further.len() == follow.further.len())
+        else {
             return Some(Event::Failed(Failure::SessionMissing));
         };
+        run.aborted |= further.iter().any(|other| other.aborted);
+        run.error |= further.iter().any(|other| other.error);
+        run.broken_off |= further.iter().any(|other| other.broken_off);
         let known = follow.asks.iter().find(|ask| ask.id == ask_id);
         let open =
             run.ask.is_some_and(|(at, open)| open && at <= now_ms) && !run.aborted && !run.read;
@@ -570,12 +652,18 @@ impl Place {
             }
             return None;
         }
-        let over = run.aborted || run.read || run.ends_ms.is_some_and(|at| at <= now_ms);
-        if !over {
+        let ended = |run: &Run| run.read || run.ends_ms.is_some_and(|at| at <= now_ms);
+        if !(run.aborted || ended(run) && further.iter().all(ended)) {
             return None;
         }
         run.read = true;
-        let end = match (run.aborted, run.error) {
+        let (aborted, error) = (run.aborted, run.error);
+        for id in &follow.further {
+            if let Some(run) = sandbox.runs.get_mut(id) {
+                run.read = true;
+            }
+        }
+        let end = match (aborted, error) {
             (true, _) => RunEnd::Aborted,
             (false, true) => RunEnd::Error {
                 reason: "overloaded".to_owned(),
@@ -600,6 +688,24 @@ impl Place {
         let id = at.map_or_else(|| post_key(&self.thread, turn, kind), |at| at.id.clone());
         let stands = self.posts.contains_key(&id);
         let turn = self.turn(turn);
+        if let (Some(turn), false, [_, ..]) = (turn, stands, post.calls()) {
+            self.history.facts.push(Fact::Called {
+                turn,
+                kind: kind.clone(),
+                who: post.calls().to_vec(),
+            });
+        }
+        let post = post.bare();
+        match (turn, post) {
+            (Some(turn), Post::Card(card)) if !stands || at.is_some() => {
+                let live = !matches!(card.state, CardState::Ended { .. });
+                self.cards.insert(id.clone(), (turn, live));
+            }
+            (Some(turn), Post::Moved { .. }) => {
+                self.cards.insert(id.clone(), (turn, false));
+            }
+            _ => {}
+        }
         if !stands {
             self.posts.insert(id.clone(), kind.clone());
         }
@@ -654,6 +760,9 @@ impl Place {
     /// All is quiet: what the promises look at.
     pub fn close(&mut self) {
         let session = self.session();
+        let live = self.cards.values().filter(|(_, live)| *live);
+        let left: Vec<Fact> = live.map(|(turn, _)| Fact::Left { turn: *turn }).collect();
+        self.history.facts.extend(left);
         let accepted = self.history.accepted.len() as u64;
         self.history.facts.push(Fact::Spent {
             what: "deliveries of one message",

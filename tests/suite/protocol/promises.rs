@@ -12,6 +12,7 @@ pub enum Ending {
     Failed,
     Cancelled,
     Lost,
+    Joined,
 }
 
 impl From<&Outcome> for Ending {
@@ -21,6 +22,7 @@ impl From<&Outcome> for Ending {
             Outcome::Failed { .. } => Self::Failed,
             Outcome::Cancelled { .. } => Self::Cancelled,
             Outcome::Lost => Self::Lost,
+            Outcome::Joined { .. } => Self::Joined,
         }
     }
 }
@@ -38,6 +40,16 @@ pub enum Fact {
     Told { turn: usize, ending: Ending },
     /// The card says something else again.
     Shown { turn: usize },
+    /// Somebody wanted the turn's prompt sent into the run before it, and that is on record.
+    Steered { turn: usize },
+    /// A new post called these people.
+    Called {
+        turn: usize,
+        kind: PostKind,
+        who: Vec<String>,
+    },
+    /// When all was quiet, a card still looked as if it were alive.
+    Left { turn: usize },
     /// The record says how the turn ended.
     Ended { turn: usize, ending: Ending },
     /// A stop or delete arrived at the sandbox of a turn that was under way, and no person had asked for it.
@@ -99,7 +111,7 @@ pub struct Promise {
 
 /// All that can be seen in one thread. The seventh is about two tenants, the ninth is about all states that can be
 /// reached: in one history it is that an end was reached at all.
-pub const ALL: [Promise; 8] = [
+pub const ALL: [Promise; 9] = [
     Promise {
         number: 1,
         words: "at most one live sandbox a thread",
@@ -117,7 +129,7 @@ pub const ALL: [Promise; 8] = [
     },
     Promise {
         number: 4,
-        words: "prompts reach the agent in acceptance order",
+        words: "prompts reach the agent in acceptance order, except where a person did not want to wait",
         holds: in_order,
     },
     Promise {
@@ -140,11 +152,19 @@ pub const ALL: [Promise; 8] = [
         words: "the thread converges",
         holds: converged,
     },
+    Promise {
+        number: 10,
+        words: "who asked is called once at the end and once for an ask, and nobody else ever is",
+        holds: only_who_asked_is_called,
+    },
 ];
+
+/// Who asks everything in the made-up worlds.
+pub const WHO_ASKS: &str = "ann";
 
 /// Bit n: the n-th of [`ALL`] is broken.
 #[must_use]
-pub fn broken(history: &History) -> u8 {
+pub fn broken(history: &History) -> u16 {
     ALL.iter().enumerate().fold(0, |bits, (at, promise)| {
         if (promise.holds)(history).is_err() {
             bits | 1 << at
@@ -274,6 +294,9 @@ pub fn ended_once_visibly(history: &History) -> Result<(), String> {
         let parts = (0..history.parts)
             .filter(|part| stands(&PostKind::Chunk(*part)))
             .count();
+        if count(&Fact::Left { turn }) > 0 {
+            return Err(format!("a card of turn {turn} still looks alive"));
+        }
         if ending == Ending::Answered && parts < history.parts as usize {
             return Err(format!(
                 "turn {turn} was answered, but {parts} parts of {} stand",
@@ -307,7 +330,8 @@ fn prompted(history: &History) -> impl Iterator<Item = (usize, u32)> {
 
 pub fn in_order(history: &History) -> Result<(), String> {
     let mut latest = 0;
-    for (turn, _) in prompted(history) {
+    let steered = |turn: &usize| history.facts.contains(&Fact::Steered { turn: *turn });
+    for (turn, _) in prompted(history).filter(|(turn, _)| !steered(turn)) {
         if turn < latest {
             return Err(format!("turn {turn} reached the agent after turn {latest}"));
         }
@@ -325,6 +349,56 @@ pub fn never_twice(history: &History) -> Result<(), String> {
             ));
         }
         seen.push((turn, generation));
+    }
+    Ok(())
+}
+
+pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
+    let calls = |wanted: usize| {
+        history.facts.iter().filter_map(move |fact| match fact {
+            Fact::Called { turn, kind, who } if *turn == wanted => Some((kind, who)),
+            _ => None,
+        })
+    };
+    for (turn, kind) in history.accepted.iter().enumerate() {
+        if let Some((kind, who)) = calls(turn).find(|(_, who)| *who != &[WHO_ASKS]) {
+            return Err(format!("{kind:?} of turn {turn} called {who:?}"));
+        }
+        let is_ask = |kind: &PostKind| matches!(kind, PostKind::Ask(_));
+        let asks: Vec<&PostKind> = calls(turn).map(|(kind, _)| kind).filter(|kind| is_ask(kind)).collect();
+        if asks.iter().enumerate().any(|(at, kind)| asks[..at].contains(kind)) {
+            return Err(format!("turn {turn} called twice for one ask"));
+        }
+        let count = |wanted: &Fact| history.facts.iter().filter(|fact| *fact == wanted).count();
+        let ended = history.facts.iter().find_map(|fact| match fact {
+            Fact::Ended { turn: at, ending } if *at == turn => Some(*ending),
+            _ => None,
+        });
+        let (Some(ending), Accepted::Prompt) = (ended, kind) else {
+            continue;
+        };
+        // What was sent into another turn is answered, and called for, with that one.
+        let steered = count(&Fact::Steered { turn }) > 0;
+        let least = match ending {
+            _ if steered || count(&Fact::Refused { turn }) >= REFUSALS_MIN => 0,
+            // Who stops their own turn knows.
+            Ending::Cancelled | Ending::Joined => 0,
+            Ending::Answered | Ending::Failed | Ending::Lost => 1,
+        };
+        // An answer whose last part stands and could not be read again is told as failed or lost, with a call of its own.
+        let cut_short = count(&Fact::Withheld { turn }) > 0
+            || history
+                .facts
+                .iter()
+                .any(|fact| matches!(fact, Fact::Disturbed { .. }));
+        let most = match steered {
+            true => 0,
+            false => 1 + usize::from(cut_short && ending != Ending::Answered),
+        };
+        let ends = calls(turn).filter(|(kind, _)| !is_ask(kind)).count();
+        if history.end.is_some() && !(least..=most).contains(&ends) {
+            return Err(format!("turn {turn} ended as {ending:?} and called {ends} times"));
+        }
     }
     Ok(())
 }
@@ -394,6 +468,11 @@ fn good() -> History {
             times: 1,
             bound: 1,
         },
+        Fact::Called {
+            turn: 0,
+            kind: PostKind::Chunk(0),
+            who: vec![WHO_ASKS.to_owned()],
+        },
     ];
     let end = End {
         phase: Phase::Active,
@@ -412,7 +491,7 @@ fn good() -> History {
 /// What breaks exactly one promise, by its number.
 type Break = (u8, &'static str, fn(&mut History));
 
-const BREAKS: [Break; 15] = [
+const BREAKS: [Break; 19] = [
     (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
     (2, "an orphan", |h| {
         h.end.as_mut().unwrap().listed.push((0, false))
@@ -470,6 +549,20 @@ const BREAKS: [Break; 15] = [
             what: "calls",
             times: 2,
             bound: 1,
+        })
+    }),
+    (3, "a card that looks alive", |h| {
+        h.facts.push(Fact::Left { turn: 0 })
+    }),
+    (10, "nobody who is called", |h| drop(h.facts.pop())),
+    (10, "somebody who is called twice", |h| {
+        h.facts.push(h.facts[h.facts.len() - 1].clone())
+    }),
+    (10, "somebody else who is called", |h| {
+        h.facts.push(Fact::Called {
+            turn: 0,
+            kind: PostKind::Ask("a".to_owned()),
+            who: vec!["bob".to_owned()],
         })
     }),
     (9, "a turn that stays", |h| {

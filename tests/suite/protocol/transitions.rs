@@ -70,6 +70,8 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Finished(_) => "finished",
         Event::StillRunning => "still running",
         Event::CancelSeen { .. } => "cancel seen",
+        Event::SteerSeen { .. } => "steer seen",
+        Event::CardMoved(_) => "card moved",
         Event::Asked { .. } => "asked",
         Event::AskClosed { .. } => "ask closed",
         Event::Aborted => "aborted",

@@ -57,6 +57,10 @@ pub enum Deed {
     Send(Message),
     /// Stop for the turn with this id.
     Stop(String),
+    /// Stop for everything that runs or waits.
+    StopAll,
+    /// "Send now" for the prompt with this id.
+    Now(String),
     Lose,
     ServerDies,
     StopsByItself,
@@ -190,6 +194,19 @@ impl Inner {
 
     pub fn wake_at(&mut self, at_ms: Ms) {
         self.next_wake_ms = self.next_wake_ms.min(at_ms);
+    }
+
+    /// A person stops a turn: the mark, and the abort.
+    fn stop(&mut self, place: usize, turn: &str) {
+        let here = &mut self.places[place];
+        if !here.has_ended(turn) && here.turns.iter().any(|known| known == turn) {
+            let by = Person {
+                id: "bob".into(),
+                name: "bob".into(),
+            };
+            here.marks.cancelled.insert(turn.to_owned(), by);
+            here.abort(turn);
+        }
     }
 
     /// Puts a message into its group, unless its id is known to the queue.
@@ -390,17 +407,17 @@ impl World {
             inner.note(place, || format!("{deed:?}"));
             match deed {
                 Deed::Send(message) => inner.send(place, message),
-                Deed::Stop(turn) => {
-                    let here = &mut inner.places[place];
-                    if !here.has_ended(&turn) && here.turns.contains(&turn) {
-                        here.marks.cancelled.insert(
-                            turn.clone(),
-                            Person {
-                                id: "bob".into(),
-                                name: "bob".into(),
-                            },
-                        );
-                        here.abort(&turn);
+                Deed::Stop(turn) => inner.stop(place, &turn),
+                Deed::StopAll => {
+                    let all = inner.places[place].all_turns();
+                    if all.len() > 1 {
+                        inner.met.insert("stop all");
+                    }
+                    all.iter().for_each(|turn| inner.stop(place, turn));
+                }
+                Deed::Now(turn) => {
+                    if inner.places[place].now(&turn) {
+                        inner.met.insert("wanted now");
                     }
                 }
                 Deed::Lose => inner.places[place].lose(),

@@ -14,7 +14,7 @@ use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Person, Prompt, Selection, Standing, Work};
-use bobbin_core::session::{Marks, Session, Stage};
+use bobbin_core::session::{Marks, Queued, Session, Stage};
 use bobbin_core::settings::Settings;
 
 use super::super::transitions::Transition;
@@ -44,6 +44,9 @@ pub const LIMITS: Limits = Limits {
     timeline: 0,
     ..Limits::DEFAULT
 };
+
+/// The minting under which a prompt is sent into the run of another turn.
+pub const STEERED_MINT: u8 = 7;
 
 /// A numbered set.
 struct Table<T> {
@@ -250,6 +253,9 @@ impl Driver {
                 back(&mut lease.until_ms);
             }
             session.seen.stop_asked_ms.as_mut().map(back);
+            if let Some(turn) = &mut session.turn {
+                turn.card_since_ms.as_mut().map(back);
+            }
             session
                 .turn
                 .as_mut()
@@ -331,6 +337,14 @@ impl Driver {
             };
             minted = true;
         }
+        // Under ids of its own, so that a prompt that was sent into a run and then again in its own turn is seen as two.
+        let mut renamed = Vec::new();
+        for steered in after.turn.iter_mut().flat_map(|turn| &mut turn.steered) {
+            let name = format!("msg-{}-{STEERED_MINT}", steered.turn);
+            renamed.push((std::mem::replace(&mut steered.ids.message, name.clone()), name));
+            steered.ids.part.clear();
+            steered.accepted_at_ms = 0;
+        }
         for ended in &mut after.ended {
             ended.at_ms = 0;
         }
@@ -342,7 +356,7 @@ impl Driver {
                 Next::Do(Effect::SendPrompt {
                     generation,
                     agent_session,
-                    ids: _,
+                    ids,
                     text,
                     model,
                     agent,
@@ -350,7 +364,14 @@ impl Driver {
                 }),
                 Some(turn),
             ) => {
-                let ids = turn.prompt_ids.clone().expect("a prompt has ids");
+                let steered = renamed.iter().find(|(before, _)| *before == ids.message);
+                let ids = match steered {
+                    Some((_, name)) => PromptIds {
+                        message: name.clone(),
+                        part: String::new(),
+                    },
+                    None => turn.prompt_ids.clone().expect("a prompt has ids"),
+                };
                 Next::Do(Effect::SendPrompt {
                     generation,
                     agent_session,
@@ -378,6 +399,27 @@ impl Driver {
         };
         tables.steps.insert((session, event_no, asked), step);
         step
+    }
+
+    /// The id of a message.
+    pub fn id_of(&self, message: u8) -> &str {
+        &self.messages[usize::from(message)].id
+    }
+
+    /// The mark of a message that waits.
+    pub fn queued(&self, message: u8) -> Queued {
+        let message = &self.messages[usize::from(message)];
+        let prompt = match &message.work {
+            Work::Prompt(prompt) => Some(Box::new(prompt.clone())),
+            _ => None,
+        };
+        Queued {
+            by: person(),
+            accepted_at_ms: 0,
+            card: None,
+            refused: false,
+            prompt,
+        }
     }
 
     /// Which message a turn belongs to.

@@ -139,6 +139,7 @@ impl Model for Walk {
             Property::always("promise 4", |_, s| !breaks(s, 4)),
             Property::always("promise 5", |_, s| !breaks(s, 5)),
             Property::always("promise 6", |_, s| !breaks(s, 6)),
+            Property::always("promise 10", |_, s| !breaks(s, 10)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
             // Against a pass for want of an occasion.
             Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),
@@ -148,6 +149,14 @@ impl Model for Walk {
             Property::sometimes("failed", |w, s| ended(w, s, Ending::Failed)),
             Property::sometimes("cancelled", |w, s| ended(w, s, Ending::Cancelled)),
             Property::sometimes("lost", |w, s| ended(w, s, Ending::Lost)),
+            Property::sometimes("joined", |w, s| ended(w, s, Ending::Joined)),
+            Property::sometimes("sent out of order", |_, s: &State| s.steered == 0b100),
+            Property::sometimes("lost together", |w: &Self, s: &State| {
+                s.steered != 0
+                    && w.machine.record(s).turn.is_none()
+                    && ended(w, s, Ending::Lost)
+                    && !ended(w, s, Ending::Joined)
+            }),
             Property::sometimes("paused", |w: &Self, s| {
                 w.machine.record(s).phase == Phase::Paused
             }),
@@ -262,12 +271,13 @@ const NONE: Budget = Budget {
     sweeps: 0,
     slices: 0,
     stops: 0,
+    nows: 0,
     losses: 0,
     hunts: 0,
     late: false,
 };
 
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 7] = [
     Row {
         name: "crashes_and_duplicates",
         kinds: &[Kind::Prompt, Kind::Prompt],
@@ -350,6 +360,25 @@ const ROWS: [Row; 6] = [
             ..NONE
         },
         reaches: &["answered", "cancelled", "failed", "converged"],
+    },
+    Row {
+        name: "prompts_sent_now",
+        kinds: &[Kind::Prompt, Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            nows: 2,
+            stops: 1,
+            losses: 1,
+            ..NONE
+        },
+        reaches: &[
+            "answered",
+            "joined",
+            "sent out of order",
+            "lost together",
+            "cancelled",
+            "converged",
+        ],
     },
     Row {
         name: "lost_sandboxes",

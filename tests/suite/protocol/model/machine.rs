@@ -39,6 +39,8 @@ pub struct Budget {
     pub sweeps: u8,
     pub slices: u8,
     pub stops: u8,
+    /// Wishes to have a waiting prompt sent at once.
+    pub nows: u8,
     pub losses: u8,
     pub hunts: u8,
     /// The provider may take its time.
@@ -136,6 +138,10 @@ pub struct Known {
     ids: u8,
     mints: u8,
     card: u8,
+    /// New posts that called who asked at an end.
+    called: u8,
+    rolled: u8,
+    call: u8,
     chunk: u8,
     notice: u8,
     told: Option<Ending>,
@@ -169,6 +175,10 @@ pub struct State {
     pub record: SessionNo,
     marks: u8,
     pressed: u8,
+    /// Bit n: message n is wanted at once.
+    now: u8,
+    /// Bit n: it was sent into the run of another.
+    pub steered: u8,
     pub queue: Vec<Entry>,
     pub in_flight: bool,
     pub workers: [Option<Worker>; 2],
@@ -185,7 +195,7 @@ pub struct State {
     /// Once a slice went by after Stop was pressed.
     pub stop_ignored: bool,
     /// Bits of the promises that are broken here.
-    pub broken: u8,
+    pub broken: u16,
 }
 
 impl State {
@@ -216,6 +226,8 @@ pub enum Action {
         message: u8,
         reaches: bool,
     },
+    /// Somebody wants this waiting message sent into the run.
+    Now(u8),
     Lose(u8),
     Hunt,
     Direct,
@@ -232,6 +244,7 @@ impl Action {
                 | Self::Crash(_)
                 | Self::Lapse(_)
                 | Self::Press { .. }
+                | Self::Now(_)
                 | Self::Lose(_)
         )
     }
@@ -265,6 +278,8 @@ impl Machine {
             record: 0,
             marks: 0,
             pressed: 0,
+            now: 0,
+            steered: 0,
             queue: Vec::new(),
             in_flight: false,
             workers: [None, None],
@@ -331,7 +346,14 @@ impl Machine {
             };
             stands(known.card, PostKind::Card);
             stands(known.chunk, PostKind::Chunk(0));
+            stands(known.rolled, PostKind::Rolled(1));
+            stands(known.call, PostKind::Call);
             stands(known.notice, PostKind::Notice);
+            facts.extend((0..known.called).map(|_| Fact::Called {
+                turn,
+                kind: PostKind::Call,
+                who: vec![promises::WHO_ASKS.to_owned()],
+            }));
             facts.extend(known.told.map(|ending| Fact::Told { turn, ending }));
         }
         facts.extend(record.ended.iter().filter_map(|ended| {
@@ -345,6 +367,8 @@ impl Machine {
                 generation: record.generation,
             }),
         );
+        let steered = (0..MESSAGES).filter(|turn| s.steered & (1 << turn) != 0);
+        facts.extend(steered.map(|turn| Fact::Steered { turn }));
         facts.extend((0..s.hits).map(|_| Fact::Hit {
             generation: record.generation,
             turn: 0,
@@ -440,6 +464,19 @@ impl Machine {
                     .any(|turn| self.driver.turn_of(&turn.id) == Some(message));
                 if self.kinds[usize::from(message)] == Kind::Prompt && !ended {
                     actions.extend([true, false].map(|reaches| Action::Press { message, reaches }));
+                }
+            }
+        }
+        if s.left.nows > 0
+            && let Some(running) = &record.turn
+        {
+            for message in 0..s.accepted {
+                let waits = s.queue.contains(&Entry::Work(Item::Message(message)));
+                let turn = self.driver.id_of(message);
+                let ended = record.ended.iter().any(|ended| ended.id == turn);
+                let prompt = self.kinds[usize::from(message)] == Kind::Prompt;
+                if waits && prompt && !ended && !running.covers(turn) && s.now & (1 << message) == 0 {
+                    actions.push(Action::Now(message));
                 }
             }
         }
@@ -571,6 +608,10 @@ impl Machine {
                 }
             }
             Action::Press { message, reaches } => self.press(&mut s, message, reaches),
+            Action::Now(message) => {
+                s.left.nows -= 1;
+                s.now |= 1 << message;
+            }
             Action::Lose(generation) => {
                 s.left.losses -= 1;
                 self.vanish(&mut s, u32::from(generation));

@@ -170,8 +170,12 @@ impl Machine {
         let generation = u8::try_from(generation).unwrap_or(u8::MAX);
         let has = known.generation == generation && known.ids & (1 << mint) != 0;
         if has && !self.has(Fault::NoPromptId) {
-            if known.run == Run::Broken {
-                known.run = Run::Going;
+            // The newest prompt makes the whole run go on.
+            let here = known.generation;
+            for known in s.known.iter_mut().filter(|known| known.generation == here) {
+                if known.run == Run::Broken {
+                    known.run = Run::Going;
+                }
             }
             return Event::Prompted;
         }
@@ -201,15 +205,37 @@ impl Machine {
         if s.marks & (1 << turn) != 0 && !follow.cancel_known {
             return Event::CancelSeen { by: ann() };
         }
-        let known = &mut s.known[usize::from(turn)];
-        let end = match known.run {
-            Run::None => return Event::Failed(Failure::SessionMissing),
-            Run::Broken => return down(),
-            Run::Aborted => RunEnd::Aborted,
-            Run::Going | Run::Done => RunEnd::Completed,
+        if let Some(known) = &follow.steers {
+            let wanted = (0..s.accepted).find(|message| {
+                let id = self.driver.id_of(*message);
+                let is_new = id != follow.turn && !known.iter().any(|known| known == id);
+                s.now & (1 << message) != 0 && is_new
+            });
+            if let Some(message) = wanted {
+                return Event::SteerSeen {
+                    turn: self.driver.id_of(message).to_owned(),
+                    queued: self.driver.queued(message),
+                    by: ann(),
+                };
+            }
+        }
+        // The run is that of all its prompts.
+        let further = follow.further.iter().filter_map(|ids| {
+            let id = ids.split('-').nth(1)?;
+            self.driver.turn_of(id)
+        });
+        let all: Vec<usize> = std::iter::once(turn).chain(further).map(usize::from).collect();
+        let has = |run: Run| all.iter().any(|at| s.known[*at].run == run);
+        let end = match () {
+            () if has(Run::None) => return Event::Failed(Failure::SessionMissing),
+            () if has(Run::Broken) => return down(),
+            () if has(Run::Aborted) => RunEnd::Aborted,
+            () => RunEnd::Completed,
         };
-        if known.run == Run::Going {
-            known.run = Run::Done;
+        for at in all {
+            if s.known[at].run == Run::Going {
+                s.known[at].run = Run::Done;
+            }
         }
         Event::Finished(Answer {
             end,
@@ -235,8 +261,14 @@ impl Machine {
             return posted;
         };
         let known = &mut s.known[usize::from(turn)];
+        if at.is_none() && !post.calls().is_empty() && !stands(known, kind) {
+            known.called = (known.called + 1).min(3);
+        }
+        let post = post.bare();
         let times = match kind {
             PostKind::Card => &mut known.card,
+            PostKind::Rolled(_) => &mut known.rolled,
+            PostKind::Call => &mut known.call,
             PostKind::Chunk(_) | PostKind::Ask(_) => &mut known.chunk,
             PostKind::Notice => &mut known.notice,
         };
@@ -254,6 +286,14 @@ impl Machine {
             };
         }
         posted
+    }
+}
+
+/// Whether the post stands already: calling at an end is the answer's, or the line's.
+const fn stands(known: &Known, kind: &PostKind) -> bool {
+    match kind {
+        PostKind::Call => known.call > 0,
+        _ => known.chunk > 0,
     }
 }
 

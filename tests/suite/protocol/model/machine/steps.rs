@@ -74,7 +74,7 @@ impl Machine {
             && let Item::Message(at) = worker.item
         {
             s.known[usize::from(at)].mints =
-                s.known[usize::from(at)].mints.saturating_add(1).min(7);
+                s.known[usize::from(at)].mints.saturating_add(1).min(6);
         }
         let pc = match (step.save, step.plan) {
             (true, Plan::Do(effect)) if self.has(Fault::EffectBeforeIntent) => Pc::Early {
@@ -196,6 +196,18 @@ impl Machine {
         let saved = self
             .driver
             .changed(to, |session| session.version = expected + 1);
+        // The marks of what has begun or ended are spent with this write.
+        let written = self.driver.session(saved);
+        for message in 0..s.accepted {
+            let id = self.driver.id_of(message);
+            let turn = written.turn.as_ref();
+            let steered = turn.is_some_and(|turn| turn.id != id && turn.covers(id));
+            let ended = written.ended.iter().any(|ended| ended.id == id);
+            s.steered |= u8::from(steered) << message;
+            if ended || turn.is_some_and(|turn| turn.covers(id)) {
+                s.now &= !(1 << message);
+            }
+        }
         s.record = self
             .driver
             .changed(saved, |session| session.seen = Default::default());
