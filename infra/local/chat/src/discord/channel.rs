@@ -300,6 +300,10 @@ pub fn patch(hub: &Hub, store: &Store, call: &Call, id: &str) -> Outcome {
         need(store, MANAGE_THREADS)?;
         channel["thread_metadata"]["locked"] = call.body["locked"].clone();
     }
+    if metadata.flag("locked") && metadata.flag("archived") {
+        // What moderators have closed is opened by them alone.
+        need(store, MANAGE_THREADS)?;
+    }
     if is_thread(&channel) && call.body.has("archived") {
         set_archived(&mut channel, call.body.flag("archived"));
     } else {
