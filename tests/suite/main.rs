@@ -14,6 +14,7 @@ mod run;
 mod scenarios;
 mod security;
 mod slack;
+mod surface;
 mod trouble;
 mod waiting;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         protocol::trials(),
         fuzz::trials(),
         discord::trials(),
+        surface::trials(),
         slack::trials(),
         scenarios::trials(),
         asks::trials(),

@@ -84,6 +84,11 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                     .map(|list| json!({"requests": list})),
             )
         }
+        ("GET", ["discord", "answers"]) => {
+            let after = call.asked("after").parse().unwrap_or_default();
+            let kept = hub.store().requests(discord::interaction::ANSWERS, after);
+            shown(kept.map(|list| json!({"answers": list})))
+        }
         ("GET", ["discord", "ephemeral"]) => shown(ephemerals(&hub, call.asked("user_id"))),
         ("GET", ["slack", "ephemeral"]) => shown(slack_ephemerals(&hub, call.asked("user_id"))),
         ("GET", ["slack", "views"]) => {
