@@ -268,7 +268,13 @@ impl Stack {
                 .enable_all()
                 .build()
                 .map_err(|e| e.to_string())?
-                .block_on(crate::judge::discord(&ready))
+                .block_on(async {
+                    let (discord, slack) = (
+                        crate::judge::discord(&ready).await,
+                        crate::judge::slack(&ready).await,
+                    );
+                    discord.and(slack)
+                })
         });
         judge.join().map_err(|panic| words(panic.as_ref()))?
     }

@@ -14,6 +14,7 @@ mod run;
 mod scenarios;
 mod security;
 mod slack;
+mod slack_surface;
 mod surface;
 mod trouble;
 mod waiting;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         discord::trials(),
         surface::trials(),
         slack::trials(),
+        slack_surface::trials(),
         scenarios::trials(),
         asks::trials(),
         trouble::trials(),

@@ -2,6 +2,7 @@
 
 mod discord;
 mod slack;
+pub mod slack_view;
 pub mod view;
 
 pub use discord::Discord;

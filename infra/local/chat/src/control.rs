@@ -99,6 +99,11 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
             };
             shown(slack::views::stack(&hub.store(), user).map(|views| json!({"views": views})))
         }
+        ("GET", ["slack", "home"]) => shown(
+            hub.store()
+                .get("s.home", "", call.asked("user_id"))
+                .map(|view| json!({"view": view})),
+        ),
         ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
         ("GET", ["seeds"]) => Reply::json(json!(hub.seeds)).into_response(),
         _ => (
