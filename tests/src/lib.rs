@@ -14,6 +14,7 @@ pub mod chat;
 pub mod fuzz;
 pub mod gates;
 pub mod http;
+pub mod judge;
 pub mod limits;
 pub mod ministack;
 pub mod model;

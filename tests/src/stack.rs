@@ -233,6 +233,7 @@ impl Stack {
         if let Ok(Some(_)) = self.program.try_wait() {
             return self.leftovers();
         }
+        let judged = self.judged();
         processes::terminate(self.program.id());
         let ended = within_blocking(STOP_MS_MAX, || match self.program.try_wait() {
             Ok(Some(status)) => Ok(status),
@@ -247,12 +248,35 @@ impl Stack {
         }
         let left = self.leftovers();
         match ended? {
-            status if status.success() => left,
+            status if status.success() => left.and(judged),
             status => Err(format!(
                 "after SIGTERM it ended with {status}\n{}",
                 self.tail()
             )),
         }
+    }
+
+    /// Whether everything that it sent out is what its platforms take.
+    fn judged(&self) -> Result<(), String> {
+        if self.ready.console.is_empty() {
+            return Ok(());
+        }
+        // A test that drops its stack may be within a runtime of its own, in which nothing can block.
+        let ready = self.ready.clone();
+        let judge = std::thread::spawn(move || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|e| e.to_string())?
+                .block_on(async {
+                    let (discord, slack) = (
+                        crate::judge::discord(&ready).await,
+                        crate::judge::slack(&ready).await,
+                    );
+                    discord.and(slack)
+                })
+        });
+        judge.join().map_err(|panic| words(panic.as_ref()))?
     }
 
     fn leftovers(&self) -> Result<(), String> {

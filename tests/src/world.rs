@@ -744,9 +744,22 @@ impl Talk<'_> {
     /// When one is broken.
     pub async fn check(&self) {
         eventually(SEEN_MS_MAX, "the promises hold", async || {
-            promises::check(&self.history().await?)
+            let history = self.history().await?;
+            promises::check(&history)?;
+            self.check_status(history.session.turn.is_some()).await
         })
         .await;
+    }
+
+    /// Slack's status of the thread never clears itself: where nothing runs it must not say that something does.
+    async fn check_status(&self, running: bool) -> Result<(), String> {
+        if self.platform == Platform::Discord || running {
+            return Ok(());
+        }
+        match self.world.slack.status(&self.thread).await?.as_str() {
+            "" | "active" | "closed" => Ok(()),
+            left => Err(format!("nothing runs, but the status says {left}")),
+        }
     }
 
     /// The end of a scenario: the promises hold, a reset leaves nothing behind, and they still hold.

@@ -15,6 +15,8 @@ mod run;
 mod scenarios;
 mod security;
 mod slack;
+mod slack_surface;
+mod surface;
 mod trouble;
 mod waiting;
 
@@ -34,7 +36,9 @@ fn main() -> ExitCode {
         protocol::trials(),
         fuzz::trials(),
         discord::trials(),
+        surface::trials(),
         slack::trials(),
+        slack_surface::trials(),
         scenarios::trials(),
         asks::trials(),
         trouble::trials(),

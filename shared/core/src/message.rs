@@ -413,7 +413,7 @@ impl Body {
             Self::Open(o) => format!("open:{}", o.id),
             Self::Control(c) => c.thread.to_string(),
             Self::Announce(a) => a.thread.to_string(),
-            Self::Overview(o) => format!("overview:{}:{}", o.team, o.by.id),
+            Self::Overview(o) => format!("home:{}:{}", o.team, o.by.id),
         }
     }
 

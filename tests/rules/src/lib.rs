@@ -4,6 +4,7 @@
 //! without it only the rules that are written here are applied, and that is said loudly.
 
 pub mod discord;
+pub mod slack;
 
 use std::path::PathBuf;
 

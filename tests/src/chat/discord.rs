@@ -8,7 +8,7 @@ use ed25519_dalek::{Signer, SigningKey};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use super::{Button, Seen, Side, Thread, collect, now_ms, texts};
+use super::{Button, Seen, Side, Thread, collect, now_ms, texts, view};
 use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
 use crate::stack::Ready;
@@ -197,6 +197,83 @@ impl Discord {
             .unwrap_or_default();
         seen.reverse();
         Ok(seen)
+    }
+
+    /// A thread or channel as a person sees it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn page(&self, channel: &str) -> Result<String, String> {
+        let path = format!("/channels/{channel}/messages?limit={MESSAGES_MAX}");
+        let list = self.api(&path).await?;
+        let mut list = list.as_array().cloned().unwrap_or_default();
+        list.reverse();
+        // That a thread begins with the message that it hangs on is shown by Discord itself.
+        list.retain(|message| message["type"] != 21);
+        Ok(view::page(&list))
+    }
+
+    /// One message as a person sees it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn message(&self, channel: &str, id: &str) -> Result<String, String> {
+        let path = format!("/channels/{channel}/messages/{id}");
+        Ok(view::message(&self.api(&path).await?))
+    }
+
+    /// The line in the channel on which a thread hangs.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn line(&self, thread: &str) -> Result<String, String> {
+        self.message(&self.side.ready.discord_channel_id, thread)
+            .await
+    }
+
+    /// A person types a message, which may answer (`reply_to`) or `forward` one; answers its id.
+    ///
+    /// # Errors
+    /// Why the client refused it.
+    pub async fn say(&self, act: &Value) -> Result<String, String> {
+        let said = self.control(Method::POST, "interact", act).await?;
+        let id = said["id"].as_str();
+        id.map(str::to_owned)
+            .ok_or_else(|| format!("nothing was said: {said}"))
+    }
+
+    /// A person picks a file; answers the id under which it can be sent.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn upload(&self, name: &str, kind: &str, text: &str) -> Result<String, String> {
+        let kept = self.side.upload(name, kind, text).await?;
+        let id = kept["id"].as_str();
+        id.map(str::to_owned)
+            .ok_or_else(|| format!("no id: {kept}"))
+    }
+
+    /// Ids of what the chat was planted with.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn seeds(&self) -> Result<Value, String> {
+        self.side.control(Method::GET, "seeds", &Value::Null).await
+    }
+
+    /// What only people with this id see in a channel or thread, as they see it, oldest first.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn whispered(&self, channel: &str, user: &str) -> Result<Vec<String>, String> {
+        let path = format!("ephemeral?user_id={user}");
+        let list = self.control(Method::GET, &path, &Value::Null).await?;
+        let list = list["messages"].as_array().cloned().unwrap_or_default();
+        let here = list.iter().map(|one| &one["message"]);
+        // One that still says that something is being looked up is not answered yet.
+        let here = here.filter(|one| one["channel_id"] == channel);
+        let answered = here.filter(|one| one["flags"].as_u64().unwrap_or(0) & 128 == 0);
+        Ok(answered.map(view::message).collect())
     }
 
     /// The threads that are active in the guild.

@@ -2,6 +2,8 @@
 
 mod discord;
 mod slack;
+pub mod slack_view;
+pub mod view;
 
 pub use discord::Discord;
 pub use slack::Slack;
@@ -102,6 +104,13 @@ impl Side {
         call(&self.client, Method::GET, url, authorization, &Value::Null)
             .await?
             .ok()
+    }
+
+    /// A file that a person has picked, kept until it is sent.
+    async fn upload(&self, name: &str, kind: &str, text: &str) -> Result<Value, String> {
+        let url = format!("{}/ui/upload?name={name}", self.ready.console);
+        let request = self.client.post(url).header("content-type", kind);
+        send(request.body(text.to_owned())).await?.ok()
     }
 
     /// Posts a body to the ingress under these headers, right or wrong.

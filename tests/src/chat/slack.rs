@@ -8,7 +8,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{Button, Seen, Side, Thread, collect, now_ms, texts};
+use super::{Button, Seen, Side, Thread, collect, now_ms, slack_view, texts};
 use crate::http::{Answer, send};
 use crate::limits::MESSAGES_MAX;
 use crate::stack::Ready;
@@ -198,6 +198,85 @@ impl Slack {
             .filter(here)
             .map(|one| seen(&one["message"]))
             .collect())
+    }
+
+    /// A thread as a person sees it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn page(&self, thread: &Thread) -> Result<String, String> {
+        let query = format!(
+            "channel={}&ts={}&limit={MESSAGES_MAX}",
+            thread.channel, thread.root
+        );
+        let list = self.api(&format!("conversations.replies?{query}")).await?;
+        let messages = list["messages"].as_array().cloned().unwrap_or_default();
+        Ok(slack_view::page(&messages))
+    }
+
+    /// A person's Home as they see it; nothing before it was published.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn home(&self, user: &str) -> Result<Option<(String, Value)>, String> {
+        let path = format!("slack/home?user_id={user}");
+        let kept = self.side.control(Method::GET, &path, &Value::Null).await?;
+        let view = &kept["view"];
+        Ok((!view.is_null()).then(|| (slack_view::home(view), view.clone())))
+    }
+
+    /// What only this person sees in a channel, outside of threads too, oldest first.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn told(&self, channel: &str, user: &str) -> Result<Vec<String>, String> {
+        let path = format!("slack/ephemeral?user_id={user}");
+        let list = self.side.control(Method::GET, &path, &Value::Null).await?;
+        let kept = list["messages"].as_array().cloned().unwrap_or_default();
+        let here = kept.iter().filter(|one| one["channel"] == channel);
+        Ok(here
+            .map(|one| slack_view::message(&one["message"]))
+            .collect())
+    }
+
+    /// The status of a thread's agent session; empty where it has none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn status(&self, thread: &Thread) -> Result<String, String> {
+        let list = self
+            .side
+            .control(Method::GET, "slack/sessions", &Value::Null)
+            .await?;
+        let all = list["sessions"].as_array().cloned().unwrap_or_default();
+        let here = |one: &&Value| {
+            one["channel_id"] == thread.channel.as_str() && one["thread_ts"] == thread.root.as_str()
+        };
+        let found = all.iter().find(here);
+        Ok(found
+            .and_then(|one| one["status"].as_str())
+            .unwrap_or_default()
+            .to_owned())
+    }
+
+    /// What the functions have asked of Slack, oldest first.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn requests(&self) -> Result<Vec<Value>, String> {
+        let list = self
+            .side
+            .control(Method::GET, "slack/requests", &Value::Null)
+            .await?;
+        Ok(list["requests"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Ids of what the chat was planted with.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn seeds(&self) -> Result<Value, String> {
+        self.side.control(Method::GET, "seeds", &Value::Null).await
     }
 
     async fn api(&self, call_and_query: &str) -> Result<Value, String> {

@@ -55,6 +55,7 @@ pub(super) fn taken(intake: &Intake, tenant: &str) {
         }
         Body::Open(open) => (format!("discord:{}", open.guild), &open.prompt.by),
         Body::Control(control) => (control.thread.tenant(), &control.by),
+        Body::Overview(overview) => (format!("slack:{}", overview.team), &overview.by),
         Body::Announce(_) => {
             panic!("what waits is announced after it was accepted, not by the platform")
         }
@@ -68,6 +69,7 @@ pub(super) fn only_a_word(intake: &Intake) -> bool {
     match &intake.enqueue {
         None => true,
         Some(Body::Control(control)) => matches!(control.want, Want::Say { .. }),
+        Some(Body::Overview(overview)) => overview.refused.is_some() && overview.change.is_none(),
         Some(_) => false,
     }
 }

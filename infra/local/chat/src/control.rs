@@ -84,6 +84,11 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                     .map(|list| json!({"requests": list})),
             )
         }
+        ("GET", ["discord", "answers"]) => {
+            let after = call.asked("after").parse().unwrap_or_default();
+            let kept = hub.store().requests(discord::interaction::ANSWERS, after);
+            shown(kept.map(|list| json!({"answers": list})))
+        }
         ("GET", ["discord", "ephemeral"]) => shown(ephemerals(&hub, call.asked("user_id"))),
         ("GET", ["slack", "ephemeral"]) => shown(slack_ephemerals(&hub, call.asked("user_id"))),
         ("GET", ["slack", "views"]) => {
@@ -94,6 +99,11 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
             };
             shown(slack::views::stack(&hub.store(), user).map(|views| json!({"views": views})))
         }
+        ("GET", ["slack", "home"]) => shown(
+            hub.store()
+                .get("s.home", "", call.asked("user_id"))
+                .map(|view| json!({"view": view})),
+        ),
         ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
         ("GET", ["seeds"]) => Reply::json(json!(hub.seeds)).into_response(),
         _ => (

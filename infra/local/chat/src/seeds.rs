@@ -19,6 +19,9 @@ pub struct Seeds {
     pub user_id: String,
     /// A Discord user without.
     pub member_user_id: String,
+    /// A role of the Discord guild that the second user has; empty in a state of before there was one.
+    #[serde(default)]
+    pub role_id: String,
     /// The Slack team.
     pub team_id: String,
     /// Its channel `general`.
@@ -70,6 +73,7 @@ fn invent(ids: &Ids) -> Seeds {
         builds_channel_id: ids.snowflake(),
         user_id: ids.snowflake(),
         member_user_id: ids.snowflake(),
+        role_id: ids.snowflake(),
         team_id: slack_id('T'),
         slack_channel_id: slack_id('C'),
         slack_builds_channel_id: slack_id('C'),
@@ -84,7 +88,9 @@ fn plant_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
     let guild = json!({"id": seeds.guild_id, "name": "Bobbin Workshop", "icon": null, "owner_id": seeds.user_id,
         "preferred_locale": "en-US", "features": [], "description": null, "emojis": [], "stickers": [],
         "roles": [{"id": seeds.guild_id, "name": "@everyone", "color": 0, "hoist": false, "position": 0,
-            "permissions": crate::discord::MEMBER_PERMISSIONS, "managed": false, "mentionable": false, "flags": 0}]});
+            "permissions": crate::discord::MEMBER_PERMISSIONS, "managed": false, "mentionable": false, "flags": 0},
+            {"id": seeds.role_id, "name": "builders", "color": 0, "hoist": false, "position": 1, "permissions": "0",
+            "managed": false, "mentionable": false, "flags": 0}]});
     store.put("d.guild", "", &seeds.guild_id, &guild)?;
     for (position, (id, name, topic)) in [
         (
@@ -111,7 +117,13 @@ fn plant_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
     ] {
         let user = json!({"id": id, "username": username, "global_name": name, "discriminator": "0", "avatar": null,
             "public_flags": 0, "bot": false});
-        store.put("d.user", "", id, &json!({"user": user, "admin": admin}))?;
+        let roles: &[&String] = if admin { &[] } else { &[&seeds.role_id] };
+        store.put(
+            "d.user",
+            "",
+            id,
+            &json!({"user": user, "admin": admin, "roles": roles}),
+        )?;
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ pub fn member(store: &Store, guild_id: &str, user: &str) -> Outcome {
 
 /// A user as a member of the guild, with the effective permissions that interactions carry.
 pub fn membership(entry: &Value) -> Value {
-    json!({"user": entry["user"], "nick": null, "avatar": null, "banner": null, "roles": [], "joined_at": "2026-01-04T20:21:10.139000+00:00",
+    json!({"user": entry["user"], "nick": null, "avatar": null, "banner": null, "roles": entry["roles"].as_array().cloned().unwrap_or_default(), "joined_at": "2026-01-04T20:21:10.139000+00:00",
         "premium_since": null, "deaf": false, "mute": false, "pending": false, "flags": 0, "communication_disabled_until": null,
         "permissions": if entry.flag("admin") { ADMIN_PERMISSIONS } else { MEMBER_PERMISSIONS }})
 }

@@ -11,6 +11,8 @@ use crate::limits::{LIST_MAX, TYPING_MS};
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
+/// Flag of a message that forwards another one.
+const HAS_SNAPSHOT: u64 = 1 << 14;
 pub const ADMINISTRATOR: u128 = 1 << 3;
 pub const MANAGE_CHANNELS: u128 = 1 << 4;
 pub const ADD_REACTIONS: u128 = 1 << 6;
@@ -298,6 +300,10 @@ pub fn patch(hub: &Hub, store: &Store, call: &Call, id: &str) -> Outcome {
         need(store, MANAGE_THREADS)?;
         channel["thread_metadata"]["locked"] = call.body["locked"].clone();
     }
+    if metadata.flag("locked") && metadata.flag("archived") {
+        // What moderators have closed is opened by them alone.
+        need(store, MANAGE_THREADS)?;
+    }
     if is_thread(&channel) && call.body.has("archived") {
         set_archived(&mut channel, call.body.flag("archived"));
     } else {
@@ -376,10 +382,20 @@ pub fn say(
         set_archived(&mut awake, false);
         keep(hub, store, &awake)?;
     }
+    let named = |channel: &str, id: &str| {
+        let kept = store.get("d.message", channel, id)?;
+        kept.map(|kept| kept["message"].clone())
+            .ok_or_else(Refusal::message)
+    };
+    let mut own = body.clone();
+    if body.has("forward") {
+        // A forward has no words of its own; what it carries counts.
+        own["content"] = "forwarded".into();
+    }
     let draft = Draft {
         channel_id,
         author: user.clone(),
-        body,
+        body: &own,
         files: &[],
         origin: Origin::Bot,
         kind: 0,
@@ -387,9 +403,40 @@ pub fn say(
         token: None,
     };
     let mut kept = message::compose(hub, store, &draft)?;
+    let refers = |to: &Value, kind: u64| json!({"type": kind, "guild_id": hub.seeds.guild_id, "channel_id": to["channel_id"], "message_id": to["id"]});
+    if body.has("reply_to") {
+        let answered = named(channel_id, body.str("reply_to"))?;
+        kept["message"]["type"] = 19.into();
+        kept["message"]["message_reference"] = refers(&answered, 0);
+        kept["message"]["referenced_message"] = answered;
+    }
+    if body.has("forward") {
+        let from = &body["forward"];
+        let original = named(from.str("channel_id"), from.str("message_id"))?;
+        let mut snapshot = json!({});
+        // Discord's list of what a snapshot holds; whose words they are is not in it.
+        for field in [
+            "type",
+            "content",
+            "embeds",
+            "attachments",
+            "timestamp",
+            "edited_timestamp",
+            "flags",
+            "mentions",
+            "mention_roles",
+            "components",
+        ] {
+            snapshot[field] = original[field].clone();
+        }
+        kept["message"]["content"] = "".into();
+        kept["message"]["flags"] = HAS_SNAPSHOT.into();
+        kept["message"]["message_reference"] = refers(&original, 1);
+        kept["message"]["message_snapshots"] = json!([{"message": snapshot}]);
+    }
     if body.has("uploads") {
         kept["message"]["attachments"] = body["uploads"].clone();
-        message::keep(hub, store, &kept)?;
     }
+    message::keep(hub, store, &kept)?;
     Ok(kept["message"].clone())
 }

@@ -12,6 +12,9 @@ use crate::sign;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
+/// Under this name first answers are kept beside the requests of the bot, to be read and judged.
+pub const ANSWERS: &str = "discord-answers";
+
 /// Does what a person asks for and returns what came of it:
 /// `{interaction_id, token, ingress_status, outcome: {kind, …}}`, or the message for plain text.
 pub async fn act(hub: &Hub, act: &Value) -> Result<Value, Impossible> {
@@ -100,6 +103,8 @@ fn settle(
     let reason = match answer {
         Ok(answer) if answer.status == 200 => match serde_json::from_slice::<Value>(&answer.body) {
             Ok(callback) => {
+                let given = json!({"interaction_type": record["type"], "on_message": record.has("source_message"), "body": callback});
+                store.log_request(ANSWERS, &given)?;
                 let applied =
                     store.atomically(|store| apply(hub, store, record.clone(), &callback, &[]));
                 match applied {

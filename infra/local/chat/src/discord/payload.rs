@@ -268,7 +268,11 @@ impl Scene<'_> {
             channel["app_permissions"] = bot_permissions(self.store)?.into();
             add("channels", channel);
         } else if let (8 | 9, Some(guild)) = (kind, self.store.get("d.guild", "", id)?) {
-            add("roles", guild["roles"][0].clone());
+            let role = guild.list("roles").iter().find(|one| one.str("id") == id);
+            let Some(role) = role.cloned() else {
+                return refused(format!("there is no role {id:?}"));
+            };
+            add("roles", role);
         } else if let (11, Some(mut attachment)) = (kind, self.store.get("d.upload", "", id)?) {
             attachment["ephemeral"] = true.into();
             add("attachments", attachment);
@@ -472,6 +476,11 @@ pub fn typed(store: &Store, act: &Value) -> Result<Value, Impossible> {
         uploads.extend(store.get("d.upload", "", id.as_str().unwrap_or_default())?);
     }
     let mut body = json!({"content": act["text"], "attachments": uploads});
+    for field in ["reply_to", "forward"] {
+        if act.has(field) {
+            body[field] = act[field].clone();
+        }
+    }
     if !uploads.is_empty() {
         body["uploads"] = Value::Array(uploads);
     }

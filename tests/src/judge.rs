@@ -1,0 +1,109 @@
+//! What a stack's chat wrote down, judged when the stack ends: every request to Discord and every first answer to an
+//! interaction, whatever a test was about. A new form of request is judged without a test of its own.
+
+use bobbin_core::wire::slack::manifest::scopes_of;
+use bobbin_rules::discord::{Sent, wrong_answer, wrong_request};
+use bobbin_rules::slack::wrong_call;
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::http;
+use crate::stack::Ready;
+
+/// Faults that are told; a mistake in one place shows in hundreds of requests.
+const TOLD_MAX: usize = 10;
+
+/// What is wrong with what the functions sent to this stack's Discord.
+///
+/// # Errors
+/// The faults, or why they could not be looked for.
+pub async fn discord(ready: &Ready) -> Result<(), String> {
+    let client = http::client();
+    let mut wrong = Vec::new();
+    for (list, judge) in [
+        ("requests", request as fn(&Value) -> Vec<String>),
+        ("answers", answer),
+    ] {
+        let url = format!("{}/_control/discord/{list}", ready.console);
+        let read = http::call(&client, Method::GET, &url, "", &Value::Null).await?;
+        let entries = read.ok()?;
+        for entry in entries[list].as_array().into_iter().flatten() {
+            let faults = judge(entry);
+            if !faults.is_empty() {
+                wrong.push(format!("{faults:?} in {entry}"));
+            }
+        }
+    }
+    let count = wrong.len();
+    wrong.truncate(TOLD_MAX);
+    match count {
+        0 => Ok(()),
+        _ => Err(format!(
+            "{count} requests or answers are not what Discord takes:\n{}",
+            wrong.join("\n")
+        )),
+    }
+}
+
+fn request(entry: &Value) -> Vec<String> {
+    let text = |name: &str| entry[name].as_str().unwrap_or_default();
+    let files = entry["files"].as_array().into_iter().flatten();
+    let file = |one: &'_ Value| -> (String, String) {
+        let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+        (text("field"), text("filename"))
+    };
+    let files: Vec<(String, String)> = files.map(file).collect();
+    wrong_request(&Sent {
+        method: text("method"),
+        path: text("route").trim_start_matches("/api/v10"),
+        body: &entry["body"],
+        files: files
+            .iter()
+            .map(|(field, name)| (field.as_str(), name.as_str()))
+            .collect(),
+    })
+}
+
+fn answer(entry: &Value) -> Vec<String> {
+    let kind = entry["interaction_type"].as_u64().unwrap_or_default();
+    wrong_answer(kind, entry["on_message"] == true, &entry["body"])
+}
+
+/// What is wrong with what the functions sent to this stack's Slack: Block Kit, fallback text, metadata, and scopes that the
+/// manifest does not ask for.
+///
+/// # Errors
+/// The faults, or why they could not be looked for.
+pub async fn slack(ready: &Ready) -> Result<(), String> {
+    let client = http::client();
+    let url = format!("{}/_control/slack/requests", ready.console);
+    let read = http::call(&client, Method::GET, &url, "", &Value::Null).await?;
+    let entries = read.ok()?;
+    let mut wrong = Vec::new();
+    for entry in entries["requests"].as_array().into_iter().flatten() {
+        let route = entry["route"].as_str().unwrap_or_default();
+        let Some(method) = route.strip_prefix("/slack/api/") else {
+            continue;
+        };
+        // The tests read by GET; the functions never do.
+        if entry["method"] != "POST" {
+            continue;
+        }
+        let mut faults = wrong_call(method, &entry["body"]);
+        if scopes_of(method).is_none() {
+            faults.push(format!("the manifest asks for no scopes of {method}"));
+        }
+        if !faults.is_empty() {
+            wrong.push(format!("{faults:?} in {entry}"));
+        }
+    }
+    let count = wrong.len();
+    wrong.truncate(TOLD_MAX);
+    match count {
+        0 => Ok(()),
+        _ => Err(format!(
+            "{count} requests are not what Slack takes:\n{}",
+            wrong.join("\n")
+        )),
+    }
+}

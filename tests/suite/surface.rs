@@ -1,0 +1,401 @@
+//! What a person sees on Discord, line by line: tasks, forms, quotes, suggestions, settings, refusals, ends.
+
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::{Platform, Thread, view};
+use bobbin_tests::gates::Order;
+use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::promises::Accepted;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::{Talk, World, marked};
+use libtest_mimic::Trial;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::run::{COMMON, on, trial};
+
+/// Messages in one thread that a test waits for at most.
+const WITHIN_MS: u64 = SEEN_MS_MAX;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        on(
+            &COMMON,
+            "embedded::surface::a_task_reads_well_from_its_line_in_the_channel_to_its_answer",
+            task,
+        ),
+        on(
+            &COMMON,
+            "embedded::surface::the_reply_form_asks_for_words_files_and_whether_to_wait",
+            reply_form,
+        ),
+        on(
+            &COMMON,
+            "embedded::surface::messages_of_others_replies_and_forwards_travel_as_quotes",
+            quotes,
+        ),
+        on(
+            &COMMON,
+            "embedded::surface::the_end_of_a_turn_is_shown_in_a_thread_that_was_archived_meanwhile",
+            archived,
+        ),
+        on(
+            &COMMON,
+            "embedded::surface::a_turn_whose_thread_was_locked_ends_on_record",
+            locked,
+        ),
+        trial(
+            "embedded::surface::settings_and_suggestions_of_a_server_are_for_those_who_may",
+            settings,
+        ),
+        trial(
+            "embedded::surface::limits_are_kept_and_missing_permissions_end_a_turn",
+            limits,
+        ),
+    ]
+}
+
+/// Compares what is seen with what should be, line by line.
+fn shows(seen: &str, expected: &str) {
+    let lines = |text: &str| -> Vec<String> {
+        let lines = text.trim_matches('\n').lines();
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    };
+    let (seen, expected) = (lines(seen), lines(expected));
+    assert!(
+        seen == expected,
+        "seen:\n{}\n\nexpected:\n{}",
+        seen.join("\n"),
+        expected.join("\n")
+    );
+}
+
+async fn thread_page(world: &World, thread: &Thread) -> String {
+    world.discord.page(&thread.channel).await.unwrap()
+}
+
+/// Does an act and answers the word that its person alone is told, once it is there.
+async fn told(world: &World, user: &str, act: &Value) -> String {
+    let channel = act["channel_id"]
+        .as_str()
+        .unwrap_or(&world.ready.discord_channel_id)
+        .to_owned();
+    let heard = async || world.discord.whispered(&channel, user).await;
+    let before = heard().await.unwrap().len();
+    let mut act = act.clone();
+    act["user_id"] = json!(user);
+    world.discord.act(&act).await.unwrap();
+    eventually(WITHIN_MS, "the person is told", async || {
+        let words = heard().await?;
+        words
+            .get(before)
+            .cloned()
+            .ok_or_else(|| format!("{words:?}"))
+    })
+    .await
+}
+
+async fn task(world: World) {
+    let (text, mark) = marked("write: hello.txt Hello\necho: done");
+    let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": text, "agent": "build"}});
+    let acted = world.discord.act(&act).await.unwrap();
+    let id = acted.outcome["message_id"].as_str().unwrap().to_owned();
+    let talk = Talk {
+        world: &world,
+        platform: Platform::Discord,
+        thread: world.discord.thread(&id).unwrap(),
+        accepted: vec![Accepted {
+            turn: acted.interaction.clone(),
+            mark: Some(mark),
+        }],
+    };
+    assert_eq!(
+        talk.ended(&acted.interaction).await.outcome,
+        Outcome::Answered
+    );
+    let channel = world.discord.page(&world.ready.discord_channel_id).await;
+    let line = world.discord.line(&id).await.unwrap();
+    assert!(channel.unwrap().contains(&line));
+    shows(
+        &line,
+        "
+Bobbin
+  **Ada** asked: write: hello.txt Hello echo: done
+  -# build · The work goes on in the thread below.",
+    );
+    shows(&thread_page(&world, &talk.thread).await, "");
+    talk.finish().await;
+}
+
+async fn reply_form(world: World) {
+    let (mut talk, first) = world.begin(Platform::Discord, "echo: first").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let answer = talk
+        .see(WITHIN_MS, "the answer has a Reply button", |one| {
+            one.button("Reply").is_some()
+        })
+        .await;
+    let opened = world
+        .discord
+        .press(&talk.thread, &answer, "Reply")
+        .await
+        .unwrap();
+    shows(
+        &view::form(&opened.outcome["modal"]),
+        "
+Reply to the sandbox
+  What should happen next? (text)
+  If something is running (choice)
+    (x) Queue: Starts when what runs and waits now is done
+    ( ) Send now: Goes to the agent at once, into the running task
+  Files (files, optional)",
+    );
+    let file = world
+        .discord
+        .upload("notes.txt", "text/plain", "remember the milk")
+        .await
+        .unwrap();
+    let (text, mark) = marked("echo: by the form");
+    let fields = json!({"prompt": text, "when": "now", "files": [file]});
+    let form = opened.outcome["modal"]["custom_id"].clone();
+    let sent = world
+        .discord
+        .act(&json!({"type": "modal", "channel_id": talk.thread.channel, "custom_id": form, "fields": fields}))
+        .await
+        .unwrap();
+    let said = sent.outcome["message_id"].as_str().unwrap();
+    shows(
+        &world
+            .discord
+            .message(&talk.thread.channel, said)
+            .await
+            .unwrap(),
+        "
+Bobbin
+  **Ada**: echo: by the form
+  -# for what is running now
+  -# with 1 file",
+    );
+    talk.accepted.push(Accepted {
+        turn: sent.interaction.clone(),
+        mark: Some(mark),
+    });
+    assert_eq!(
+        talk.ended(&sent.interaction).await.outcome,
+        Outcome::Answered
+    );
+    talk.finish().await;
+}
+
+async fn quotes(world: World) {
+    let (mut talk, first) = world.begin(Platform::Discord, "echo: first").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let channel = talk.thread.channel.clone();
+    let sam = world.colleague(Platform::Discord).await.id;
+    let type_in = async |body: Value| {
+        let mut act = json!({"type": "message", "channel_id": channel});
+        for (name, value) in body.as_object().unwrap() {
+            act[name] = value.clone();
+        }
+        world.discord.say(&act).await.unwrap()
+    };
+    let others = type_in(json!({"text": "The build is red", "user_id": sam})).await;
+    let (own_text, own_mark) = marked("echo: looking at it");
+    let own = type_in(json!({"text": own_text, "reply_to": others})).await;
+    let forward = type_in(json!({"forward": {"channel_id": channel, "message_id": others}})).await;
+    let mut seen = Vec::new();
+    for (message, mark) in [(&others, None), (&own, Some(own_mark)), (&forward, None)] {
+        let act = json!({"type": "message_command", "name": "Send to sandbox", "channel_id": channel, "message_id": message});
+        let acted = world.discord.act(&act).await.unwrap();
+        let said = acted.outcome["message_id"].as_str().unwrap();
+        seen.push(world.discord.message(&channel, said).await.unwrap());
+        let turn = acted.interaction;
+        talk.accepted.push(Accepted {
+            turn: turn.clone(),
+            mark,
+        });
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    }
+    shows(
+        &seen.join("\n\n"),
+        "
+Bobbin
+  **Ada**: Work on the quoted message.
+  > **Sam**: The build is red
+
+Bobbin
+  **Ada**: echo: looking at it
+  > **Sam**: The build is red
+
+Bobbin
+  **Ada**: Work on the quoted message.
+  > The build is red",
+    );
+    talk.finish().await;
+}
+
+async fn archived(world: World) {
+    let (talk, turn) = world
+        .begin(Platform::Discord, "slow: 4 one two three\necho: still here")
+        .await;
+    talk.running(&turn).await;
+    let archive = json!({"channel_id": talk.thread.channel, "archived": true});
+    world
+        .discord
+        .control(Method::POST, "thread", &archive)
+        .await
+        .unwrap();
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&turn).await.contains("still here"));
+    let active = world.discord.active_threads().await.unwrap();
+    assert!(active.contains(&talk.thread.channel));
+    talk.finish().await;
+}
+
+async fn locked(world: World) {
+    let (talk, turn) = world
+        .begin(Platform::Discord, "slow: 4 nobody can read this")
+        .await;
+    talk.running(&turn).await;
+    let lock = json!({"channel_id": talk.thread.channel, "archived": true, "locked": true});
+    world
+        .discord
+        .control(Method::POST, "thread", &lock)
+        .await
+        .unwrap();
+    ends_on_record(&world, &talk.thread, &turn).await;
+}
+
+/// Nothing can be shown any more: the turn ends all the same, and its message leaves the queue.
+async fn ends_on_record(world: &World, thread: &Thread, turn: &str) {
+    eventually(ANSWER_MS_MAX, "the turn ends on record", async || {
+        let session = world.session(&thread.key).await?;
+        match (
+            &session.turn,
+            session.ended.iter().any(|one| one.id == turn),
+        ) {
+            (None, true) => Ok(()),
+            (turn, ended) => Err(format!("{turn:?}, ended: {ended}")),
+        }
+    })
+    .await;
+}
+
+async fn settings() {
+    let stack = Stack::start(&Options::limits(quick()));
+    let world = World::of(&stack);
+    let ada = world.ready.discord_user_id.clone();
+    let sam = world.colleague(Platform::Discord).await.id;
+    let general = world.ready.discord_channel_id.clone();
+    let config = |words: &str, options: Value| json!({"type": "command", "name": format!("sandbox-config {words}"), "options": options});
+    let mut heard = Vec::new();
+    heard.push(told(&world, &ada, &config("show", json!({}))).await);
+    let model = json!({"what": "model", "value": "openai/gpt-5"});
+    heard.push(told(&world, &ada, &config("default", model)).await);
+    let repo = json!({"what": "repo", "value": "octo/service", "channel": general});
+    heard.push(told(&world, &ada, &config("default", repo)).await);
+    let clear = json!({"what": "model"});
+    heard.push(told(&world, &ada, &config("default", clear)).await);
+    let odd = json!({"what": "repo", "value": "no such thing"});
+    heard.push(told(&world, &ada, &config("default", odd)).await);
+    heard.push(told(&world, &sam, &config("allow", json!({"person": sam}))).await);
+    shows(&heard.join("\n\n"), "");
+
+    // Suggestions: what was used of late, for those who may.
+    let typing = async |user: &str, name: &str, options: Value, focused: &str| {
+        let act = json!({"type": "autocomplete", "name": name, "options": options, "focused": focused, "user_id": user});
+        let acted = world.discord.act(&act).await.unwrap();
+        assert_eq!(acted.outcome["kind"], "choices", "{}", acted.outcome);
+        let choices = acted.outcome["choices"].as_array().cloned();
+        let name = |one: &Value| one["name"].as_str().unwrap().to_owned();
+        choices.unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        typing(&ada, "sandbox", json!({"repo": "octo/other"}), "repo").await,
+        ["octo/other"]
+    );
+    // Where the table does not answer in time, the person still gets an answer.
+    let slow = world
+        .gate(&Order {
+            text: "discord/interactions".to_owned(),
+            function: "Ingress".to_owned(),
+            call: "GetItem".to_owned(),
+            nth: 1,
+            ..Order::default()
+        })
+        .await;
+    let none = typing(&ada, "sandbox", json!({"repo": "octo/other"}), "repo").await;
+    assert_eq!(none, [""; 0]);
+    slow.remove().await.unwrap();
+
+    // The first role on the list closes the server to all others; who manages it can mend that.
+    let seeds = world.discord.seeds().await.unwrap();
+    let role = seeds["role_id"].as_str().unwrap();
+    let closed = told(&world, &ada, &config("allow", json!({"role": role}))).await;
+    let refused =
+        json!({"type": "command", "name": "sandbox", "options": {"prompt": "echo: may I?"}});
+    let may_not = told(&world, &ada, &refused).await;
+    assert_eq!(
+        typing(&ada, "sandbox", json!({"repo": "octo/other"}), "repo").await,
+        ["octo/other"],
+        "who manages the server sets its defaults"
+    );
+    let started = json!({"type": "command", "name": "sandbox", "user_id": sam, "options": {"prompt": "echo: I may"}});
+    let started = world.discord.act(&started).await.unwrap();
+    assert_eq!(started.outcome["kind"], "deferred");
+    let open = told(&world, &ada, &config("disallow", json!({"role": role}))).await;
+    let end = told(&world, &ada, &config("show", json!({}))).await;
+    shows(&[closed, may_not, open, end].join("\n\n"), "");
+    stack.end().unwrap();
+}
+
+async fn limits() {
+    let stack = Stack::start(&Options::limits(quick()));
+    let world = World::of(&stack);
+    let enforce = json!({"enforce": true});
+    world
+        .discord
+        .control(Method::POST, "limits", &enforce)
+        .await
+        .unwrap();
+    let (talk, turn) = world
+        .begin(
+            Platform::Discord,
+            "run: echo 1\nrun: echo 2\nslow: 8 one two three four\nrun: echo 3\necho: at last",
+        )
+        .await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&turn).await.contains("at last"));
+    let requests = world.discord.control(Method::GET, "requests", &Value::Null);
+    let requests = requests.await.unwrap();
+    let refused = requests["requests"].as_array().unwrap().iter();
+    let refused = refused.filter(|one| one["status"] == 429).count();
+    assert_eq!(refused, 0, "a used-up bucket is waited for, not run into");
+    world
+        .discord
+        .control(Method::POST, "limits", &json!({"enforce": false}))
+        .await
+        .unwrap();
+
+    let (talk, turn) = world
+        .begin(Platform::Discord, "slow: 4 nobody will see this")
+        .await;
+    talk.running(&turn).await;
+    let none = json!({"permissions": "66560"});
+    world
+        .discord
+        .control(Method::POST, "permissions", &none)
+        .await
+        .unwrap();
+    ends_on_record(&world, &talk.thread, &turn).await;
+    // A new task is refused before anything is started, and the missing permissions are named.
+    let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": "echo: hello"}});
+    let refused = told(&world, &world.ready.discord_user_id.clone(), &act).await;
+    shows(
+        &refused,
+        "
+Bobbin (only you see it)
+  The app lacks permissions in this channel: Send Messages, Create Public Threads, Send Messages in Threads. Someone who manages the server can grant them.",
+    );
+    stack.end().unwrap();
+}
