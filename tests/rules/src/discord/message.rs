@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::{COMPONENTS_V2, EPHEMERAL, Rules, is_blank, parts, units};
 
+/// People whom one message may call.
+const CALLED_MAX: usize = 4;
+
 /// A path without a description to look it up in: ids and tokens become parameters.
 pub(super) fn template(path: &str) -> String {
     let parameter = |part: &str| part.len() > 12 || part.bytes().any(|b| b.is_ascii_digit());
@@ -97,26 +100,31 @@ fn message(path: &str, callback: bool, data: &Value, rules: &mut Rules) {
     rules.must(nonce.is_none_or(short), "a nonce has 1 to 25 characters");
 }
 
-/// Nobody is pinged but one person at most, who is named in the message itself.
+/// Nobody is pinged but a few people, by their ids, who are named in the message itself.
 fn mentions(data: &Value, rules: &mut Rules) {
     let mentions = &data["allowed_mentions"];
     rules.must(
         mentions["parse"] == json!([]),
         "allowed_mentions must parse nothing",
     );
-    let roles = mentions["roles"].as_array().is_none_or(Vec::is_empty);
+    let fields = mentions.as_object();
+    let known = |name: &String| name == "parse" || name == "users";
     rules.must(
-        roles && mentions["replied_user"] != true,
-        "no role and no author is pinged",
+        fields.is_some_and(|fields| fields.keys().all(known)),
+        "neither roles nor the author of an answered message are pinged",
     );
-    let people = mentions["users"].as_array();
-    let people: Vec<&str> = people
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    rules.must(people.len() <= 1, "one person at most is pinged");
+    let Some(people) = mentions["users"].as_array() else {
+        return;
+    };
+    rules.must(
+        (1..=CALLED_MAX).contains(&people.len()),
+        "one to four people are pinged",
+    );
     let text = data.to_string();
-    let named = people.iter().all(|id| text.contains(&format!("<@{id}>")));
-    rules.must(named, "who is pinged is named");
+    let named = |id: &Value| {
+        let id = id.as_str().unwrap_or_default();
+        let plain = !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit());
+        plain && text.contains(&format!("<@{id}>"))
+    };
+    rules.must(people.iter().all(named), "who is pinged is named");
 }

@@ -16,6 +16,8 @@ fn the_rules_find_what_they_are_for() {
         ("allowed_mentions", Value::Null),
         ("allowed_mentions", json!({"parse": ["users"]})),
         ("allowed_mentions", json!({"parse": [], "users": ["1"]})),
+        ("allowed_mentions", json!({"parse": [], "users": []})),
+        ("allowed_mentions", json!({"parse": [], "roles": ["1"]})),
         ("flags", json!(32_768)),
         ("flags", json!(64)),
         ("nonce", json!("1")),
