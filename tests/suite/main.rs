@@ -3,6 +3,7 @@
 
 mod asks;
 mod browser;
+mod choice;
 mod discord;
 mod emulated;
 mod faults;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         slack::trials(),
         scenarios::trials(),
         asks::trials(),
+        choice::trials(),
         trouble::trials(),
         waiting::trials(),
         faults::trials(),
