@@ -9,6 +9,9 @@ pub struct Call {
     pub time_ms: u64,
     /// The OpenCode session.
     pub session_id: Option<String>,
+    /// The model that was asked for.
+    #[serde(default)]
+    pub model: String,
     /// The last user message.
     pub user: String,
     /// Tool results after it: how far the turn is.

@@ -4,6 +4,7 @@
 mod asks;
 mod browser;
 mod deployment;
+mod choice;
 mod discord;
 mod emulated;
 mod faults;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         slack_surface::trials(),
         scenarios::trials(),
         asks::trials(),
+        choice::trials(),
         trouble::trials(),
         waiting::trials(),
         faults::trials(),

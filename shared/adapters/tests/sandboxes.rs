@@ -17,7 +17,7 @@ use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use bobbin_core::asks::{Opt, Question};
 use bobbin_core::card::{Card, CardState, PostRef};
 use bobbin_core::effect::{Effect, Follow};
-use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
+use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, sandbox_name};
 use bobbin_core::limits::Limits;
@@ -262,6 +262,9 @@ async fn life() {
     let state_dir = std::env::temp_dir().join(format!("bobbin-sandboxes-{}", std::process::id()));
     let mut settings = Settings::new(state_dir.clone(), "local-key".to_owned());
     settings.tools = vec![tools.bin_dir];
+    let mirror = tempfile::tempdir().unwrap();
+    repository(&mirror.path().join("acme/api"));
+    settings.git_mirror = Some(mirror.path().to_owned());
     let provider = Provider::start(settings).await.unwrap();
     let model = Model::start(0).await.unwrap();
     let mut scene = scene(provider, model);
@@ -296,6 +299,9 @@ async fn life() {
     step!(a_stop_needs_time_and_keeps_the_session);
     step!(what_a_tenant_has_is_counted_stopped_or_not);
     step!(what_is_deleted_is_gone);
+    scene.thread = ThreadKey::discord("1", "4").unwrap();
+    step!(a_repository_is_cloned_whole_or_not_at_all_and_once);
+    step!(the_agent_says_what_it_offers);
     scene.thread = ThreadKey::discord("1", "3").unwrap();
     step!(a_provider_that_limits_or_talks_html_is_waited_for);
     step!(a_create_whose_answer_is_lost_is_adopted);
@@ -1036,6 +1042,94 @@ async fn what_is_deleted_is_gone(scene: &mut Scene) {
         scene.ensure_server(false).await,
         Event::Failed(Failure::SandboxGone)
     );
+}
+
+/// A repository with one commit, as `git clone` finds it.
+fn repository(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join("README.md"), "The API of Acme.\n").unwrap();
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]);
+        let done = command
+            .args(arguments)
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "First"]);
+}
+
+fn clone(repo: &str) -> Effect {
+    Effect::Clone {
+        generation: GENERATION,
+        repo: repo.to_owned(),
+        within_ms: 60_000,
+        watch: None,
+    }
+}
+
+/// What a command prints in the present sandbox's working directory.
+async fn printed(scene: &Scene, command: &str) -> String {
+    let name = sandbox_name(STACK, &scene.thread, GENERATION);
+    let daytona = scene.sandboxes.daytona();
+    let sandbox = daytona.get(&name).await.unwrap();
+    let timeout = Duration::from_secs(20);
+    let nothing = std::collections::BTreeMap::new();
+    let ran = daytona.execute(&sandbox, command, &nothing, None, timeout);
+    ran.await.unwrap().result
+}
+
+async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {
+    scene
+        .perform(Effect::Create {
+            generation: GENERATION,
+        })
+        .await;
+    scene.until(Coarse::Running).await;
+    let why = |event: Event| match event {
+        Event::NotCloned { why } => why,
+        other => panic!("{other:?}"),
+    };
+    let missing = scene.perform(clone("acme/nothing")).await;
+    assert_eq!(why(missing), NotCloned::NotFound);
+    let nowhere = scene
+        .perform(clone("https://nowhere.invalid/acme/api"))
+        .await;
+    assert_eq!(why(nowhere), NotCloned::Unreachable);
+    // What a try that was cut off left.
+    printed(scene, "mkdir -p .bobbin/clone.cutoff/project/.git").await;
+    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    let left = printed(
+        scene,
+        "cat project/README.md; ls -d .bobbin/clone.* 2>/dev/null; git -C project status --short",
+    )
+    .await;
+    assert_eq!(left, "The API of Acme.\n");
+    // A repeat looks and does nothing: what stands there may have been worked on.
+    printed(scene, "echo mine >project/README.md").await;
+    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    assert_eq!(printed(scene, "cat project/README.md").await, "mine\n");
+    assert_eq!(
+        printed(scene, "git -C project config remote.origin.url").await,
+        "https://github.com/acme/api\n"
+    );
+}
+
+async fn the_agent_says_what_it_offers(scene: &mut Scene) {
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    let offer = scene
+        .sandboxes
+        .offer(&scene.thread, GENERATION)
+        .await
+        .unwrap();
+    assert_eq!(offer.models, [format!("scripted/{MODEL_ID}")]);
+    assert!(offer.agents.contains(&"build".to_owned()), "{offer:?}");
+    assert!(offer.agents.contains(&"plan".to_owned()), "{offer:?}");
+    assert!(!offer.agents.contains(&"title".to_owned()), "{offer:?}");
 }
 
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {

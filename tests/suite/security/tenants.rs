@@ -4,6 +4,7 @@
 
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::session::{Outcome, Session};
+use bobbin_core::settings::Settings;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::promises::{Accepted, Tenant, tenants_apart};
@@ -29,10 +30,62 @@ const SLACK_PERSON: &str = "U0SECOND001";
 const WORD: &str = "kingfisher";
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "security::two_tenants_swapped_on_every_call_do_not_reach_each_other",
-        swapped,
-    )]
+    vec![
+        trial(
+            "security::two_tenants_swapped_on_every_call_do_not_reach_each_other",
+            swapped,
+        ),
+        trial(
+            "security::settings_of_one_tenant_count_for_no_other",
+            settings_apart,
+        ),
+    ]
+}
+
+/// The settings of the first tenant keep everybody out: that says nothing about the second, whose own say what counts.
+async fn settings_apart() {
+    let first = Stack::start(&Options {
+        without_aws: true,
+        ..Options::default()
+    });
+    let (folder, ready) = (first.folder().clone(), first.ready.clone());
+    first.end().unwrap();
+    let stack = Stack::start_in(
+        &folder,
+        &Options {
+            parameters: json!({
+                "AllowedGuilds": format!("{},{GUILD}", ready.discord_guild_id),
+                "AllowedTeams": format!("{},{TEAM}", ready.slack_team_id),
+            }),
+            ..Options::limits(quick())
+        },
+    );
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        let (mut ours, turn) = world.begin(platform, "echo: before").await;
+        assert_eq!(ours.ended(&turn).await.outcome, Outcome::Answered);
+        let tenant = ours.thread.key.tenant();
+        let closed = Settings {
+            version: 1,
+            open_to: ["nobody".to_owned()].into(),
+            ..Settings::default()
+        };
+        let item = json!({
+            "thread": {"S": format!("tenant:{tenant}")}, "item": {"S": "settings"}, "version": {"N": "1"},
+            "settings": {"S": serde_json::to_string(&closed).unwrap()},
+        });
+        let body = json!({"TableName": world.deployment.table, "Item": item});
+        let target = "DynamoDB_20120810.PutItem";
+        world.aws.call("dynamodb", target, &body).await.unwrap();
+
+        let refused = ours.say("echo: never").await;
+        let ended = ours.ended(&refused).await.outcome;
+        assert!(matches!(ended, Outcome::Failed { .. }), "{ended:?}");
+        let theirs = second(&world, platform).await;
+        let own = theirs.accepted[0].turn.clone();
+        assert_eq!(theirs.ended(&own).await.outcome, Outcome::Answered);
+    }
+    stack.end().unwrap();
 }
 
 async fn swapped() {

@@ -17,6 +17,8 @@ struct Call {
     time_ms: u64,
     /// The header `x-session-id`, by which OpenCode names its session.
     session_id: Option<String>,
+    /// The model that was asked for.
+    model: String,
     /// Text of the last user message.
     user: String,
     /// Tool results that came after it.
@@ -47,6 +49,7 @@ impl Calls {
         let mut call = Call {
             time_ms: now_ms(),
             session_id: session_id.map(|id| bounded(id, CALL_TEXT_CHARS_MAX)),
+            model: bounded(&request.model, CALL_TEXT_CHARS_MAX),
             user: bounded(&request.user, CALL_TEXT_CHARS_MAX),
             tool_results: request.results.len(),
             text: String::new(),

@@ -10,6 +10,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response as Reply};
 use serde_json::json;
 
+use bobbin_core::wire::opencode::request::ModelName;
+
 use super::*;
 
 #[derive(Clone)]
