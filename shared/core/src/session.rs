@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifacts::Artifact;
 use crate::asks::Question;
 use crate::card::{PostRef, Usage};
+use crate::changes::Changes;
 use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
+use crate::images::Image;
 use crate::ledger::Entry;
 use crate::message::{Choice, Person};
 
@@ -104,6 +107,9 @@ pub struct Session {
     /// Turns that ended before this are not told to a new agent session: somebody wanted a fresh start.
     #[serde(default)]
     pub fresh_since_ms: Ms,
+    /// Files of the agent that a turn was to show, by content, newest last: each is shown once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
@@ -174,6 +180,15 @@ pub struct Turn {
     /// Why the run is being aborted by ourselves, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborting: Option<String>,
+    /// Files that it shows at its end, once they are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Vec<Artifact>>,
+    /// How many of them are dealt with, in their order.
+    #[serde(default)]
+    pub artifacts_done: usize,
+    /// Files that it could not show, a line each, until the thread has been told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unshown: Vec<String>,
 }
 
 /// How far a turn is.
@@ -312,10 +327,18 @@ pub struct Seen {
     pub closed_asks: BTreeMap<String, Option<Settlement>>,
     /// The attachments are in the sandbox; the words name them to the agent.
     pub attached: Option<String>,
+    /// Those of them that the model is to see.
+    pub images: Vec<Image>,
     /// Attachments that could not be had, a line each, until the thread has been told.
     pub missed: Vec<String>,
     /// The answer of the finished run.
     pub answer: Option<Answer>,
+    /// What is being read about the ended run.
+    pub reading: Option<Reading>,
+    /// What the turn changed in the files, once that was read.
+    pub changes: Option<Changes>,
+    /// There is nothing to be shown, or it could not be listed and is left to the next turn.
+    pub nothing_to_show: bool,
     /// The run was told to end.
     pub abort_sent: bool,
     /// The final card stands.
@@ -334,6 +357,15 @@ pub struct Seen {
     pub entries: Vec<Entry>,
     /// The message in hand is a turn that the ledger knows as ended.
     pub in_ledger: bool,
+}
+
+/// What is read about an ended run; a failure costs no more than it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reading {
+    /// What it changed in the files.
+    Changes,
+    /// Which files it left to be shown.
+    Artifacts,
 }
 
 /// What the control lane wrote beside the record: it may conflict with nothing.
@@ -419,6 +451,7 @@ impl Session {
             wake_at_ms: None,
             briefed: None,
             fresh_since_ms: 0,
+            shown: Vec::new(),
             timeline: Vec::new(),
             seen: Seen::default(),
         }

@@ -134,8 +134,12 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             outcome: outcome.clone(),
             at_ms: context.now_ms,
         };
+        let patch_bytes = context.delivery.limits.patch_bytes;
+        let changes = session.seen.changes.as_ref();
+        let patch = changes.and_then(|changes| changes.patch(patch_bytes));
         let entry = entry(
             turn,
+            patch,
             (outcome, usage),
             session.seen.answer.as_ref(),
             context,
@@ -156,6 +160,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
 /// The turn as the ledger keeps it. Its prompt is known only to the delivery of its own message.
 fn entry(
     turn: Turn,
+    patch: Option<String>,
     (outcome, usage): (Outcome, Usage),
     answer: Option<&Answer>,
     context: &Context<'_>,
@@ -182,6 +187,7 @@ fn entry(
         card: turn.card,
         posted: turn.posted,
         again: prompt.filter(|_| again).and_then(ledger::kept),
+        patch,
     }
 }
 

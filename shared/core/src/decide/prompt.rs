@@ -88,6 +88,9 @@ fn new_turn(prompt: &Prompt, card: Option<PostRef>, context: &Context<'_>) -> Tu
         trouble: None,
         outage_since_ms: None,
         aborting: None,
+        artifacts: None,
+        artifacts_done: 0,
+        unshown: Vec::new(),
     }
 }
 
@@ -139,13 +142,14 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     session.seen.card_phase = Some(session.phase);
     session.seen.posting = Some(PostKind::Card);
     let card = Card {
-        turn: turn.id.clone(),
-        state,
-        steps: Vec::new(),
-        since_ms: turn.accepted_at_ms,
-        now_ms: context.now_ms,
-        model: context.delivery.model.to_owned(),
         trouble: turn.trouble.clone(),
+        ..Card::new(
+            &turn.id,
+            state,
+            turn.accepted_at_ms,
+            context.now_ms,
+            context.delivery.model,
+        )
     };
     let (turn_id, at) = (turn.id.clone(), turn.card.clone());
     Some(Next::Do(Effect::Post {
@@ -249,8 +253,10 @@ fn send(session: &Session, prompt: &Prompt) -> Next {
             why: "the prompt has no ids".to_owned(),
         };
     };
+    let quoted = words::quoted(&prompt.quotes);
     let parts = [
         session.seen.digest.as_deref(),
+        Some(&quoted),
         Some(&prompt.text),
         session.seen.attached.as_deref(),
     ];
@@ -265,6 +271,7 @@ fn send(session: &Session, prompt: &Prompt) -> Next {
         agent_session: agent_session.clone(),
         ids: ids.clone(),
         text,
+        images: session.seen.images.clone(),
         again: turn.resends > 0,
     })
 }

@@ -15,6 +15,8 @@ use crate::wire::{HttpAnswer, Intake};
 pub const STOP_ACTION: &str = "v1:stop";
 /// Action id of the button that runs a turn's task again; its value is the turn's id.
 pub const AGAIN_ACTION: &str = "v1:again";
+/// Action id of the button that shows what a turn changed; its value is the turn's id.
+pub const DIFF_ACTION: &str = "v1:diff";
 /// Beginning of the action id of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack
 /// wants distinct action ids in a block, so the word is appended to the action id as well.
 pub const ASK_ACTION: &str = "v1:ask";
@@ -89,6 +91,11 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
             turn: value.to_owned(),
         });
     }
+    if action.action_id == DIFF_ACTION {
+        return Some(Want::Diff {
+            turn: value.to_owned(),
+        });
+    }
     action
         .action_id
         .strip_prefix(ASK_ACTION)
@@ -154,6 +161,7 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
             let note = match want {
                 Want::Stop { .. } => "stop",
                 Want::Again { .. } => "run again",
+                Want::Diff { .. } => "diff",
                 _ => "ask settled",
             };
             take(asked.control(want), note)

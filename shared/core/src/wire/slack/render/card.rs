@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::escape::{line, mrkdwn, units};
 use super::words::{duration, facts, title};
 use super::{Rendered, context, label, section};
-use crate::card::{Card, CardState, CardStep, StepState};
+use crate::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
 use crate::session::Outcome;
-use crate::wire::slack::interactivity::{AGAIN_ACTION, STOP_ACTION};
+use crate::wire::slack::interactivity::{AGAIN_ACTION, DIFF_ACTION, STOP_ACTION};
 use crate::wire::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
     SECTION_UNITS_MAX,
@@ -25,14 +25,17 @@ pub(super) fn card(card: &Card) -> Rendered {
         Some(told) => format!("*{title}.* {told}"),
         None => format!("*{title}*"),
     })];
-    if let Some(steps) = steps(&card.steps) {
+    if let Some(plan) = plan(&card.plan) {
+        blocks.push(section(&plan));
+    }
+    if let Some(steps) = steps(&card.steps, card.earlier) {
         blocks.push(section(&steps));
     }
     let facts = line(&facts(card).join(" · "), CONTEXT_UNITS_MAX);
     if !facts.is_empty() {
         blocks.push(context(&facts));
     }
-    blocks.extend(stop(card).or_else(|| again(card)));
+    blocks.extend(stop(card).or_else(|| afterwards(card)));
     let fallback = match (&card.state, told) {
         (_, Some(told)) => format!("{title}. {told}"),
         (CardState::Ended { .. }, None) => format!(
@@ -89,8 +92,29 @@ fn person(by: &str) -> String {
     }
 }
 
+/// The agent's plan, a line each.
+fn plan(items: &[PlanItem]) -> Option<String> {
+    let mut room = SECTION_UNITS_MAX;
+    let mut lines = Vec::new();
+    for item in items {
+        let text = line(&item.text, STEP_UNITS_MAX);
+        let line = match item.state {
+            PlanState::Done => format!("☑ {text}"),
+            PlanState::Now => format!("▶ *{text}*"),
+            PlanState::Next => format!("☐ {text}"),
+            PlanState::Dropped => format!("☐ ~{text}~"),
+        };
+        let Some(left) = room.checked_sub(units(&line) + 1) else {
+            break;
+        };
+        room = left;
+        lines.push(line);
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 /// The newest steps that fit, and how many came before.
-fn steps(steps: &[CardStep]) -> Option<String> {
+fn steps(steps: &[CardStep], before: usize) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut room = SECTION_UNITS_MAX - EARLIER_UNITS;
     for step in steps.iter().rev() {
@@ -105,30 +129,36 @@ fn steps(steps: &[CardStep]) -> Option<String> {
         room = left;
         lines.push(text);
     }
-    match steps.len() - lines.len() {
+    match steps.len() - lines.len() + before {
         0 => {}
-        earlier => lines.push(format!("{earlier} earlier steps")),
+        1 => lines.push("and 1 earlier step".to_owned()),
+        earlier => lines.push(format!("and {earlier} earlier steps")),
     }
     lines.reverse();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The button that repeats a task which came to nothing.
-fn again(card: &Card) -> Option<Value> {
-    let nothing = matches!(
-        &card.state,
-        CardState::Ended {
-            outcome: Outcome::Lost | Outcome::Failed { .. },
-            ..
-        }
-    );
-    let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;
-    (nothing && usable).then(|| {
-        json!({ "type": "actions", "block_id": "v1:card", "elements": [{
+/// The buttons of a card whose turn is over: one repeats a task which came to nothing, one shows what was changed.
+fn afterwards(card: &Card) -> Option<Value> {
+    let CardState::Ended { outcome, usage } = &card.state else {
+        return None;
+    };
+    let mut buttons = Vec::new();
+    if matches!(outcome, Outcome::Lost | Outcome::Failed { .. }) {
+        buttons.push(json!({
             "type": "button", "action_id": AGAIN_ACTION, "value": card.turn,
             "text": label("Run again", BUTTON_UNITS_MAX), "accessibility_label": "Run this task again",
-        }] })
-    })
+        }));
+    }
+    if usage.files > 0 {
+        buttons.push(json!({
+            "type": "button", "action_id": DIFF_ACTION, "value": card.turn,
+            "text": label("View diff", BUTTON_UNITS_MAX), "accessibility_label": "View what this task changed in the files",
+        }));
+    }
+    let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;
+    (usable && !buttons.is_empty())
+        .then(|| json!({ "type": "actions", "block_id": "v1:card", "elements": buttons }))
 }
 
 /// The Stop button, while there is something to stop.
