@@ -40,7 +40,8 @@ impl Lane<'_> {
         let done = match &control.want {
             Want::Say { text } => self.chat.tell(&control.reply, text).await,
             Want::Help { text } => self.answer(control, text).await,
-            Want::StopAll | Want::Now { .. } | Want::Diff { .. } | Want::Configure { .. } => {
+            Want::Diff { turn } => self.diff(control, turn).await,
+            Want::StopAll | Want::Now { .. } | Want::Configure { .. } => {
                 self.chat.tell(&control.reply, "Not built yet.").await
             }
             Want::Status => self.status(control, now_ms).await,
@@ -85,6 +86,26 @@ impl Lane<'_> {
             .await?;
         let words = status::words(session.as_ref(), &marks, &entries, now_ms);
         self.answer(control, &words).await
+    }
+
+    /// What a turn changed in the files, as the ledger keeps it: its sandbox may be paused or gone.
+    async fn diff(&self, control: &Control, turn: &str) -> Result<(), Failure> {
+        let thread = &control.thread;
+        let patch = self
+            .store
+            .patch(thread, turn)
+            .await
+            .map_err(|e| e.failure())?;
+        match patch {
+            Some(patch) => {
+                let shown = self.chat.show_diff(thread, turn, &control.reply, &patch);
+                shown.await
+            }
+            None => {
+                const GONE: &str = "The changes of that task are not kept any more, or could not be read when it ended.";
+                self.chat.tell(&control.reply, GONE).await
+            }
+        }
     }
 
     /// The prompt of a turn that came to nothing goes into the thread's group once more, as a turn of its own whose id

@@ -4,6 +4,7 @@
 //! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
 //! do them), the record and its marks (see [`Beside`]), and any decision.
 
+mod aftermath;
 mod attach;
 mod follow;
 mod lifecycle;
@@ -219,9 +220,12 @@ impl Sandboxes {
                 agent_session,
                 ids,
                 text,
+                images,
                 again,
             } => {
-                self.send_prompt(thread, *generation, agent_session, ids, text, *again)
+                let images = self.inline(thread, *generation, images).await;
+                let prompt = (text.as_str(), images.as_slice());
+                self.send_prompt(thread, *generation, agent_session, ids, prompt, *again)
                     .await
             }
             Effect::Follow(follow) => follow::follow(self, beside, thread, follow).await,
@@ -237,11 +241,21 @@ impl Sandboxes {
                 ask,
                 about,
             } => self.expire(beside, thread, *generation, ask, about).await,
-            Effect::Post { .. } | Effect::Recall { .. } | Effect::Wake { .. } => {
-                Err(Failure::TurnFailed {
-                    reason: format!("{} reached the sandbox adapter", effect.name()),
-                })
+            Effect::ReadChanges {
+                generation,
+                agent_session,
+                message,
+            } => {
+                self.read_changes(thread, *generation, agent_session, message)
+                    .await
             }
+            Effect::ListArtifacts { generation } => self.list_artifacts(thread, *generation).await,
+            Effect::PostArtifact { .. }
+            | Effect::Post { .. }
+            | Effect::Recall { .. }
+            | Effect::Wake { .. } => Err(Failure::TurnFailed {
+                reason: format!("{} reached the sandbox adapter", effect.name()),
+            }),
         };
         done.unwrap_or_else(Event::Failed)
     }

@@ -133,6 +133,7 @@ impl Scene {
                 agent_session,
                 ids,
                 text,
+                images: Vec::new(),
                 again,
             })
             .await;

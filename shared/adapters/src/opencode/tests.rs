@@ -197,7 +197,16 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
     client.create_session(&thread).await.unwrap();
     let ids = PromptIds::mint(&thread, "t", 1_795_294_965_124);
     client
-        .prompt("ses_1", &ids, &ModelName::parse("a/b/c").unwrap(), "hi")
+        .prompt(
+            "ses_1",
+            &ids,
+            &ModelName::parse("a/b/c").unwrap(),
+            &PromptText {
+                system: "Be brief.",
+                text: "hi",
+                images: &[],
+            },
+        )
         .await
         .unwrap();
     client.reply_permission("per_1", "once").await.unwrap();

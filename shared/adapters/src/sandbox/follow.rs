@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use bobbin_core::card::{Card, CardState, CardStep};
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::{Answer, Event, RunEnd};
 use bobbin_core::failure::Failure;
@@ -72,7 +72,9 @@ pub(super) async fn follow<B: Beside>(
 #[derive(PartialEq, Eq, Clone)]
 struct Picture {
     state: CardState,
+    plan: Vec<PlanItem>,
     steps: Vec<CardStep>,
+    earlier: usize,
 }
 
 /// A verdict that needs confirmation.
@@ -325,11 +327,14 @@ impl<'a, B: Beside> Watch<'a, B> {
             });
         }
         let reason = trouble.unwrap_or_else(|| "it never began to answer".to_owned());
+        let (steps, earlier) = self.run.steps();
         Event::Finished(Answer {
             end: RunEnd::Error { reason },
             text: String::new(),
             usage: Default::default(),
-            steps: self.run.steps(),
+            steps,
+            earlier,
+            plan: self.run.plan(),
         })
     }
 
@@ -348,9 +353,12 @@ impl<'a, B: Beside> Watch<'a, B> {
         {
             return;
         }
+        let (steps, earlier) = self.run.steps();
         let picture = Picture {
             state: self.card_state(),
-            steps: self.run.steps(),
+            plan: self.run.plan(),
+            steps,
+            earlier,
         };
         if self
             .shown
@@ -362,7 +370,9 @@ impl<'a, B: Beside> Watch<'a, B> {
         let card = Card {
             turn: self.what.turn.clone(),
             state: picture.state.clone(),
+            plan: picture.plan.clone(),
             steps: picture.steps.clone(),
+            earlier: picture.earlier,
             since_ms: self.what.since_ms,
             now_ms: self.beside.now_ms(),
             model: self.sandboxes.model.to_string(),

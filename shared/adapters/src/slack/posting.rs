@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bobbin_core::card::{Post, PostRef};
+use bobbin_core::card::{Post, PostRef, ShownFile};
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::wire::slack::message_ts;
 use bobbin_core::wire::slack::render::{self, EVENT_TYPE, Rendered, Status};
 use serde_json::Value;
 
+use super::files::{Upload, stamped};
 use super::{Slack, SlackError};
 
 /// Turns whose posts are remembered; a forgotten one is only read again.
@@ -23,6 +24,8 @@ const PAGE_MESSAGES: usize = 200;
 const PAGES_MAX: usize = 10;
 /// Slack shows a post to readers after this time at the latest.
 const SETTLE_MS: u64 = 500;
+/// What the name of a file in a thread is remembered under, beside the names of posts.
+const FILE: &str = "file:";
 /// Times that one post is sent.
 const SENDS_MAX: u32 = 3;
 
@@ -100,6 +103,9 @@ impl Slack {
             turn,
             key: post_key(thread, turn, kind),
         };
+        if let Post::File(file) = post {
+            return self.shown(&wanted, file).await;
+        }
         let mut rendered = render::post(post);
         let edited = match at {
             Some(at) => self.edited(at, &wanted.key, &rendered).await?,
@@ -118,7 +124,7 @@ impl Slack {
                             ..
                         } = post
                         {
-                            rendered = self.with_file(&wanted, text, file).await?;
+                            rendered = self.with_file(&wanted, rendered, text, file).await?;
                         }
                         self.sent(&wanted, lost, rendered).await?
                     }
@@ -129,6 +135,94 @@ impl Slack {
             self.set_status(thread, Status::of(&card.state)).await;
         }
         Ok(posted)
+    }
+
+    /// Brings what a turn changed into the thread as a file, below its summary, unless it is there already. Whether it
+    /// was.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn post_diff(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        patch: &str,
+    ) -> Result<bool, SlackError> {
+        let ThreadKey::Slack {
+            channel, root_ts, ..
+        } = thread
+        else {
+            return Err(SlackError::NotSlack);
+        };
+        let wanted = Wanted {
+            channel,
+            root: root_ts,
+            turn,
+            key: post_key(thread, turn, &PostKind::Diff),
+        };
+        let file = Upload {
+            name: stamped("changes.diff", &wanted.key),
+            title: "What the task changed",
+            comment: Some(render::diff_summary(patch)),
+            bytes: patch.as_bytes(),
+        };
+        self.uploaded_once(&wanted, &file)
+            .await
+            .map(|at| at.is_some())
+    }
+
+    /// A file that the agent left to be shown.
+    async fn shown(&self, wanted: &Wanted<'_>, file: &ShownFile) -> Result<PostRef, SlackError> {
+        let upload = Upload {
+            name: stamped(&file.name, &wanted.key),
+            title: &file.name,
+            comment: None,
+            bytes: &file.bytes,
+        };
+        let stood = self.uploaded_once(wanted, &upload).await?;
+        // Slack does not tell the `ts` of a file's message; nobody edits it.
+        Ok(PostRef {
+            channel: wanted.channel.to_owned(),
+            id: stood.unwrap_or_default(),
+        })
+    }
+
+    /// Uploads a file unless one of its name is in the thread; where that stands, if it does.
+    async fn uploaded_once(
+        &self,
+        wanted: &Wanted<'_>,
+        file: &Upload<'_>,
+    ) -> Result<Option<String>, SlackError> {
+        let place = wanted.place();
+        let mut posts = self.posts(wanted).await?;
+        let name = format!("{FILE}{}", file.name);
+        if let Some(ts) = posts.get(&name) {
+            return Ok(Some(ts.clone()));
+        }
+        // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
+        self.memory().forget(&place);
+        let done = self.upload(wanted.channel, wanted.root, file).await;
+        match &done {
+            Ok(()) => {
+                posts.insert(name, String::new());
+                self.memory().learn(&place, posts);
+            }
+            Err(error) if !error.passes() => self.memory().learn(&place, posts),
+            Err(_) => {}
+        }
+        done.map(|()| None)
+    }
+
+    /// The names of what stands in the thread of a turn.
+    async fn posts(&self, wanted: &Wanted<'_>) -> Result<BTreeMap<String, String>, SlackError> {
+        let place = wanted.place();
+        let known = self.memory().posts(&place).cloned();
+        if let Some(posts) = known {
+            return Ok(posts);
+        }
+        let posts = self.read_back(wanted).await?;
+        self.memory().learn(&place, posts.clone());
+        Ok(posts)
     }
 
     /// Edits a post; nothing when it is not there any more or not editable.
@@ -165,16 +259,7 @@ impl Slack {
         lost: Option<&str>,
         rendered: &Rendered,
     ) -> Result<Option<PostRef>, SlackError> {
-        let place = wanted.place();
-        let known = self.memory().posts(&place).cloned();
-        let posts = match known {
-            Some(posts) => posts,
-            None => {
-                let posts = self.read_back(wanted).await?;
-                self.memory().learn(&place, posts.clone());
-                posts
-            }
-        };
+        let posts = self.posts(wanted).await?;
         match posts.get(&wanted.key) {
             Some(ts) if lost != Some(ts.as_str()) => {
                 let at = PostRef {
@@ -278,12 +363,16 @@ impl Slack {
                 message["user"] == me.user.as_str() || message["bot_id"] == me.bot.as_str()
             };
             for message in messages.iter().filter(ours) {
+                let ts = message["ts"].as_str().unwrap_or_default();
+                for file in message["files"].as_array().into_iter().flatten() {
+                    if let Some(name) = file["name"].as_str() {
+                        posts.insert(format!("{FILE}{name}"), ts.to_owned());
+                    }
+                }
                 let metadata = &message["metadata"];
                 if metadata["event_type"] == EVENT_TYPE
-                    && let (Some(key), Some(ts)) = (
-                        metadata["event_payload"]["op_id"].as_str(),
-                        message["ts"].as_str(),
-                    )
+                    && !ts.is_empty()
+                    && let Some(key) = metadata["event_payload"]["op_id"].as_str()
                 {
                     posts.insert(key.to_owned(), ts.to_owned());
                 }
@@ -299,25 +388,22 @@ impl Slack {
         Ok(posts)
     }
 
-    /// Brings the whole answer into the thread as a file; the message that is posted next is the one that counts, so a
-    /// crash in between repeats the file rather than losing it.
+    /// Brings the whole answer into the thread as a file, once; the message that is posted next is the one that counts.
     async fn with_file(
         &self,
         wanted: &Wanted<'_>,
+        whole: Rendered,
         text: &str,
         file: &str,
     ) -> Result<Rendered, SlackError> {
-        let outcome = self
-            .upload(
-                wanted.channel,
-                wanted.root,
-                "answer.md",
-                "The whole answer",
-                file,
-            )
-            .await;
-        match outcome {
-            Ok(()) => Ok(render::free(text)),
+        let upload = Upload {
+            name: stamped("answer.md", &wanted.key),
+            title: "answer.md",
+            comment: None,
+            bytes: file.as_bytes(),
+        };
+        match self.uploaded_once(wanted, &upload).await {
+            Ok(_) => Ok(whole),
             Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, "an answer's file cannot be posted to Slack");

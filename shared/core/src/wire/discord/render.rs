@@ -157,7 +157,15 @@ pub fn told(text: &str) -> Value {
 /// The same as a message of its own, after a click.
 #[must_use]
 pub fn whispered(text: &str) -> Value {
-    mute(json!({"content": bounded(text), "flags": super::answer::EPHEMERAL}))
+    for_one(told(text))
+}
+
+/// A body as a message that only one person sees, after a click.
+#[must_use]
+pub fn for_one(mut body: Value) -> Value {
+    let flags = body["flags"].as_u64().unwrap_or(0);
+    body["flags"] = json!(flags | super::answer::EPHEMERAL);
+    body
 }
 
 /// The line in the channel on which the thread hangs.
