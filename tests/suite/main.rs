@@ -3,8 +3,8 @@
 
 mod asks;
 mod browser;
-mod deployment;
 mod choice;
+mod deployment;
 mod discord;
 mod emulated;
 mod faults;

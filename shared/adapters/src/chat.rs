@@ -128,6 +128,35 @@ impl Chat {
         }
     }
 
+    /// Shows what a turn changed: on Discord to the person who asks; in Slack too where it is short, else as a file in
+    /// the thread, once however often somebody asks.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn show_diff(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        reply: &Reply,
+        patch: &str,
+    ) -> Result<(), Failure> {
+        if let Reply::Discord { .. } = reply {
+            let shown = self.discord()?.tell_diff(reply, patch).await;
+            return shown.map_err(|e| e.failure());
+        }
+        if let Some(words) = bobbin_core::wire::slack::render::diff(patch) {
+            return self.tell(reply, &words).await;
+        }
+        let stood = self.slack()?.post_diff(thread, turn, patch).await;
+        match stood.map_err(|e| e.failure())? {
+            true => {
+                let words = "The changes are in this thread already, as the file `changes.diff`.";
+                self.tell(reply, words).await
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Discord, or why it cannot be used.
     ///
     /// # Errors

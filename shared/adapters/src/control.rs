@@ -77,7 +77,7 @@ impl Lane<'_> {
             Want::Say { .. } | Want::Help { .. } => Ok(()),
             Want::StopAll => self.stop_all(control, &found, now_ms).await,
             Want::Now { turn } => self.now(control, &found, turn).await,
-            Want::Diff { .. } => self.chat.tell(&control.reply, "Not built yet.").await,
+            Want::Diff { turn } => self.diff(control, turn.as_deref(), &found).await,
             Want::Configure { change } => {
                 self.configure(control, change, found.settings, now_ms)
                     .await
@@ -111,6 +111,54 @@ impl Lane<'_> {
             .await?;
         let words = status::words(session.as_ref(), marks, &entries, now_ms);
         self.answer(control, &words).await
+    }
+
+    /// What a turn (none: the last one that changed something) changed in the files, as the ledger keeps it: its sandbox
+    /// may be paused or gone.
+    async fn diff(
+        &self,
+        control: &Control,
+        turn: Option<&str>,
+        found: &Loaded,
+    ) -> Result<(), Failure> {
+        let thread = &control.thread;
+        let last = match turn {
+            Some(_) => None,
+            None => self.changed_last(thread, found).await?,
+        };
+        let Some(turn) = turn.or(last.as_deref()) else {
+            const NOTHING: &str = "No task of this thread has changed files yet.";
+            return self.chat.tell(&control.reply, NOTHING).await;
+        };
+        let patch = self
+            .store
+            .patch(thread, turn)
+            .await
+            .map_err(|e| e.failure())?;
+        match patch {
+            Some(patch) => {
+                let shown = self.chat.show_diff(thread, turn, &control.reply, &patch);
+                shown.await
+            }
+            None => {
+                const GONE: &str = "The changes of that task are not kept any more, or could not be read when it ended.";
+                self.chat.tell(&control.reply, GONE).await
+            }
+        }
+    }
+
+    /// The last turn of the thread that changed files.
+    async fn changed_last(
+        &self,
+        thread: &ThreadKey,
+        found: &Loaded,
+    ) -> Result<Option<String>, Failure> {
+        let ended = found.session.iter().flat_map(|session| &session.ended);
+        let turns: Vec<String> = ended.map(|ended| ended.id.clone()).collect();
+        let entries = self.entries(thread, &turns).await?;
+        let changed = entries.into_iter().filter(|entry| entry.usage.files > 0);
+        let last = changed.max_by_key(|entry| entry.ended_at_ms);
+        Ok(last.map(|entry| entry.turn))
     }
 
     /// The prompt of a turn that came to nothing goes into the thread's group once more, as a turn of its own whose id

@@ -10,8 +10,8 @@ use std::time::Duration;
 use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
 use bobbin_core::wire::daytona::{
-    CreateSandbox, ErrorBody, Executed, PROTOCOL_VERSION, PreviewLink, Sandbox, SandboxPage,
-    tenant_labels,
+    CreateSandbox, ErrorBody, Executed, FileInfo, PROTOCOL_VERSION, PreviewLink, Sandbox,
+    SandboxPage, tenant_labels,
 };
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Url};
@@ -400,6 +400,25 @@ impl Daytona {
             .toolbox(sandbox, Method::POST, &segments, &[], TRANSFER_MS_MAX)
             .await?;
         self.send(request.multipart(form)).await.map(drop)
+    }
+
+    /// The files of a folder, not of those below it, with their bytes.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn list_files(
+        &self,
+        sandbox: &Sandbox,
+        path: &str,
+    ) -> Answered<BTreeMap<String, u64>> {
+        let query = [("path", path), ("depth", "1")];
+        let ms_max = crate::http::REQUEST_MS;
+        let request = self
+            .toolbox(sandbox, Method::GET, &["files"], &query, ms_max)
+            .await?;
+        let listed: Vec<FileInfo> = self.read(request).await?;
+        let files = listed.into_iter().filter(|file| !file.is_dir);
+        Ok(files.map(|file| (file.name, file.size)).collect())
     }
 
     /// Reads a file.

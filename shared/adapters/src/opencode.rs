@@ -14,7 +14,7 @@ use bobbin_core::ids::{PromptIds, ThreadKey};
 use bobbin_core::settings::Offer;
 use bobbin_core::wire::daytona::{ErrorBody, PreviewLink};
 use bobbin_core::wire::opencode::offer;
-use bobbin_core::wire::opencode::request::{self, RunWith};
+use bobbin_core::wire::opencode::request::{self, InlineImage, RunWith};
 use bobbin_core::wire::opencode::types::{
     FileDiff, Health, Message, Permission, Question, Session, Statuses,
 };
@@ -76,6 +76,12 @@ pub enum OpenCodeError {
         /// OpenCode's words.
         message: String,
     },
+    /// OpenCode's answer is larger than we take.
+    #[error("OpenCode's answer is too large: {seen}")]
+    TooLarge {
+        /// What was seen.
+        seen: String,
+    },
     /// The preview could not be had.
     #[error(transparent)]
     Preview(#[from] DaytonaError),
@@ -94,7 +100,9 @@ impl OpenCodeError {
                 Failure::SandboxDown { seen }
             }
             Self::SessionMissing => Failure::SessionMissing,
-            Self::NotFound { .. } | Self::Refused { .. } => Failure::TurnFailed { reason: seen },
+            Self::NotFound { .. } | Self::Refused { .. } | Self::TooLarge { .. } => {
+                Failure::TurnFailed { reason: seen }
+            }
             Self::Preview(error) => error.failure(),
             Self::Guard(_) => Failure::NonRecoverable {
                 advice: format!(
@@ -114,6 +122,9 @@ impl From<HttpError> for OpenCodeError {
     fn from(error: HttpError) -> Self {
         match error {
             HttpError::Refused { .. } => Self::Guard(error),
+            HttpError::TooLarge { .. } => Self::TooLarge {
+                seen: error.to_string(),
+            },
             _ => Self::Unreachable {
                 seen: error.to_string(),
             },
@@ -139,6 +150,17 @@ impl std::fmt::Debug for OpenCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenCode").finish_non_exhaustive()
     }
+}
+
+/// What a prompt says.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptText<'a> {
+    /// Added to the agent's own instructions.
+    pub system: &'a str,
+    /// The words.
+    pub text: &'a str,
+    /// Images beside them.
+    pub images: &'a [InlineImage],
 }
 
 /// Which kind of call it is, for the answers that depend on it.
@@ -263,9 +285,9 @@ impl OpenCode {
         session: &str,
         ids: &PromptIds,
         with: &RunWith,
-        text: &str,
+        prompt: &PromptText<'_>,
     ) -> Answered<()> {
-        let body = request::prompt(ids, with, text);
+        let body = request::prompt(ids, with, prompt.system, prompt.text, prompt.images);
         self.call(
             Method::POST,
             &format!("/session/{session}/prompt_async"),
@@ -307,8 +329,24 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn messages_since(&self, session: &str, prompt: &str) -> Answered<Vec<Message>> {
+        // Messages with images are large: a page that is more than an answer may hold is asked for in smaller pieces.
+        let mut messages = PAGE_MESSAGES;
+        loop {
+            match self.pages_since(session, prompt, messages).await {
+                Err(OpenCodeError::TooLarge { .. }) if messages > 1 => messages /= 5,
+                other => return other,
+            }
+        }
+    }
+
+    async fn pages_since(
+        &self,
+        session: &str,
+        prompt: &str,
+        messages: u32,
+    ) -> Answered<Vec<Message>> {
         let path = format!("/session/{session}/message");
-        let limit = PAGE_MESSAGES.to_string();
+        let limit = messages.max(1).to_string();
         let mut found: Vec<Message> = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {

@@ -4,6 +4,7 @@
 //! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
 //! do them), the record and its marks (see [`Beside`]), and any decision.
 
+mod aftermath;
 mod attach;
 mod clone;
 mod follow;
@@ -37,6 +38,7 @@ use crate::http::{Http, HttpError};
 use crate::opencode::{OpenCode, OpenCodeError};
 use attach::FileSources;
 use models::Models;
+use session::Sent;
 
 /// An abort waits this long for the run to begin, looking this often.
 const BEGIN_MS_MAX: u64 = 20_000;
@@ -242,6 +244,7 @@ impl Sandboxes {
                 text,
                 model,
                 agent,
+                images,
                 again,
             } => {
                 let with = self.models.at_server(model).map(|model| RunWith {
@@ -250,7 +253,14 @@ impl Sandboxes {
                 });
                 match with {
                     Ok(with) => {
-                        let prompt = (ids, &with, text.as_str(), *again);
+                        let images = self.inline(thread, *generation, images).await;
+                        let prompt = Sent {
+                            ids,
+                            with: &with,
+                            text,
+                            images: &images,
+                            again: *again,
+                        };
                         self.send_prompt(thread, *generation, agent_session, prompt)
                             .await
                     }
@@ -270,7 +280,17 @@ impl Sandboxes {
                 ask,
                 about,
             } => self.expire(beside, thread, *generation, ask, about).await,
-            Effect::Post { .. }
+            Effect::ReadChanges {
+                generation,
+                agent_session,
+                message,
+            } => {
+                self.read_changes(thread, *generation, agent_session, message)
+                    .await
+            }
+            Effect::ListArtifacts { generation } => self.list_artifacts(thread, *generation).await,
+            Effect::PostArtifact { .. }
+            | Effect::Post { .. }
             | Effect::Recall { .. }
             | Effect::Survey { .. }
             | Effect::Wake { .. } => Err(Failure::TurnFailed {

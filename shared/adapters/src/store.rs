@@ -4,7 +4,8 @@
 //! due `due_shard` and `due_at`, and a mark each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
 //! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
-//! it. What belongs to a tenant and to no thread is in [`tenant`].
+//! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
+//! beside it. What belongs to a tenant and to no thread is in [`tenant`].
 
 mod tenant;
 
@@ -28,6 +29,8 @@ const ITEM: &str = "item";
 const SESSION: &str = "session";
 const TURN: &str = "turn#";
 const ENTRY: &str = "entry";
+const DIFF: &str = "diff#";
+const PATCH: &str = "patch";
 const CANCEL: &str = "cancel#";
 const ASK: &str = "ask#";
 const QUEUED: &str = "queued#";
@@ -185,6 +188,20 @@ impl Store {
         Ok(items.iter().filter_map(read).collect())
     }
 
+    /// What a turn changed in the files, if the ledger keeps it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn patch(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let items = self.read([key(thread, &format!("{DIFF}{turn}"))]).await?;
+        let patch = items.first().and_then(|item| text(item, PATCH));
+        Ok(patch.map(str::to_owned))
+    }
+
     async fn read(&self, keys: impl IntoIterator<Item = Item>) -> Result<Vec<Item>, StoreError> {
         let wanted = KeysAndAttributes::builder()
             .set_keys(Some(keys.into_iter().collect()))
@@ -263,6 +280,15 @@ impl Store {
                 .build()
                 .map_err(damaged)?;
             transaction = transaction.transact_items(TransactWriteItem::builder().put(put).build());
+            if let Some(item) = patch_item(&session.thread, entry, expires_at_ms) {
+                let put = Put::builder()
+                    .table_name(&self.table)
+                    .set_item(Some(item))
+                    .build()
+                    .map_err(damaged)?;
+                transaction =
+                    transaction.transact_items(TransactWriteItem::builder().put(put).build());
+            }
         }
         match transaction.send().await {
             Ok(_) => Ok(Written::Yes(None)),
@@ -564,6 +590,15 @@ fn entry_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Result<It
     // The table's time to live is in seconds.
     item.insert("expires_at".to_owned(), number(expires_at_ms / 1000));
     Ok(item)
+}
+
+fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<Item> {
+    let patch = entry.patch.clone()?;
+    let mut item = key(thread, &format!("{DIFF}{}", entry.turn));
+    item.insert(PATCH.to_owned(), AttributeValue::S(patch));
+    item.insert("tenant".to_owned(), AttributeValue::S(thread.tenant()));
+    item.insert("expires_at".to_owned(), number(expires_at_ms / 1000));
+    Some(item)
 }
 
 fn number(n: u64) -> AttributeValue {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use bobbin_core::breaker::Admission;
-use bobbin_core::card::{Card, Post, PostRef, Usage};
+use bobbin_core::card::{Card, Post, PostRef, ShownFile, Usage};
 use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
@@ -236,6 +236,30 @@ impl World for Live {
                     Err(failure) => Event::Failed(failure),
                 }
             }
+            Effect::PostArtifact {
+                generation,
+                turn,
+                index,
+                file,
+            } => match self
+                .parts
+                .sandboxes
+                .fetch_artifact(thread, *generation, file)
+                .await
+            {
+                Ok(bytes) => {
+                    let post = Post::File(ShownFile {
+                        name: file.name(),
+                        bytes,
+                    });
+                    let kind = PostKind::Artifact(*index);
+                    match self.parts.chat.post(thread, turn, &kind, None, &post).await {
+                        Ok(at) => Event::Posted(at),
+                        Err(failure) => Event::Failed(failure),
+                    }
+                }
+                Err(why) => Event::Unshown { why },
+            },
             Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),

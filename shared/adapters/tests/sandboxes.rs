@@ -133,6 +133,7 @@ impl Scene {
                 text,
                 model: self.model_name.clone(),
                 agent: None,
+                images: Vec::new(),
                 again,
             })
             .await;

@@ -22,8 +22,12 @@ pub struct Card {
     pub turn: String,
     /// What is happening now.
     pub state: CardState,
+    /// What the agent means to do, in its order, already bounded; empty without a plan.
+    pub plan: Vec<PlanItem>,
     /// What the agent has done so far, oldest first, already bounded.
     pub steps: Vec<CardStep>,
+    /// How many steps came before these.
+    pub earlier: usize,
     /// When the turn was accepted.
     pub since_ms: Ms,
     /// When this picture was taken.
@@ -43,7 +47,9 @@ impl Card {
         Self {
             turn: turn.to_owned(),
             state,
+            plan: Vec::new(),
             steps: Vec::new(),
+            earlier: 0,
             since_ms,
             now_ms,
             model: model.to_owned(),
@@ -114,13 +120,45 @@ pub enum StepState {
     Failed,
 }
 
-/// What a turn took.
+/// One line of the agent's plan.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PlanItem {
+    /// What is to be done, in the agent's words, on one line.
+    pub text: String,
+    /// How it stands.
+    pub state: PlanState,
+}
+
+/// How a line of the plan stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanState {
+    /// Finished.
+    Done,
+    /// Under way.
+    Now,
+    /// Still to come.
+    Next,
+    /// Given up.
+    Dropped,
+}
+
+/// What a turn took, and what it changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens in and out, as OpenCode reports them.
     pub tokens: u64,
     /// Cost in millionths of a US dollar, as OpenCode reports it.
     pub cost_micro_usd: u64,
+    /// Files that it changed, added or deleted.
+    #[serde(default)]
+    pub files: u32,
+    /// Lines added in them.
+    #[serde(default)]
+    pub added: u64,
+    /// Lines removed from them.
+    #[serde(default)]
+    pub removed: u64,
 }
 
 /// What is posted or edited.
@@ -144,6 +182,8 @@ pub enum Post {
         /// How it was settled, once it was.
         settled: Option<String>,
     },
+    /// A file that the agent left to be shown.
+    File(ShownFile),
     /// A short word about the session.
     Notice(String),
     /// The last words of a card that has become too old to be edited: where it goes on.
@@ -180,4 +220,13 @@ impl Post {
             _ => &[],
         }
     }
+}
+
+/// A file as people get it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ShownFile {
+    /// Its name, safe in any file system.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
 }

@@ -1,7 +1,9 @@
 //! What `decide` wants done, one at a time. Each carries the name that makes its repeat harmless.
 
+use crate::artifacts::Artifact;
 use crate::card::{CardState, Post, PostRef};
 use crate::ids::{Ms, PostKind, PromptIds};
+use crate::images::Image;
 use crate::message::{Attachment, Selection};
 use crate::session::{About, Ask};
 
@@ -117,6 +119,8 @@ pub enum Effect {
         model: String,
         /// OpenCode's agent; none: the one that it takes by itself.
         agent: Option<String>,
+        /// Images that go to the model beside the words, from the sandbox, where [`Effect::Attach`] has put them.
+        images: Vec<Image>,
         /// Sent before and the server restarted since: the same ids make the run go on.
         again: bool,
     },
@@ -138,6 +142,31 @@ pub enum Effect {
         ask: String,
         /// What it was about.
         about: About,
+    },
+    /// Read what the turn changed in the files. Answers `Changed`; a failure costs only the numbers.
+    ReadChanges {
+        /// Generation.
+        generation: u32,
+        /// OpenCode session.
+        agent_session: String,
+        /// Message id of the prompt.
+        message: String,
+    },
+    /// List the files that the agent left to be shown. Answers `Listed`; a failure leaves them to the next turn.
+    ListArtifacts {
+        /// Generation.
+        generation: u32,
+    },
+    /// Show one of them in the thread. Answers `Posted` or `Unshown`.
+    PostArtifact {
+        /// Generation.
+        generation: u32,
+        /// The turn that it belongs to.
+        turn: String,
+        /// Its place among those of the turn: with thread and turn it is the nonce.
+        index: u32,
+        /// The file.
+        file: Artifact,
     },
     /// Post, or edit what stands. Answers `Posted`.
     Post {
@@ -210,6 +239,9 @@ impl Effect {
             Self::Follow(_) => "follow",
             Self::Abort { .. } => "abort",
             Self::Decline { .. } => "decline",
+            Self::ReadChanges { .. } => "read_changes",
+            Self::ListArtifacts { .. } => "list_artifacts",
+            Self::PostArtifact { .. } => "post_artifact",
             Self::Post { .. } => "post",
         }
     }

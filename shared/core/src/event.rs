@@ -1,7 +1,10 @@
 //! What happened: the delivery of a message, or the outcome of the one effect that was under way.
 
-use crate::card::{CardStep, PostRef, Usage};
+use crate::artifacts::Artifact;
+use crate::card::{CardStep, PlanItem, PostRef, Usage};
+use crate::changes::Changes;
 use crate::failure::Failure;
+use crate::images::Image;
 use crate::ledger::Entry;
 use crate::message::Person;
 use crate::session::{About, Queued, Settlement};
@@ -42,6 +45,8 @@ pub enum Event {
         note: String,
         /// Those that could not be had, a line each with the reason, for the people in the thread.
         missed: Vec<String>,
+        /// Those of them that the model is to see.
+        images: Vec<Image>,
     },
     /// The agent has the prompt.
     Prompted,
@@ -85,6 +90,15 @@ pub enum Event {
     Declined {
         /// The ask's id at OpenCode.
         id: String,
+    },
+    /// What the turn changed in the files.
+    Changed(Changes),
+    /// What lies in the folder of files to be shown, oldest first.
+    Listed(Vec<Artifact>),
+    /// The file cannot be shown, and a repeat will not help.
+    Unshown {
+        /// Why, in words that finish the sentence "it …".
+        why: String,
     },
     /// The post stands.
     Posted(PostRef),
@@ -143,6 +157,10 @@ pub struct Answer {
     pub usage: Usage,
     /// What the agent did, for the card.
     pub steps: Vec<CardStep>,
+    /// How many steps came before these.
+    pub earlier: usize,
+    /// How its plan stands.
+    pub plan: Vec<PlanItem>,
 }
 
 /// How a run ended, by the messages it left.

@@ -221,6 +221,12 @@ pub enum PostKind {
     Ask(String),
     /// A short word about the session (reset, sandbox deleted).
     Notice,
+    /// A file that the agent left to be shown, counted from 0.
+    Artifact(u32),
+    /// Which of those files could not be shown.
+    Unshown,
+    /// What the turn changed, as a file.
+    Diff,
 }
 
 /// The name of a post: 24 hex digits (Discord's nonce holds 25 characters; Slack carries it as metadata).
@@ -233,6 +239,9 @@ pub fn post_key(thread: &ThreadKey, turn: &str, kind: &PostKind) -> String {
         PostKind::Chunk(n) => format!("chunk-{n}"),
         PostKind::Ask(id) => format!("ask-{id}"),
         PostKind::Notice => "notice".to_owned(),
+        PostKind::Artifact(n) => format!("artifact-{n}"),
+        PostKind::Unshown => "unshown".to_owned(),
+        PostKind::Diff => "diff".to_owned(),
     };
     digest(&["post", &thread.to_string(), turn, &kind])[..24].to_owned()
 }

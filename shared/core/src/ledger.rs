@@ -58,6 +58,10 @@ pub struct Entry {
     /// The whole prompt, kept only where a person may want to run it again: the turn was lost or has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Prompt>,
+    /// What it changed in the files, as one patch. Written with the entry as an item of its own, so that reading
+    /// entries stays cheap.
+    #[serde(skip)]
+    pub patch: Option<String>,
 }
 
 impl Entry {
@@ -143,6 +147,7 @@ mod tests {
             rolls: 0,
             posted: Vec::new(),
             again: None,
+            patch: None,
         }
     }
 

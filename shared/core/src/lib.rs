@@ -5,15 +5,18 @@
 //! chance come in as arguments. Deliberately absent: any call to an outside service (see `bobbin-adapters`).
 
 pub mod access;
+pub mod artifacts;
 pub mod asks;
 pub mod breaker;
 pub mod card;
+pub mod changes;
 pub mod decide;
 pub mod drive;
 pub mod effect;
 pub mod event;
 pub mod failure;
 pub mod ids;
+pub mod images;
 pub mod ledger;
 pub mod limits;
 pub mod message;

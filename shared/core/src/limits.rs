@@ -84,6 +84,20 @@ pub struct Limits {
     pub attachments: usize,
     /// Bytes of one attachment.
     pub attachment_bytes: u64,
+    /// Images of one prompt that go to the model as images.
+    pub prompt_images: usize,
+    /// Bytes of those images together: they stay in the agent's history, which is read again and again.
+    pub prompt_images_bytes: u64,
+    /// Files of one turn that are shown in the thread.
+    pub artifacts: usize,
+    /// Bytes of one of them; Discord takes 10 MiB.
+    pub artifact_bytes: u64,
+    /// Bytes of all of one turn together.
+    pub artifacts_bytes: u64,
+    /// Files whose showing is remembered in the session, so that each is shown once.
+    pub artifacts_known: usize,
+    /// Bytes of a turn's patch that the ledger keeps: an item of the table holds 400 KB.
+    pub patch_bytes: usize,
     /// Daytona's own auto-stop, the last net (minutes).
     pub auto_stop_min: u32,
     /// Daytona's own lifetime of a sandbox in any state, the last net (minutes).
@@ -150,6 +164,13 @@ impl Limits {
         answer_chars: 40_000,
         attachments: 10,
         attachment_bytes: 10 * 1024 * 1024,
+        prompt_images: 5,
+        prompt_images_bytes: 5 * 1024 * 1024,
+        artifacts: 10,
+        artifact_bytes: 10 * 1024 * 1024,
+        artifacts_bytes: 50 * 1024 * 1024,
+        artifacts_known: 200,
+        patch_bytes: 200_000,
         auto_stop_min: 120,
         auto_destroy_min: 7 * 24 * 60,
         breaker_failures: 5,
@@ -229,6 +250,8 @@ const _: () = {
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
     assert!(l.card_roll_ms < 60 * MINUTE_MS);
     assert!(l.steers * l.steer_bytes <= KEPT_BYTES_MAX && l.queued_bytes <= KEPT_BYTES_MAX);
+    // A file of the folder that is listed again must still be known as shown.
+    assert!(l.artifacts_known >= crate::artifacts::LISTED_MAX);
 };
 
 impl Default for Limits {

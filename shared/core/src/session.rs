@@ -7,10 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifacts::Artifact;
 use crate::asks::Question;
 use crate::card::{PostRef, Usage, card_kind};
+use crate::changes::Changes;
 use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
+use crate::images::Image;
 use crate::ledger::Entry;
 use crate::message::{Choice, Person, Prompt, Selection};
 use crate::settings::Offer;
@@ -112,6 +115,9 @@ pub struct Session {
     /// What the present sandbox's agent was last found to offer what a turn runs with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surveyed: Option<Surveyed>,
+    /// Files of the agent that a turn was to show, by content, newest last: each is shown once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
@@ -209,6 +215,15 @@ pub struct Turn {
     /// Who asked was called, because there is no answer that would have done so.
     #[serde(default)]
     pub called: bool,
+    /// Files that it shows at its end, once they are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Vec<Artifact>>,
+    /// How many of them are dealt with, in their order.
+    #[serde(default)]
+    pub artifacts_done: usize,
+    /// Files that it could not show, a line each, until the thread has been told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unshown: Vec<String>,
 }
 
 impl Turn {
@@ -451,10 +466,18 @@ pub struct Seen {
     pub offer: Option<Offer>,
     /// The attachments are in the sandbox; the words name them to the agent.
     pub attached: Option<String>,
+    /// Those of them that the model is to see.
+    pub images: Vec<Image>,
     /// Attachments that could not be had, a line each, until the thread has been told.
     pub missed: Vec<String>,
     /// The answer of the finished run.
     pub answer: Option<Answer>,
+    /// What is being read about the ended run.
+    pub reading: Option<Reading>,
+    /// What the turn changed in the files, once that was read.
+    pub changes: Option<Changes>,
+    /// There is nothing to be shown, or it could not be listed and is left to the next turn.
+    pub nothing_to_show: bool,
     /// The run was told to end.
     pub abort_sent: bool,
     /// The final card stands.
@@ -484,6 +507,15 @@ pub enum Aside {
     OldCard,
     /// The line that calls who asked.
     Call,
+}
+
+/// What is read about an ended run; a failure costs no more than it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reading {
+    /// What it changed in the files.
+    Changes,
+    /// Which files it left to be shown.
+    Artifacts,
 }
 
 /// What the control lane wrote beside the record: it may conflict with nothing.
@@ -596,6 +628,7 @@ impl Session {
             fresh_since_ms: 0,
             repo: None,
             surveyed: None,
+            shown: Vec::new(),
             timeline: Vec::new(),
             seen: Seen::default(),
         }

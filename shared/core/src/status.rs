@@ -205,6 +205,7 @@ mod tests {
             usage: crate::card::Usage {
                 tokens: 12,
                 cost_micro_usd: 1_500,
+                ..crate::card::Usage::default()
             },
             asked: "fix the build".to_owned(),
             answered: String::new(),
@@ -212,6 +213,7 @@ mod tests {
             rolls: 0,
             posted: Vec::new(),
             again: None,
+            patch: None,
         };
         assert_eq!(
             words(Some(&session), &marks, &[entry], 91_000),

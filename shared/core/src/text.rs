@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// Smallest part that [`split`] makes: below it a code fence would leave no room for code.
 pub const PART_UNITS_MIN: usize = 40;
@@ -63,6 +63,72 @@ pub fn split(markdown: &str, units_max: usize) -> Vec<String> {
         from = to;
     }
     parts
+}
+
+/// Headings under which an answer says what it comes to, in lower case.
+const GIST_HEADINGS: [&str; 6] = [
+    "summary",
+    "in short",
+    "conclusion",
+    "tl;dr",
+    "result",
+    "outcome",
+];
+
+/// What stands for a long text where only so many UTF-16 units fit: its last section that sums it up, if it has one that
+/// fits, else its beginning, cut as [`split`] cuts.
+#[must_use]
+pub fn gist(markdown: &str, units_max: usize) -> String {
+    if units(markdown) <= units_max {
+        return markdown.to_owned();
+    }
+    let section = sections(markdown).into_iter().rev().find(|(title, body)| {
+        let title = title.to_lowercase();
+        let sums_up = GIST_HEADINGS.iter().any(|word| title.starts_with(word));
+        sums_up && units(body) <= units_max
+    });
+    match section {
+        Some((_, body)) => body.trim().to_owned(),
+        None => split(markdown, units_max)
+            .into_iter()
+            .next()
+            .unwrap_or_default(),
+    }
+}
+
+/// The sections under headings that stand by themselves: the heading's words, and everything up to the next one of its
+/// level or above, the heading included.
+fn sections(markdown: &str) -> Vec<(String, &str)> {
+    let mut heads: Vec<(usize, HeadingLevel, String)> = Vec::new();
+    let (mut depth, mut inside) = (0usize, false);
+    for (event, range) in Parser::new_ext(markdown, options()).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) if depth == 0 => {
+                heads.push((range.start, level, String::new()));
+                inside = true;
+                depth += 1;
+            }
+            Event::Start(_) => depth += 1,
+            Event::End(end) => {
+                depth = depth.saturating_sub(1);
+                inside &= !matches!(end, TagEnd::Heading(_));
+            }
+            Event::Text(words) | Event::Code(words) if inside => {
+                if let Some((_, _, title)) = heads.last_mut() {
+                    title.push_str(&words);
+                }
+            }
+            _ => {}
+        }
+    }
+    let end = |at: usize| {
+        let (_, level, _) = &heads[at];
+        let next = heads[at + 1..].iter().find(|(_, other, _)| other <= level);
+        next.map_or(markdown.len(), |(start, _, _)| *start)
+    };
+    (0..heads.len())
+        .map(|at| (heads[at].2.clone(), &markdown[heads[at].0..end(at)]))
+        .collect()
 }
 
 /// Discord shows no tables: each becomes an aligned code block. Everything else stays as it is.
@@ -619,6 +685,27 @@ mod tests {
                 "{max}: {parts:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_long_text_is_stood_for_by_its_summary_else_by_its_beginning() {
+        let long = "words of it ".repeat(100);
+        let with = format!(
+            "# Report\n\n{long}\n\n## Summary of all\n\nIt **works**.\n\n### More\n\nA detail.\n\n## Appendix\n\n{long}"
+        );
+        assert_eq!(
+            gist(&with, 200),
+            "## Summary of all\n\nIt **works**.\n\n### More\n\nA detail."
+        );
+        let without = format!("# Report\n\nFirst.\n\n```\n# Summary\n```\n\n{long}");
+        let begins = gist(&without, 60);
+        assert!(
+            begins.starts_with("# Report\n\nFirst.") && units(&begins) <= 60,
+            "{begins}"
+        );
+        let too_long = format!("# A\n\n{long}\n\n# Summary\n\n{long}");
+        assert!(gist(&too_long, 100).starts_with("# A"));
+        assert_eq!(gist("short", 100), "short");
     }
 
     #[test]

@@ -181,9 +181,9 @@ impl Client {
                 let payload = Part::text(body.to_string())
                     .mime_str("application/json")
                     .expect("a constant media type");
-                let part = Part::text(file.text.clone())
-                    .file_name(file.name)
-                    .mime_str("text/markdown; charset=utf-8")
+                let part = Part::bytes(file.bytes.clone())
+                    .file_name(file.name.clone())
+                    .mime_str(file.media_type)
                     .expect("a constant media type");
                 request.multipart(
                     Form::new()

@@ -16,7 +16,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest, post_key};
 use bobbin_core::message::{Open, Prompt, Reply};
 use bobbin_core::wire::discord::answer::EPHEMERAL;
-use bobbin_core::wire::discord::render::{self, Rendered};
+use bobbin_core::wire::discord::render::{self, File, Rendered};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -156,18 +156,48 @@ impl Discord {
     /// # Errors
     /// [`DiscordError`] of any other kind.
     pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), DiscordError> {
+        self.tell_rendered(reply, render::told(text), None).await
+    }
+
+    /// Shows one person what a turn changed: in words where it is short, else as a file beside its summary. The message
+    /// is not made of components, with which files on these routes are disputed.
+    ///
+    /// # Errors
+    /// As [`Discord::tell`].
+    pub async fn tell_diff(&self, reply: &Reply, patch: &str) -> Result<(), DiscordError> {
+        let Rendered { body, file } = render::diff(patch);
+        let told = self.tell_rendered(reply, body.clone(), file.as_ref()).await;
+        match told {
+            Err(DiscordError::Api {
+                code: 40_005 | 50_045 | 400_001,
+                ..
+            }) if file.is_some() => {
+                self.tell_rendered(reply, render::without_file(&body), None)
+                    .await
+            }
+            other => other,
+        }
+    }
+
+    async fn tell_rendered(
+        &self,
+        reply: &Reply,
+        body: Value,
+        file: Option<&File>,
+    ) -> Result<(), DiscordError> {
         let Reply::Discord { application, token } = reply else {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
         // After a click the first answer is the clicked message itself, and must not be overwritten.
         let told = match self.get_original(application, token).await {
             Ok(original) if original["flags"].as_u64().unwrap_or(0) & EPHEMERAL_OR_LOADING != 0 => {
-                self.edit_original(application, token, &render::told(text))
+                let call = original_call(application, token);
+                self.on_original(&call, token, Some(&body), file)
                     .await
                     .map(drop)
             }
             Ok(_) => self
-                .follow_up(application, token, &render::whispered(text))
+                .follow_up(application, token, &render::for_one(body), file)
                 .await
                 .map(drop),
             Err(error) => Err(error),
@@ -330,14 +360,8 @@ impl Discord {
         token: &str,
         body: &Value,
     ) -> Result<(PostRef, bool), DiscordError> {
-        let call = by_token(
-            "edit answer",
-            Method::PATCH,
-            application,
-            token,
-            "/messages/@original",
-        );
-        let edited = self.on_original(&call, token, Some(body)).await?;
+        let call = original_call(application, token);
+        let edited = self.on_original(&call, token, Some(body), None).await?;
         let channel = edited["channel_id"].as_str().unwrap_or_default();
         let whispered = edited["flags"].as_u64().unwrap_or(0) & EPHEMERAL != 0;
         Ok((post_ref(&call, channel, &edited)?, whispered))
@@ -352,12 +376,13 @@ impl Discord {
         application: &str,
         token: &str,
         body: &Value,
+        file: Option<&File>,
     ) -> Result<Value, DiscordError> {
         if self.client.is_dead(token) {
             return Err(DiscordError::TokenGone);
         }
         let call = by_token("follow up", Method::POST, application, token, "");
-        let made = self.client.call(&call, Some(body), None).await;
+        let made = self.client.call(&call, Some(body), file).await;
         if made == Err(DiscordError::TokenGone) {
             self.client.mark_dead(token);
         }
@@ -375,6 +400,7 @@ impl Discord {
             ),
             token,
             None,
+            None,
         )
         .await
     }
@@ -385,12 +411,13 @@ impl Discord {
         call: &Call,
         token: &str,
         body: Option<&Value>,
+        file: Option<&File>,
     ) -> Result<Value, DiscordError> {
         if self.client.is_dead(token) {
             return Err(DiscordError::TokenGone);
         }
         for _ in 0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS {
-            match self.client.call(call, body, None).await {
+            match self.client.call(call, body, file).await {
                 Err(DiscordError::TokenGone | DiscordError::Api { status: 404, .. }) => {
                     tokio::time::sleep(Duration::from_millis(ORIGINAL_POLL_MS)).await
                 }
@@ -476,6 +503,16 @@ fn in_channel(name: &'static str, method: Method, channel: &str, rest: &str) -> 
         major: channel.to_owned(),
         by_token: false,
     }
+}
+
+fn original_call(application: &str, token: &str) -> Call {
+    by_token(
+        "edit answer",
+        Method::PATCH,
+        application,
+        token,
+        "/messages/@original",
+    )
 }
 
 fn by_token(

@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method as Verb, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use bobbin_core::card::{Card, CardState, CardStep, StepState, Usage};
+use bobbin_core::card::{Card, CardState, CardStep, ShownFile, StepState, Usage};
 use bobbin_core::message::{Person, Prompt};
 use bobbin_core::wire::discord::commands::{Difference, commands};
 
@@ -240,6 +240,64 @@ async fn an_answer_as_a_file_is_sent_as_multipart() {
 }
 
 #[tokio::test]
+async fn a_file_of_the_agent_goes_out_as_it_is_under_a_name_of_its_own() {
+    let (server, discord) = Server::start([message("41"), error(400, 50_045), message("42")]).await;
+    let file = Post::File(ShownFile {
+        name: "chart.png".to_owned(),
+        bytes: b"\x89PNG".to_vec(),
+    });
+    for index in [0, 1] {
+        let kind = PostKind::Artifact(index);
+        let posted = discord.post(&thread(), "t1", &kind, None, &file).await;
+        assert!(posted.is_ok(), "{posted:?}");
+    }
+    for part in [
+        "name=\"files[0]\"; filename=\"chart.png\"",
+        "image/png",
+        &post_key(&thread(), "t1", &PostKind::Artifact(0)),
+    ] {
+        assert!(server.asked(0).body.contains(part), "{part}");
+    }
+    assert_eq!(
+        server.asked(2).json()["content"],
+        "`chart.png`\n-# The file could not be attached: this server does not take it."
+    );
+}
+
+#[tokio::test]
+async fn a_diff_fills_in_the_answer_that_only_its_reader_sees() {
+    let patch = format!(
+        "1 file changed, +9 -0\n  a\n\ndiff --git a/a b/a\n{}",
+        "+x\n".repeat(3_000)
+    );
+    let deferred = says(200, json!({"id": "50", "flags": 64 | 128}));
+    let (server, discord) = Server::start([deferred, message("50")]).await;
+    let reply = Reply::Discord {
+        application: "app".to_owned(),
+        token: "tok".to_owned(),
+    };
+    assert_eq!(discord.tell_diff(&reply, &patch).await, Ok(()));
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /webhooks/app/tok/messages/@original",
+            "PATCH /webhooks/app/tok/messages/@original"
+        ]
+    );
+    for part in [
+        "filename=\"changes.diff\"",
+        "1 file changed, +9 -0",
+        "+x\n+x",
+    ] {
+        assert!(server.asked(1).body.contains(part), "{part}");
+    }
+    assert!(
+        !server.asked(1).body.contains("32768"),
+        "no components beside the file"
+    );
+}
+
+#[tokio::test]
 async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
     let (server, discord) = Server::start([error(400, 50_045), message("41")]).await;
     let chunk = Post::Chunk {
@@ -418,7 +476,9 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
     let card = Card {
         turn: "t1".to_owned(),
         state: CardState::Working,
+        plan: Vec::new(),
         steps,
+        earlier: 0,
         since_ms: 0,
         now_ms: 0,
         model: "m".to_owned(),
@@ -439,7 +499,9 @@ async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
     let card = Card {
         turn: "t1".to_owned(),
         state: CardState::Working,
+        plan: Vec::new(),
         steps: Vec::new(),
+        earlier: 0,
         since_ms: 0,
         now_ms: 0,
         model: "m".to_owned(),

@@ -202,7 +202,12 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
         model: ModelName::parse("a/b/c").unwrap(),
         agent: Some("plan".to_owned()),
     };
-    client.prompt("ses_1", &ids, &with, "hi").await.unwrap();
+    let prompt = PromptText {
+        system: "Be brief.",
+        text: "hi",
+        images: &[],
+    };
+    client.prompt("ses_1", &ids, &with, &prompt).await.unwrap();
     client.reply_permission("per_1", "once").await.unwrap();
     client
         .reply_question("que_1", &[vec!["x".into()]])

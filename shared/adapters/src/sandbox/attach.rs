@@ -4,11 +4,15 @@
 //! platform's hosts only, or from the very origin of a local platform; the platform's token goes there only as well; a
 //! file's name cannot leave its folder.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{ThreadKey, digest};
+use bobbin_core::images::{Image, is_image, media_type};
+use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
+use bobbin_core::wire::opencode::request::InlineImage;
 use reqwest::Method;
 
 use super::{SandboxSettings, Sandboxes};
@@ -128,11 +132,24 @@ impl Sandboxes {
             ".bobbin/attachments/{}",
             &digest(&["attachments", turn])[..12]
         );
+        let there = self.there(thread, generation, &folder).await;
         let mut taken = BTreeSet::new();
         let mut uploads = Vec::new();
         let mut lines = Vec::new();
+        let mut images = Images::new(limits);
         for (at, file) in files.iter().enumerate() {
             let shown = shown_name(&file.name);
+            let name = free_name(&file.name, at, &mut taken);
+            let path = format!("{folder}/{name}");
+            // An earlier delivery of the message has brought it: its link may have expired since.
+            if let Some(bytes) = there
+                .get(&name)
+                .filter(|bytes| file.size > 0 && **bytes == file.size)
+            {
+                images.offer(file, &path, *bytes);
+                lines.push((path, shown, usize::try_from(*bytes).unwrap_or(usize::MAX)));
+                continue;
+            }
             let fetched = if at >= limits.attachments {
                 Err(format!(
                     "was left out: at most {} files are taken",
@@ -145,7 +162,7 @@ impl Sandboxes {
             };
             match fetched {
                 Ok(bytes) => {
-                    let path = format!("{folder}/{}", free_name(&file.name, at, &mut taken));
+                    images.offer(file, &path, bytes.len() as u64);
                     lines.push((path.clone(), shown, bytes.len()));
                     uploads.push((format!("project/{path}"), bytes));
                 }
@@ -156,7 +173,55 @@ impl Sandboxes {
         Event::Attached {
             note: note(&lines, arrived),
             missed: missed(&lines, arrived),
+            images: if arrived { images.taken } else { Vec::new() },
         }
+    }
+
+    /// Files that an attachment folder already has, with their bytes. None can be told where it cannot be read.
+    async fn there(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        folder: &str,
+    ) -> BTreeMap<String, u64> {
+        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+            return BTreeMap::new();
+        };
+        let path = format!("project/{folder}");
+        let listed = self.daytona.list_files(&sandbox, &path).await;
+        listed.unwrap_or_default()
+    }
+
+    /// The images as a prompt carries them, read from the sandbox: the same bytes each time that it is sent. One that is
+    /// not what its name says, or is gone, stays a file among the others.
+    pub(super) async fn inline(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        images: &[Image],
+    ) -> Vec<InlineImage> {
+        if images.is_empty() {
+            return Vec::new();
+        }
+        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+            return Vec::new();
+        };
+        let mut inline = Vec::new();
+        for image in images {
+            let path = format!("project/{}", image.path);
+            let Ok(bytes) = self.daytona.download(&sandbox, &path).await else {
+                tracing::warn!("an image could not be read from the sandbox");
+                continue;
+            };
+            if let Some(media_type) = media_type(&bytes) {
+                inline.push(InlineImage {
+                    name: image.name.clone(),
+                    media_type,
+                    base64: base64::engine::general_purpose::STANDARD.encode(&bytes),
+                });
+            }
+        }
+        inline
     }
 
     async fn put(
@@ -173,6 +238,42 @@ impl Sandboxes {
             tracing::warn!(error = %error, "attachments could not be copied into the sandbox");
         }
         done.is_ok()
+    }
+}
+
+/// The images that go to the model, within their bounds.
+struct Images<'a> {
+    limits: &'a Limits,
+    bytes: u64,
+    taken: Vec<Image>,
+}
+
+impl<'a> Images<'a> {
+    fn new(limits: &'a Limits) -> Self {
+        Self {
+            limits,
+            bytes: 0,
+            taken: Vec::new(),
+        }
+    }
+
+    fn offer(&mut self, file: &Attachment, path: &str, bytes: u64) {
+        let all = self.bytes.saturating_add(bytes);
+        let fits = self.taken.len() < self.limits.prompt_images
+            && all <= self.limits.prompt_images_bytes
+            && bytes > 0;
+        if fits && is_image(&file.name, file.media_type.as_deref()) {
+            self.bytes = all;
+            self.taken.push(Image {
+                path: path.to_owned(),
+                name: file
+                    .name
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(NAME_CHARS_MAX)
+                    .collect(),
+            });
+        }
     }
 }
 
@@ -254,7 +355,6 @@ mod tests {
     use axum::extract::Path;
     use axum::http::HeaderMap;
     use axum::response::IntoResponse;
-    use bobbin_core::limits::Limits;
     use bobbin_core::wire::daytona::Image;
 
     use super::*;

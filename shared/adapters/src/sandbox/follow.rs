@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use bobbin_core::card::{Card, CardState, CardStep, PostRef};
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PostRef};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::{Answer, Event, RunEnd};
 use bobbin_core::failure::Failure;
@@ -73,8 +73,10 @@ pub(super) async fn follow<B: Beside>(
 #[derive(PartialEq, Eq, Clone)]
 struct Picture {
     state: CardState,
+    plan: Vec<PlanItem>,
     steps: Vec<CardStep>,
     waiting: usize,
+    earlier: usize,
 }
 
 /// A verdict that needs confirmation.
@@ -350,11 +352,14 @@ impl<'a, B: Beside> Watch<'a, B> {
             });
         }
         let reason = trouble.unwrap_or_else(|| "it never began to answer".to_owned());
+        let (steps, earlier) = self.run.steps();
         Event::Finished(Answer {
             end: RunEnd::Error { reason },
             text: String::new(),
             usage: Default::default(),
-            steps: self.run.steps(),
+            steps,
+            earlier,
+            plan: self.run.plan(),
         })
     }
 
@@ -373,9 +378,12 @@ impl<'a, B: Beside> Watch<'a, B> {
         {
             return;
         }
+        let (steps, earlier) = self.run.steps();
         let picture = Picture {
             state: self.card_state(),
-            steps: self.run.steps(),
+            plan: self.run.plan(),
+            steps,
+            earlier,
             waiting: self.waiting,
         };
         if self
@@ -388,7 +396,9 @@ impl<'a, B: Beside> Watch<'a, B> {
         let (since_ms, now_ms) = (self.what.since_ms, self.beside.now_ms());
         let state = picture.state.clone();
         let card = Card {
+            plan: picture.plan.clone(),
             steps: picture.steps.clone(),
+            earlier: picture.earlier,
             waiting: picture.waiting,
             ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.model)
         };

@@ -7,11 +7,36 @@ use serde_json::json;
 
 use super::{Slack, SlackError};
 
+/// A file on its way into a thread.
+pub struct Upload<'a> {
+    /// Name of the file; with [`stamped`] one that is in the thread can be found again.
+    pub name: String,
+    /// What people read on it.
+    pub title: &'a str,
+    /// Words above it, as mrkdwn.
+    pub comment: Option<String>,
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
+/// The name with a part of a post's key in it: Slack knows no key by which a repeated upload would be recognised, but
+/// tells the names of the files in a thread.
+#[must_use]
+pub fn stamped(name: &str, key: &str) -> String {
+    let stamp = &key[..key.len().min(STAMP_CHARS)];
+    match name.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{stamp}.{ending}"),
+        _ => format!("{name}-{stamp}"),
+    }
+}
+
+/// Characters of a key in a file's name.
+const STAMP_CHARS: usize = 8;
 /// The bytes of one file take no longer.
 const TRANSFER_MS_MAX: u64 = 60_000;
 
 impl Slack {
-    /// Puts a text file into a thread.
+    /// Puts a file into a thread.
     ///
     /// # Errors
     /// [`SlackError`]; [`SlackError::Unclear`] also when the bytes were not taken.
@@ -19,13 +44,11 @@ impl Slack {
         &self,
         channel: &str,
         root_ts: &str,
-        name: &str,
-        title: &str,
-        text: &str,
+        file: &Upload<'_>,
     ) -> Result<(), SlackError> {
         let fields = [
-            ("filename", name.to_owned()),
-            ("length", text.len().to_string()),
+            ("filename", file.name.clone()),
+            ("length", file.bytes.len().to_string()),
         ];
         let ticket = self
             .call_form("files.getUploadURLExternal", &fields)
@@ -46,7 +69,7 @@ impl Slack {
             })?
             .header("content-type", "application/octet-stream")
             .timeout(Duration::from_millis(TRANSFER_MS_MAX))
-            .body(text.to_owned());
+            .body(file.bytes.to_vec());
         let answer = self
             .http
             .send(request)
@@ -58,7 +81,10 @@ impl Slack {
                 seen: format!("status {}", answer.status),
             });
         }
-        let arguments = json!({ "files": [{ "id": id, "title": title }], "channel_id": channel, "thread_ts": root_ts });
+        let mut arguments = json!({ "files": [{ "id": id, "title": file.title }], "channel_id": channel, "thread_ts": root_ts });
+        if let Some(comment) = &file.comment {
+            arguments["initial_comment"] = comment.as_str().into();
+        }
         self.call("files.completeUploadExternal", &arguments)
             .await?;
         Ok(())

@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bobbin_core::card::{Post, PostRef};
+use bobbin_core::card::{Post, PostRef, ShownFile};
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::wire::slack::message_ts;
 use bobbin_core::wire::slack::render::{self, EVENT_TYPE, Look, Rendered};
 use serde_json::Value;
 
+use super::files::{Upload, stamped};
 use super::stream::is_cut_off;
 use super::{Slack, SlackError};
 
@@ -24,6 +25,8 @@ const PAGE_MESSAGES: usize = 200;
 const PAGES_MAX: usize = 10;
 /// Slack shows a post to readers after this time at the latest.
 const SETTLE_MS: u64 = 500;
+/// What the name of a file in a thread is remembered under, beside the names of posts.
+const FILE: &str = "file:";
 /// Times that one post is sent.
 const SENDS_MAX: u32 = 3;
 /// Stands for the name of a stream that was cut off before it got one.
@@ -124,6 +127,9 @@ impl Slack {
                     }
                 ),
         };
+        if let Post::File(file) = post {
+            return self.shown(&wanted, file).await;
+        }
         let mut rendered = match post {
             Post::Moved { to, .. } => {
                 let link = self.link(root_ts, to).await;
@@ -151,7 +157,8 @@ impl Slack {
                 file: Some(file),
                 ..
             } => {
-                let words = self.with_file(&wanted, text, file).await?;
+                let whole = render::post_as(post.bare(), look);
+                let words = self.with_file(&wanted, whole, text, file).await?;
                 rendered = render::calling(words, post.calls());
             }
             Post::Chunk { text, .. } if wanted.streamable => {
@@ -168,6 +175,99 @@ impl Slack {
     async fn link(&self, root_ts: &str, to: &PostRef) -> Option<String> {
         let site = &self.auth_test().await.ok()?.site;
         site.ends_with('/').then(|| render::link(site, root_ts, to))
+    }
+
+    /// Brings what a turn changed into the thread as a file, below its summary, unless it is there already. Whether it
+    /// was.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn post_diff(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        patch: &str,
+    ) -> Result<bool, SlackError> {
+        let ThreadKey::Slack {
+            team,
+            channel,
+            root_ts,
+        } = thread
+        else {
+            return Err(SlackError::NotSlack);
+        };
+        let wanted = Wanted {
+            team,
+            channel,
+            root: root_ts,
+            turn,
+            key: post_key(thread, turn, &PostKind::Diff),
+            simpler: None,
+            streamable: false,
+        };
+        let file = Upload {
+            name: stamped("changes.diff", &wanted.key),
+            title: "What the task changed",
+            comment: Some(render::diff_summary(patch)),
+            bytes: patch.as_bytes(),
+        };
+        self.uploaded_once(&wanted, &file)
+            .await
+            .map(|at| at.is_some())
+    }
+
+    /// A file that the agent left to be shown.
+    async fn shown(&self, wanted: &Wanted<'_>, file: &ShownFile) -> Result<PostRef, SlackError> {
+        let upload = Upload {
+            name: stamped(&file.name, &wanted.key),
+            title: &file.name,
+            comment: None,
+            bytes: &file.bytes,
+        };
+        let stood = self.uploaded_once(wanted, &upload).await?;
+        // Slack does not tell the `ts` of a file's message; nobody edits it.
+        Ok(PostRef {
+            channel: wanted.channel.to_owned(),
+            id: stood.unwrap_or_default(),
+        })
+    }
+
+    /// Uploads a file unless one of its name is in the thread; where that stands, if it does.
+    async fn uploaded_once(
+        &self,
+        wanted: &Wanted<'_>,
+        file: &Upload<'_>,
+    ) -> Result<Option<String>, SlackError> {
+        let place = wanted.place();
+        let mut posts = self.posts(wanted).await?;
+        let name = format!("{FILE}{}", file.name);
+        if let Some(ts) = posts.get(&name) {
+            return Ok(Some(ts.clone()));
+        }
+        // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
+        self.memory().forget(&place);
+        let done = self.upload(wanted.channel, wanted.root, file).await;
+        match &done {
+            Ok(()) => {
+                posts.insert(name, String::new());
+                self.memory().learn(&place, posts);
+            }
+            Err(error) if !error.passes() => self.memory().learn(&place, posts),
+            Err(_) => {}
+        }
+        done.map(|()| None)
+    }
+
+    /// The names of what stands in the thread of a turn.
+    async fn posts(&self, wanted: &Wanted<'_>) -> Result<BTreeMap<String, String>, SlackError> {
+        let place = wanted.place();
+        let known = self.memory().posts(&place).cloned();
+        if let Some(posts) = known {
+            return Ok(posts);
+        }
+        let posts = self.read_back(wanted).await?;
+        self.memory().learn(&place, posts.clone());
+        Ok(posts)
     }
 
     /// Edits a post; nothing when it is not there any more or not editable.
@@ -214,16 +314,7 @@ impl Slack {
         lost: Option<&str>,
         rendered: &Rendered,
     ) -> Result<Option<PostRef>, SlackError> {
-        let place = wanted.place();
-        let known = self.memory().posts(&place).cloned();
-        let posts = match known {
-            Some(posts) => posts,
-            None => {
-                let posts = self.read_back(wanted).await?;
-                self.memory().learn(&place, posts.clone());
-                posts
-            }
-        };
+        let posts = self.posts(wanted).await?;
         if let Some(ts) = posts.get(&wanted.key) {
             if lost == Some(ts.as_str()) {
                 return Ok(None);
@@ -343,16 +434,19 @@ impl Slack {
                 message["user"] == me.user.as_str() || message["bot_id"] == me.bot.as_str()
             };
             for message in messages.iter().filter(ours) {
+                let ts = message["ts"].as_str().unwrap_or_default();
                 if is_cut_off(message) && message["ts"] != wanted.root {
-                    let ts = message["ts"].as_str().unwrap_or_default();
                     posts.insert(CUT_OFF.to_owned(), ts.to_owned());
+                }
+                for file in message["files"].as_array().into_iter().flatten() {
+                    if let Some(name) = file["name"].as_str() {
+                        posts.insert(format!("{FILE}{name}"), ts.to_owned());
+                    }
                 }
                 let metadata = &message["metadata"];
                 if metadata["event_type"] == EVENT_TYPE
-                    && let (Some(key), Some(ts)) = (
-                        metadata["event_payload"]["op_id"].as_str(),
-                        message["ts"].as_str(),
-                    )
+                    && !ts.is_empty()
+                    && let Some(key) = metadata["event_payload"]["op_id"].as_str()
                 {
                     posts.insert(key.to_owned(), ts.to_owned());
                 }
@@ -368,25 +462,22 @@ impl Slack {
         Ok(posts)
     }
 
-    /// Brings the whole answer into the thread as a file; the message that is posted next is the one that counts, so a
-    /// crash in between repeats the file rather than losing it.
+    /// Brings the whole answer into the thread as a file, once; the message that is posted next is the one that counts.
     async fn with_file(
         &self,
         wanted: &Wanted<'_>,
+        whole: Rendered,
         text: &str,
         file: &str,
     ) -> Result<Rendered, SlackError> {
-        let outcome = self
-            .upload(
-                wanted.channel,
-                wanted.root,
-                "answer.md",
-                "The whole answer",
-                file,
-            )
-            .await;
-        match outcome {
-            Ok(()) => Ok(render::free(text)),
+        let upload = Upload {
+            name: stamped("answer.md", &wanted.key),
+            title: "answer.md",
+            comment: None,
+            bytes: file.as_bytes(),
+        };
+        match self.uploaded_once(wanted, &upload).await {
+            Ok(_) => Ok(whole),
             Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, "an answer's file cannot be posted to Slack");

@@ -14,7 +14,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use bobbin_core::card::{Card, CardState, Post, PostRef};
+use bobbin_core::card::{Card, CardState, Post, PostRef, ShownFile};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::message::Reply;
@@ -152,6 +152,16 @@ async fn serve(
             message["metadata"] = arguments["metadata"].clone();
         }
     }
+    if method == "files.completeUploadExternal" {
+        let asked = script.calls.iter().rev();
+        let form = asked
+            .filter(|(name, _)| name == "files.getUploadURLExternal")
+            .find_map(|(_, form)| form.as_str())
+            .unwrap_or_default();
+        let name = form.split(['=', '&']).nth(1).unwrap_or_default();
+        let file = json!({ "ts": format!("1790000009.{:06}", script.messages.len()), "user": "UBOT", "files": [{ "name": name }] });
+        script.messages.push(file);
+    }
     if let Some((status, body)) = script
         .answers
         .get_mut(&method)
@@ -218,7 +228,9 @@ fn card(state: CardState) -> Post {
     Post::Card(Card {
         turn: TURN.to_owned(),
         state,
+        plan: Vec::new(),
         steps: Vec::new(),
+        earlier: 0,
         since_ms: 0,
         now_ms: 1_000,
         model: "m".to_owned(),
@@ -510,7 +522,10 @@ async fn an_answer_that_is_too_long_comes_with_its_file() {
     );
     assert_eq!(
         fake.sent("files.getUploadURLExternal")[0],
-        "filename=answer.md&length=20"
+        format!(
+            "filename=answer-{}.md&length=20",
+            &post_key(&thread(), TURN, &PostKind::Chunk(0))[..8]
+        )
     );
     let complete = &fake.sent("files.completeUploadExternal")[0];
     assert_eq!(
@@ -519,8 +534,64 @@ async fn an_answer_that_is_too_long_comes_with_its_file() {
     );
     assert_eq!(
         fake.sent("chat.postMessage")[0]["blocks"][0]["text"],
-        "first part"
+        "first part\n\n_This is only a part of it: the whole answer is in the file `answer.md` above._"
     );
+}
+
+fn shown(name: &str, bytes: &[u8]) -> Post {
+    Post::File(ShownFile {
+        name: name.to_owned(),
+        bytes: bytes.to_vec(),
+    })
+}
+
+#[tokio::test]
+async fn a_file_of_the_agent_is_uploaded_once_also_when_the_outcome_was_unclear_or_the_worker_died()
+{
+    let fake = Fake::start().await;
+    let kind = PostKind::Artifact(0);
+    let file = shown("chart.png", b"png");
+    // It stands, but its answer is lost.
+    fake.will_answer("files.completeUploadExternal", 500, json!("<html>"));
+    let first = fake.client();
+    let unclear = first.post(&thread(), TURN, &kind, None, &file).await;
+    assert!(unclear.unwrap_err().passes());
+    let again = first.post(&thread(), TURN, &kind, None, &file).await;
+    assert_eq!(again.unwrap().id, "1790000009.000000");
+    let other_worker = fake.client();
+    other_worker
+        .post(&thread(), TURN, &kind, None, &file)
+        .await
+        .unwrap();
+    assert_eq!(fake.sent("files.completeUploadExternal").len(), 1);
+    // Another file of the same name is another one.
+    other_worker
+        .post(&thread(), TURN, &PostKind::Artifact(1), None, &file)
+        .await
+        .unwrap();
+    let completed = fake.sent("files.completeUploadExternal");
+    assert_eq!(completed.len(), 2);
+    assert_eq!(completed[1]["files"][0]["title"], "chart.png");
+}
+
+#[tokio::test]
+async fn a_short_diff_is_told_to_the_person_and_a_long_one_is_a_file_once() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let summary = "1 file changed, +1 -0\n  a (new, +1 -0)";
+    let patch = format!("{summary}\n\ndiff --git a/a b/a\n{}", "+x\n".repeat(3_000));
+    assert!(!slack.post_diff(&thread(), TURN, &patch).await.unwrap());
+    assert!(slack.post_diff(&thread(), TURN, &patch).await.unwrap());
+    assert!(
+        fake.client()
+            .post_diff(&thread(), TURN, &patch)
+            .await
+            .unwrap()
+    );
+    let completed = fake.sent("files.completeUploadExternal");
+    assert_eq!(completed.len(), 1, "a repeated click doubles nothing");
+    assert_eq!(completed[0]["initial_comment"], format!("```{summary}```"));
+    assert_eq!(fake.script.lock().unwrap().uploads[0].1, patch);
 }
 
 #[tokio::test]

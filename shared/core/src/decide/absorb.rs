@@ -1,6 +1,6 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
-use super::{Context, Next, aside, bring_up, choose, mark, steer, words};
+use super::{Context, Next, aftermath, aside, bring_up, choose, mark, steer, words};
 use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::PostKind;
@@ -40,9 +40,14 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             session.agent_session = Some(id);
             session.seen.agent_session = true;
         }
-        Event::Attached { note, missed } => {
+        Event::Attached {
+            note,
+            missed,
+            images,
+        } => {
             session.seen.attached = Some(note);
             session.seen.missed = missed;
+            session.seen.images = images;
         }
         Event::Prompted => {
             if let Some(turn) = &mut session.turn
@@ -87,6 +92,12 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             session.seen.closed_asks.insert(id, None);
         }
         Event::Aborted => session.seen.abort_sent = true,
+        Event::Changed(changes) => aftermath::changed(session, changes),
+        Event::Listed(listed) => aftermath::listed(session, listed, context),
+        Event::Unshown { why } => {
+            session.seen.posting = None;
+            aftermath::unshown(session, &why);
+        }
         Event::Posted(at) => posted(session, at, context),
         Event::Failed(failure) => return failed(session, failure, context),
     }
@@ -212,6 +223,8 @@ fn posted(session: &mut Session, at: crate::card::PostRef, context: &Context<'_>
             session.seen.final_card = ending && edited;
         }
         (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
+        (Some(PostKind::Artifact(_)), _) => aftermath::dealt_with(session),
+        (Some(PostKind::Unshown), Some(turn)) => turn.unshown.clear(),
         (Some(PostKind::Ask(id)), Some(turn)) => {
             let closed = session.seen.closed_asks.contains_key(&id);
             if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
@@ -233,7 +246,13 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
     if let Some(aside) = session.seen.aside.take() {
         return aside::refused(session, aside, &failure, context);
     }
+    if aftermath::could_not_be_read(session) {
+        return None;
+    }
     let posting = session.seen.posting.take();
+    if aftermath::gives_up_showing(session, posting.as_ref(), &failure, context) {
+        return None;
+    }
     match failure {
         Failure::Wait { after_ms, seen } => {
             // Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.

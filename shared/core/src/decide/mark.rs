@@ -144,8 +144,12 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
                 context,
             );
         }
+        let patch_bytes = context.delivery.limits.patch_bytes;
+        let changes = session.seen.changes.as_ref();
+        let patch = changes.and_then(|changes| changes.patch(patch_bytes));
         let entry = entry(
             turn,
+            patch,
             (outcome, usage),
             session.seen.answer.as_ref(),
             context,
@@ -192,6 +196,7 @@ fn close_steered(
         again: Some(&steered.prompt)
             .filter(|_| again)
             .and_then(ledger::kept),
+        patch: None,
     });
     remember(session, ended, context);
 }
@@ -199,6 +204,7 @@ fn close_steered(
 /// The turn as the ledger keeps it. Its prompt is known only to the delivery of its own message.
 fn entry(
     turn: Turn,
+    patch: Option<String>,
     (outcome, usage): (Outcome, Usage),
     answer: Option<&Answer>,
     context: &Context<'_>,
@@ -227,6 +233,7 @@ fn entry(
         rolls: turn.rolls,
         posted: turn.posted,
         again: prompt.filter(|_| again).and_then(ledger::kept),
+        patch,
     }
 }
 

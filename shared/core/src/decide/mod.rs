@@ -5,6 +5,7 @@
 //! goes on from what it finds. Nothing outside this module branches on a phase.
 
 mod absorb;
+mod aftermath;
 mod aside;
 mod bring_up;
 mod bury;

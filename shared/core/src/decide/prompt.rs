@@ -107,6 +107,9 @@ fn new_turn(
         rolls: 0,
         old_card: None,
         called: false,
+        artifacts: None,
+        artifacts_done: 0,
+        unshown: Vec::new(),
     }
 }
 
@@ -306,8 +309,10 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
             why: "the prompt has no ids".to_owned(),
         };
     };
+    let quoted = words::quoted(&prompt.quotes);
     let parts = [
         session.seen.digest.as_deref(),
+        Some(&quoted),
         Some(&prompt.text),
         session.seen.attached.as_deref(),
     ];
@@ -324,6 +329,7 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
         text,
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
+        images: session.seen.images.clone(),
         again: turn.resends > 0,
     })
 }

@@ -91,6 +91,7 @@ fn send(session: &Session, steered: &Steered, again: bool, context: &Context<'_>
         agent_session: session.agent_session.clone()?,
         ids: steered.ids.clone(),
         text: steered.prompt.text.clone(),
+        images: Vec::new(),
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         again,

@@ -1,11 +1,15 @@
-//! The end of a turn, told: the parts of the answer, each once, then the card, then the record.
+//! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
 
-use super::{Context, Next, aside, bring_up, mark, words};
+use super::{Context, Next, aftermath, aside, bring_up, mark, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{Effect, Follow};
 use crate::event::RunEnd;
 use crate::ids::PostKind;
 use crate::session::{Outcome, Session, Stage};
+use crate::text::gist;
+
+/// Characters (UTF-16 units) of an answer that stand in the message beside its file.
+const FILE_GIST_UNITS_MAX: usize = 1_200;
 
 /// The step that is missing until the turn is closed; none once it is.
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -16,6 +20,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if outcome == Outcome::Answered
         && let Some(next) = chunk(session, context)
     {
+        return Some(next);
+    }
+    if let Some(next) = aftermath::step(session, &outcome, context) {
         return Some(next);
     }
     if let Some(next) = aside::ending(session, &outcome, context) {
@@ -50,10 +57,15 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         (text, _) => text,
     };
     let too_long = text.chars().count() > limits.answer_chars;
-    let mut parts = (context.delivery.split)(text);
-    if too_long {
+    let parts = if too_long {
+        // One message beside the file: it is read before anybody opens that.
+        let gist = gist(text, FILE_GIST_UNITS_MAX);
+        let mut parts = (context.delivery.split)(&gist);
         parts.truncate(1);
-    }
+        parts
+    } else {
+        (context.delivery.split)(text)
+    };
     let turn = session.turn.as_mut()?;
     turn.parts = Some(parts.len());
     let index = turn.posted.len();
@@ -114,15 +126,12 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     };
     let state = CardState::Ended { outcome, usage };
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
-    let card = Card {
-        steps: session
-            .seen
-            .answer
-            .as_ref()
-            .map(|answer| answer.steps.clone())
-            .unwrap_or_default(),
-        ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
-    };
+    let mut card = Card::new(&turn.id, state, since_ms, context.now_ms, model);
+    if let Some(answer) = &session.seen.answer {
+        card.plan.clone_from(&answer.plan);
+        card.steps.clone_from(&answer.steps);
+        card.earlier = answer.earlier;
+    }
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
     session.seen.posting = Some(PostKind::Card);
     Some(Next::Do(Effect::Post {

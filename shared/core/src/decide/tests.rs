@@ -12,15 +12,18 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use crate::card::{CardState, Post, PostRef, Usage};
+use crate::artifacts::Artifact;
+use crate::card::{CardState, Post, PostRef, ShownFile, Usage};
+use crate::changes::{self, Changes, How};
 use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::Effect;
 use crate::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, ThreadKey, post_key};
+use crate::images::Image;
 use crate::ledger::Entry;
 use crate::limits::Limits;
-use crate::message::{Attachment, Message, Person, Prompt, Selection, Standing, Work};
+use crate::message::{Attachment, Message, Person, Prompt, Quote, Selection, Standing, Work};
 use crate::ports::{Loaded, Saved, World};
 use crate::session::{About, Marks, Outcome, Phase, Queued, Session};
 use crate::settings::{Change, Kind, List, Offer, Settings};
@@ -407,8 +410,8 @@ fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
     let calls = |world: &Fake| world.with(|s| s.calls);
     let before = calls(&world);
     deliver_until_done(&world, &prompt("m2"), 1);
-    // What remains after it: the part and its record, the card and its record.
-    let chunk_call = calls(&world) - before - 3;
+    // What remains after it: the part and its record, two looks at what is left behind, the card and its record.
+    let chunk_call = calls(&world) - before - 5;
     world.with(|s| s.crash_at = Some((s.calls + chunk_call, false)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), 1))).is_err());
     let busy = || Failure::Wait {
@@ -905,4 +908,287 @@ fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
     assert!(world.with(|s| s.now_ms) < 1_000_000 + 2 * Limits::DEFAULT.poll_ms);
     assert_eq!(record(&world).phase, Phase::Creating);
+}
+
+fn artifact(path: &str, sum: &str) -> Artifact {
+    Artifact {
+        path: path.to_owned(),
+        size: 3,
+        sum: sum.to_owned(),
+    }
+}
+
+fn changes() -> Changes {
+    Changes {
+        files: vec![changes::Change {
+            file: "a.txt".to_owned(),
+            how: How::Added,
+            added: 2,
+            removed: 0,
+            patch: "--- a.txt\n+++ a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".to_owned(),
+        }],
+    }
+}
+
+/// Names of the files of the agent that stand in the thread, and the words about those that do not.
+fn shown(world: &Fake) -> (Vec<String>, Vec<String>) {
+    world.with(|s| {
+        let mut names = Vec::new();
+        let mut words = Vec::new();
+        for post in s.posted.iter().map(|key| &s.posts[key]) {
+            match post {
+                Post::File(file) => names.push(file.name.clone()),
+                Post::Notice(word) => words.push(word.clone()),
+                _ => {}
+            }
+        }
+        (names, words)
+    })
+}
+
+fn last_usage(world: &Fake, turn: &str) -> Usage {
+    world.with(|s| s.ledger[turn].usage)
+}
+
+#[test]
+fn the_files_of_the_agent_are_posted_after_the_answer_and_each_once() {
+    let world = active();
+    world.with(|s| s.display = vec![artifact("a.png", "1"), artifact("sub/b.txt", "1")]);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(shown(&world).0, ["a.png", "sub_b.txt"]);
+    world.with(|s| {
+        let kinds: Vec<bool> = s.posted[s.posted.len() - 3..]
+            .iter()
+            .map(|key| matches!(s.posts[key], Post::Chunk { .. }))
+            .collect();
+        assert_eq!(kinds, [true, false, false], "the answer comes first");
+        // One is written anew, one stays as it was, one is more.
+        s.display = vec![
+            artifact("sub/b.txt", "1"),
+            artifact("a.png", "2"),
+            artifact("c", "1"),
+        ];
+    });
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(shown(&world).0, ["a.png", "sub_b.txt", "a.png", "c"]);
+    assert_eq!(shown(&world).1, Vec::<String>::new());
+}
+
+#[test]
+fn files_that_cannot_be_shown_are_named_and_the_turn_is_answered_all_the_same() {
+    let refusals = [
+        Failure::NonRecoverable {
+            advice: "no uploads".into(),
+        },
+        Failure::SandboxDown { seen: "x".into() },
+        Failure::SandboxGone,
+        Failure::TurnFailed { reason: "x".into() },
+    ];
+    for failure in refusals {
+        let world = active();
+        world.with(|s| {
+            s.display = vec![artifact("a.png", "1"), artifact("b.png", "1")];
+            s.fail.insert("post_artifact", vec![failure.clone()]);
+        });
+        deliver_until_done(&world, &prompt("m2"), 1);
+        assert_eq!(outcomes(&world)[1], Outcome::Answered, "{failure:?}");
+        let (names, words) = shown(&world);
+        assert_eq!(names, ["b.png"], "{failure:?}");
+        assert_eq!(
+            words,
+            [
+                "These files of the agent are not shown here; they are in its sandbox:\n- `a.png` could not be posted"
+            ]
+        );
+    }
+    let world = active();
+    world.with(|s| {
+        s.display = vec![artifact("a.png", "1")];
+        s.unshowable = Some("is gone".to_owned());
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(shown(&world).1[0].ends_with("- `a.png` is gone"));
+}
+
+#[test]
+fn a_chat_that_refuses_files_for_long_is_told_the_end_without_them() {
+    let world = active();
+    let busy = Failure::Wait {
+        after_ms: 0,
+        seen: "429".into(),
+    };
+    world.with(|s| {
+        s.display = (0..9).map(|n| artifact(&format!("f{n}"), "1")).collect();
+        s.fail.insert("post_artifact", vec![busy; 100]);
+    });
+    let deliveries = deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(deliveries <= Limits::DEFAULT.refusals, "{deliveries}");
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    assert_eq!(shown(&world).0, Vec::<String>::new());
+    assert_eq!(shown(&world).1[0].lines().count(), 10);
+}
+
+#[test]
+fn what_cannot_be_read_of_a_run_costs_only_that() {
+    let world = active();
+    world.with(|s| {
+        s.display = vec![artifact("a.png", "1")];
+        s.changes = changes();
+        for effect in ["read_changes", "list_artifacts"] {
+            let down = Failure::SandboxDown { seen: "x".into() };
+            s.fail.insert(effect, vec![down]);
+        }
+    });
+    assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    assert_eq!(last_usage(&world, "m2"), Usage::default());
+    assert_eq!(shown(&world).0, Vec::<String>::new());
+    // The files are still there for the next turn.
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(shown(&world).0, ["a.png"]);
+    assert_eq!(last_usage(&world, "m3").files, 1);
+}
+
+#[test]
+fn what_a_turn_changed_is_counted_on_its_card_and_kept_in_the_ledger() {
+    let world = active();
+    world.with(|s| s.changes = changes());
+    deliver_until_done(&world, &prompt("m2"), 1);
+    world.with(|s| {
+        let entry = &s.ledger["m2"];
+        assert_eq!((entry.usage.files, entry.usage.added), (1, 2));
+        let patch = entry.patch.as_deref().unwrap_or_default();
+        assert!(patch.contains("+++ b/a.txt"), "{patch}");
+        assert!(s.posts.values().any(
+            |post| matches!(post, Post::Card(card) if matches!(card.state, CardState::Ended { usage, .. } if usage.files == 1))
+        ));
+        assert_eq!(s.ledger["m1"].patch, None);
+    });
+}
+
+#[test]
+fn a_crash_at_any_call_shows_each_file_once_and_keeps_the_changes() {
+    let begun = || {
+        let world = active();
+        world.with(|s| {
+            s.display = vec![
+                artifact("a.png", "1"),
+                artifact("b.png", "1"),
+                artifact("empty", "1"),
+            ];
+            s.display[2].size = 0;
+            s.changes = changes();
+        });
+        world
+    };
+    let calls = {
+        let world = begun();
+        let before = world.with(|s| s.calls);
+        deliver_until_done(&world, &prompt("m2"), 1);
+        world.with(|s| s.calls) - before
+    };
+    assert!(calls > 15, "{calls}");
+    for call in 1..=calls {
+        for after in [false, true] {
+            let world = begun();
+            world.with(|s| s.crash_at = Some((s.calls + call, after)));
+            let crash = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1)));
+            assert!(crash.is_err(), "{call} was not reached");
+            world.with(|s| s.crash_at = None);
+            deliver_until_done(&world, &prompt("m2"), 2);
+            let (names, words) = shown(&world);
+            assert_eq!(names, ["a.png", "b.png"], "crash at {call}, after: {after}");
+            assert_eq!(words.len(), 1, "crash at {call}, after: {after}: {words:?}");
+            assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+            assert_eq!(last_usage(&world, "m2").files, 1);
+            assert!(
+                world.with(|s| s.ledger["m2"].patch.is_some()),
+                "crash at {call}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stopped_turn_says_what_it_changed_and_leaves_its_files_to_the_next() {
+    let world = active();
+    world.with(|s| {
+        s.silent_agent = true;
+        s.stop_in_follow = true;
+        s.display = vec![artifact("a.png", "1")];
+        s.changes = changes();
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
+    assert_eq!(last_usage(&world, "m2").files, 1);
+    assert_eq!(shown(&world).0, Vec::<String>::new());
+    world.with(|s| (s.silent_agent, s.aborted) = (false, false));
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(shown(&world).0, ["a.png"]);
+}
+
+#[test]
+fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent_again() {
+    let world = active();
+    let mut message = prompt("m2");
+    if let Work::Prompt(prompt) = &mut message.work {
+        prompt.quotes = vec![Quote {
+            by: "Cy".to_owned(),
+            text: "do not\ndo it".to_owned(),
+        }];
+        prompt.attachments = vec![Attachment {
+            name: "shot.png".to_owned(),
+            url: "https://files.example/1".to_owned(),
+            size: 3,
+            media_type: Some("image/png".to_owned()),
+        }];
+    }
+    let calls = {
+        let world = active();
+        let before = world.with(|s| s.calls);
+        deliver_until_done(&world, &message, 1);
+        world.with(|s| s.calls) - before
+    };
+    for call in 1..=calls {
+        let world = active();
+        world.with(|s| s.crash_at = Some((s.calls + call, false)));
+        let crash = catch_unwind(AssertUnwindSafe(|| deliver(&world, &message, 1)));
+        assert!(crash.is_err());
+        world.with(|s| s.crash_at = None);
+        deliver_until_done(&world, &message, 2);
+        world.with(|s| {
+            assert!(
+                s.told[1].ends_with("Quoted message by Cy:\n> do not\n> do it\n\ndo it\n\nfiles"),
+                "{}",
+                s.told[1]
+            );
+            assert_eq!(s.seen_images[1][0].path, "in/shot.png", "crash at {call}");
+        });
+    }
+    deliver_until_done(&world, &message, 1);
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_a_file_beside_its_gist() {
+    let world = active();
+    let long = format!(
+        "# All\n\n{}\n\n# Summary\n\nIt works.",
+        "word ".repeat(10_000)
+    );
+    world.with(|s| s.answers = Some(long.clone()));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    world.with(|s| {
+        let beside = s.posts.values().find_map(|post| match post {
+            Post::Chunk {
+                text,
+                last,
+                file: Some(file),
+            } => Some((text.clone(), *last, file.clone())),
+            _ => None,
+        });
+        assert_eq!(
+            beside,
+            Some(("# Summary\n\nIt works.".to_owned(), true, long))
+        );
+    });
 }

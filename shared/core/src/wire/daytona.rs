@@ -265,6 +265,20 @@ impl PreviewLink {
     }
 }
 
+/// An entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileInfo {
+    /// Its name.
+    pub name: String,
+    /// It is a folder.
+    #[serde(default)]
+    pub is_dir: bool,
+    /// Bytes.
+    #[serde(default)]
+    pub size: u64,
+}
+
 /// The answer of an exec.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]

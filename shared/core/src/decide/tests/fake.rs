@@ -63,6 +63,15 @@ pub(super) struct State {
     pub(super) used: Vec<Selection>,
     /// Model and agent of each prompt that the agent was given.
     pub(super) ran_with: Vec<(String, Option<String>)>,
+    /// What lies in the folder of files to be shown, and what the turns change.
+    pub(super) display: Vec<Artifact>,
+    pub(super) changes: Changes,
+    /// The images that went along with each prompt.
+    pub(super) seen_images: Vec<Vec<Image>>,
+    /// Why the files cannot be shown, where that is so.
+    pub(super) unshowable: Option<String>,
+    /// What a run answers, if it is not "the answer".
+    pub(super) answers: Option<String>,
 }
 
 pub(super) struct Fake(Mutex<State>);
@@ -186,6 +195,13 @@ impl Fake {
                         .iter()
                         .map(|file| format!("{} is gone", file.name))
                         .collect(),
+                    images: files
+                        .iter()
+                        .map(|file| Image {
+                            path: format!("in/{}", file.name),
+                            name: file.name.clone(),
+                        })
+                        .collect(),
                 },
                 Effect::SendPrompt {
                     generation,
@@ -193,6 +209,7 @@ impl Fake {
                     text,
                     model,
                     agent,
+                    images,
                     again,
                     ..
                 } => {
@@ -209,6 +226,7 @@ impl Fake {
                         s.prompted.push(entry);
                         s.told.push(text.clone());
                         s.ran_with.push((model.clone(), agent.clone()));
+                        s.seen_images.push(images.clone());
                     }
                     Event::Prompted
                 }
@@ -294,9 +312,11 @@ impl Fake {
                     };
                     Event::Finished(Answer {
                         end,
-                        text: "the answer".into(),
+                        text: s.answers.clone().unwrap_or_else(|| "the answer".into()),
                         usage: Usage::default(),
                         steps: Vec::new(),
+                        earlier: 0,
+                        plan: Vec::new(),
                     })
                 }
                 Effect::Abort { .. } => {
@@ -306,6 +326,28 @@ impl Fake {
                 Effect::Decline { ask, .. } => {
                     s.asks.retain(|open| open != ask);
                     Event::Declined { id: ask.clone() }
+                }
+                Effect::ReadChanges { .. } => Event::Changed(s.changes.clone()),
+                Effect::ListArtifacts { .. } => Event::Listed(s.display.clone()),
+                Effect::PostArtifact {
+                    turn, index, file, ..
+                } => {
+                    if let Some(why) = &s.unshowable {
+                        return Event::Unshown { why: why.clone() };
+                    }
+                    let key = post_key(thread, turn, &PostKind::Artifact(*index));
+                    let post = Post::File(ShownFile {
+                        name: file.name(),
+                        bytes: Vec::new(),
+                    });
+                    if !s.posts.contains_key(&key) {
+                        s.posted.push(key.clone());
+                        s.posts.insert(key.clone(), post);
+                    }
+                    Event::Posted(PostRef {
+                        channel: "c".into(),
+                        id: key,
+                    })
                 }
                 Effect::Post {
                     turn,

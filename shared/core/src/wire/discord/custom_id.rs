@@ -27,6 +27,11 @@ pub enum CustomId {
         /// Turn id.
         turn: String,
     },
+    /// Show what this turn changed in the files.
+    Diff {
+        /// Turn id.
+        turn: String,
+    },
     /// Open the form for a further prompt.
     Reply,
     /// That form, filled in.
@@ -66,6 +71,7 @@ impl CustomId {
             Self::StopAll => "v1:stopall".to_owned(),
             Self::Now { turn } => format!("v1:now:{turn}"),
             Self::Again { turn } => format!("v1:again:{turn}"),
+            Self::Diff { turn } => format!("v1:diff:{turn}"),
             Self::Reply => "v1:reply".to_owned(),
             Self::Say => "v1:say".to_owned(),
             Self::Ask { ask, press } => {
@@ -98,6 +104,9 @@ impl CustomId {
                 turn: turn.to_owned(),
             }),
             ["v1", "again", turn] if plain(turn) => Some(Self::Again {
+                turn: turn.to_owned(),
+            }),
+            ["v1", "diff", turn] if plain(turn) => Some(Self::Diff {
                 turn: turn.to_owned(),
             }),
             ["v1", "reply"] => Some(Self::Reply),
@@ -142,6 +151,9 @@ mod tests {
             CustomId::StopAll,
             CustomId::Now {
                 turn: "1182000000000000001".to_owned(),
+            },
+            CustomId::Diff {
+                turn: "again-0123456789abcdef01234567".to_owned(),
             },
             CustomId::Reply,
             CustomId::Say,

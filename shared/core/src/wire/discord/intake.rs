@@ -351,6 +351,13 @@ impl<'a> Request<'a> {
                 answer::deferred_update(),
                 "discord: run again",
             )),
+            // Answered with something to fill in, which an edit does however often it is repeated.
+            Some(CustomId::Diff { turn }) => Ok(self.control(
+                self.here()?,
+                Want::Diff { turn: Some(turn) },
+                answer::deferred_word(),
+                "discord: diff",
+            )),
             Some(CustomId::Reply) => Ok(only(
                 answer::form(self.app.limits.attachments),
                 "discord: form opened",

@@ -15,7 +15,8 @@ use super::bounds::{
 use super::content::{bounded, called, emphasised_name, inline, is_blank, mute, visible};
 use super::custom_id::CustomId;
 use super::quoting::WORK_ON_QUOTED;
-use crate::card::{Card, CardState, CardStep, Post, StepState};
+use crate::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, ShownFile, StepState};
+use crate::changes;
 use crate::message::{Open, Prompt, Selection};
 use crate::session::Outcome;
 use crate::text::{discord_markdown, one_line, shorten, units};
@@ -31,13 +32,15 @@ pub struct Rendered {
     pub file: Option<File>,
 }
 
-/// A text file.
+/// A file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
+    /// Its media type.
+    pub media_type: &'static str,
     /// What is in it.
-    pub text: String,
+    pub bytes: Vec<u8>,
 }
 
 /// Label of the button that takes a waiting task out of the queue.
@@ -46,6 +49,16 @@ pub const WITHDRAW: &str = "Withdraw";
 pub const ANSWER_FILE: &str = "answer.md";
 /// One chosen value on the line in the channel.
 const CHOSEN_UNITS_MAX: usize = 80;
+/// Name of the file that holds a turn's changes.
+pub const DIFF_FILE: &str = "changes.diff";
+/// Said below the part of an answer that stands beside its file.
+const WHOLE_IN_FILE: &str =
+    "-# This is only a part of it: the whole answer is in the attached file `answer.md`.";
+/// What a plan may take of a card, in UTF-16 units and in bytes; the rest is for its steps.
+const PLAN_UNITS_MAX: usize = 1_500;
+const PLAN_BYTES_MAX: usize = 4_000;
+/// Names of a file and of its folder take no more of a message.
+const FILE_NAME_UNITS_MAX: usize = 100;
 /// How long a thread stays in the channel's list without activity, in minutes.
 const THREAD_LISTED_MIN: u32 = 1440;
 
@@ -76,6 +89,7 @@ pub fn post(post: &Post) -> Rendered {
             ask: shown,
             settled,
         } => plain(ask::ask(shown, settled.as_deref())),
+        Post::File(file) => shown_file(file),
         Post::Notice(text) => plain(notice(text)),
     }
 }
@@ -112,6 +126,56 @@ fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     Rendered { body, file }
 }
 
+/// A file that the agent left to be shown: its name says what cannot be seen.
+fn shown_file(file: &ShownFile) -> Rendered {
+    let content = super::content::span(&file.name, FILE_NAME_UNITS_MAX);
+    Rendered {
+        body: mute(json!({"content": content, "flags": SUPPRESS_EMBEDS,
+            "attachments": [{"id": "0", "filename": file.name, "description": "A file of the agent"}]})),
+        file: Some(File {
+            name: file.name.clone(),
+            media_type: media_type(&file.name),
+            bytes: file.bytes.clone(),
+        }),
+    }
+}
+
+/// What a turn changed, for one person: short ones in a block, long ones as a file below a summary.
+#[must_use]
+pub fn diff(patch: &str) -> Rendered {
+    let (summary, changed) = changes::parts(patch);
+    let summary = visible(summary).replace("```", "'''");
+    let block = format!("```diff\n{}\n```", visible(changed).trim_end());
+    let inline = format!("```\n{summary}\n```\n{block}");
+    if !changed.contains("```") && units(&inline) <= CONTENT_UNITS_MAX {
+        return plain(mute(json!({"content": inline})));
+    }
+    let content = format!("```\n{}\n```", shorten(&summary, CONTENT_UNITS_MAX - 20));
+    Rendered {
+        body: mute(json!({"content": content,
+            "attachments": [{"id": "0", "filename": DIFF_FILE, "description": "What the task changed in the files"}]})),
+        file: Some(File {
+            name: DIFF_FILE.to_owned(),
+            media_type: "text/x-diff; charset=utf-8",
+            bytes: patch.as_bytes().to_vec(),
+        }),
+    }
+}
+
+/// A media type by the name's ending; Discord looks at the name itself.
+fn media_type(name: &str) -> &'static str {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    match ending.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        "txt" | "md" | "log" | "csv" | "json" | "diff" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
 /// The body with the name of the post: Discord gives back the message that already has it.
 #[must_use]
 pub fn with_nonce(mut body: Value, nonce: &str) -> Value {
@@ -135,7 +199,15 @@ pub fn told(text: &str) -> Value {
 /// The same as a message of its own, after a click.
 #[must_use]
 pub fn whispered(text: &str) -> Value {
-    mute(json!({"content": bounded(text), "flags": super::answer::EPHEMERAL}))
+    for_one(told(text))
+}
+
+/// A body as a message that only one person sees, after a click.
+#[must_use]
+pub fn for_one(mut body: Value) -> Value {
+    let flags = body["flags"].as_u64().unwrap_or(0);
+    body["flags"] = json!(flags | super::answer::EPHEMERAL);
+    body
 }
 
 /// The line in the channel on which the thread hangs.
@@ -201,7 +273,8 @@ pub fn chunk(text: &str, last: bool, file: Option<&str>) -> Rendered {
     };
     let content = match file {
         Some(_) if is_blank(text) => "The answer is in the attached file.".to_owned(),
-        _ => bounded(text),
+        Some(_) => noted(text, WHOLE_IN_FILE),
+        None => bounded(text),
     };
     let mut body = mute(json!({"content": content, "flags": SUPPRESS_EMBEDS}));
     if last {
@@ -214,8 +287,9 @@ pub fn chunk(text: &str, last: bool, file: Option<&str>) -> Rendered {
     Rendered {
         body,
         file: file.map(|text| File {
-            name: ANSWER_FILE,
-            text: text.to_owned(),
+            name: ANSWER_FILE.to_owned(),
+            media_type: "text/markdown; charset=utf-8",
+            bytes: text.as_bytes().to_vec(),
         }),
     }
 }
@@ -230,6 +304,8 @@ pub fn card(card: &Card) -> Value {
         .into_iter()
         .chain(advice.as_deref())
         .collect();
+    let plan = plan(&card.plan);
+    let fixed: Vec<&str> = fixed.into_iter().chain(plan.as_deref()).collect();
     let used_units: usize = fixed.iter().map(|text| units(text)).sum();
     let used_bytes: usize = fixed
         .iter()
@@ -237,32 +313,34 @@ pub fn card(card: &Card) -> Value {
         .sum();
     let steps = steps(
         &card.steps,
+        card.earlier,
         TEXT_DISPLAY_UNITS_MAX.saturating_sub(used_units),
         TEXT_DISPLAY_BYTES_MAX.saturating_sub(used_bytes + TEXT_DISPLAY_OVERHEAD_BYTES),
     );
     let mut parts = vec![text(&title)];
     parts.extend(advice.as_deref().map(text));
+    parts.extend(plan.as_deref().map(text));
     parts.extend(steps.as_deref().map(text));
     parts.push(json!({"type": 14, "divider": true, "spacing": 1}));
     parts.push(text(&context));
     match &card.state {
-        CardState::Ended {
-            outcome: Outcome::Answered | Outcome::Joined { .. },
-            ..
-        } => {}
-        CardState::Ended {
-            outcome: Outcome::Lost | Outcome::Failed { .. },
-            ..
-        } => {
-            let again = CustomId::Again {
-                turn: card.turn.clone(),
-            };
-            parts.push(row(&[
-                button(PRIMARY, "Reply", &CustomId::Reply),
-                button(SECONDARY, "Run again", &again),
-            ]));
+        CardState::Ended { outcome, usage } => {
+            let mut buttons = Vec::new();
+            let turn = card.turn.clone();
+            if !matches!(outcome, Outcome::Answered | Outcome::Joined { .. }) {
+                buttons.push(button(PRIMARY, "Reply", &CustomId::Reply));
+            }
+            if matches!(outcome, Outcome::Lost | Outcome::Failed { .. }) {
+                let again = CustomId::Again { turn: turn.clone() };
+                buttons.push(button(SECONDARY, "Run again", &again));
+            }
+            if usage.files > 0 {
+                buttons.push(button(SECONDARY, "View diff", &CustomId::Diff { turn }));
+            }
+            if !buttons.is_empty() {
+                parts.push(row(&buttons));
+            }
         }
-        CardState::Ended { .. } => parts.push(reply_row()),
         CardState::Stopping => {
             let stop = CustomId::Stop {
                 turn: card.turn.clone(),
@@ -292,10 +370,16 @@ pub fn without_file(body: &Value) -> Value {
         .into_iter()
         .for_each(|fields| drop(fields.remove("attachments")));
     let content = body["content"].as_str().unwrap_or_default();
-    less["content"] = json!(noted(
-        content,
-        "-# The file with the whole answer could not be attached: this server does not take it."
-    ));
+    less["content"] = json!(match content.strip_suffix(WHOLE_IN_FILE) {
+        Some(part) => noted(
+            part.trim_end(),
+            "-# The file with the whole answer could not be attached: this server does not take it."
+        ),
+        None => noted(
+            content,
+            "-# The file could not be attached: this server does not take it."
+        ),
+    });
     less
 }
 
@@ -499,6 +583,9 @@ fn context(card: &Card) -> String {
                 "worked for {}",
                 duration(card.now_ms.saturating_sub(card.since_ms))
             ));
+            if usage.files > 0 {
+                facts.push(changes::in_short(usage));
+            }
             if usage.tokens > 0 {
                 facts.push(format!("{} tokens", grouped(usage.tokens)));
             }
@@ -516,8 +603,36 @@ fn context(card: &Card) -> String {
     facts.join(" · ")
 }
 
-/// The newest steps that fit, oldest first.
-fn steps(steps: &[CardStep], units_max: usize, bytes_max: usize) -> Option<String> {
+/// The agent's plan, a line each.
+fn plan(items: &[PlanItem]) -> Option<String> {
+    let line = |item: &PlanItem| {
+        let text = inline(&item.text, STEP_UNITS_MAX);
+        match item.state {
+            PlanState::Done => format!("☑ {text}"),
+            PlanState::Now => format!("▶ **{text}**"),
+            PlanState::Next => format!("☐ {text}"),
+            PlanState::Dropped => format!("☐ ~~{text}~~"),
+        }
+    };
+    let (mut units_left, mut bytes_left) = (PLAN_UNITS_MAX, PLAN_BYTES_MAX);
+    let mut lines = Vec::new();
+    for line in items.iter().map(line) {
+        if units(&line) >= units_left || line.len() >= bytes_left {
+            break;
+        }
+        units_left -= units(&line) + 1;
+        bytes_left -= line.len() + 1;
+        lines.push(line);
+    }
+    let more = items.len() - lines.len();
+    if more > 0 {
+        lines.push(format!("-# and {more} more"));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The newest steps that fit, oldest first, and how many came before them.
+fn steps(steps: &[CardStep], earlier: usize, units_max: usize, bytes_max: usize) -> Option<String> {
     // Room for the line that counts those left out.
     let (mut units_left, mut bytes_left) =
         (units_max.saturating_sub(60), bytes_max.saturating_sub(60));
@@ -538,9 +653,10 @@ fn steps(steps: &[CardStep], units_max: usize, bytes_max: usize) -> Option<Strin
         bytes_left -= line_bytes;
         shown.push(line);
     }
-    let left_out = steps.len() - shown.len();
-    if left_out > 0 {
-        shown.push(format!("-# {left_out} earlier steps"));
+    match steps.len() - shown.len() + earlier {
+        0 => {}
+        1 => shown.push("-# and 1 earlier step".to_owned()),
+        left_out => shown.push(format!("-# and {left_out} earlier steps")),
     }
     shown.reverse();
     (!shown.is_empty()).then(|| shown.join("\n"))

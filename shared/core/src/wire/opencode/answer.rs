@@ -3,7 +3,7 @@
 use crate::card::Usage;
 use crate::event::{Answer, RunEnd};
 
-use super::steps::{first_line, redact, steps_of};
+use super::steps::{first_line, plan_of, redact, steps_of};
 use super::types::{AgentError, Message, PartKind, Role, Status};
 
 /// How a run stands.
@@ -70,11 +70,14 @@ pub fn conclude(
         None => Verdict::Pending,
         Some(last) if is_ours(last) => Verdict::Pending,
         Some(last) if last.info.role == Role::Assistant && last.info.time.completed.is_some() => {
+            let (steps, earlier) = steps_of(turn);
             Verdict::Done(Answer {
                 end: end_of(last),
                 text: text_of(turn),
                 usage: usage_of(turn),
-                steps: steps_of(turn),
+                steps,
+                earlier,
+                plan: plan_of(turn),
             })
         }
         // Also OpenCode's own user message as the last one: the server died while it summarised.
@@ -176,6 +179,7 @@ fn usage_of(turn: &[Message]) -> Usage {
             .fold(0, u64::saturating_add),
         // A float beyond the range saturates.
         cost_micro_usd: (dollars * 1_000_000.0).round() as u64,
+        ..Usage::default()
     }
 }
 

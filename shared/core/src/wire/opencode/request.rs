@@ -76,19 +76,47 @@ pub struct RunWith {
     pub agent: Option<String>,
 }
 
-/// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless.
+/// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless. `system` is added to the agent's own
+/// instructions.
+///
+/// Images are parts of their own, with data in their addresses: a `file:` address would be read anew, and announced
+/// anew, by each repeat. A model that takes no images is told so by OpenCode and goes on; a prompt with an image that
+/// cannot be decoded is accepted and then never stored (all measured on 1.18.33).
 #[must_use]
-pub fn prompt(ids: &PromptIds, with: &RunWith, text: &str) -> Value {
+pub fn prompt(
+    ids: &PromptIds,
+    with: &RunWith,
+    system: &str,
+    text: &str,
+    images: &[InlineImage],
+) -> Value {
     let model = &with.model;
+    let mut parts = vec![json!({ "id": ids.part(0), "type": "text", "text": text })];
+    parts.extend(images.iter().enumerate().map(|(at, image)| {
+        json!({ "id": ids.part(at + 1), "type": "file", "mime": image.media_type, "filename": image.name,
+            "url": format!("data:{};base64,{}", image.media_type, image.base64) })
+    }));
     let mut body = json!({
         "messageID": ids.message,
         "model": { "providerID": model.provider, "modelID": model.model },
-        "parts": [{ "id": ids.part(0), "type": "text", "text": text }],
+        "system": system,
+        "parts": parts,
     });
     if let Some(agent) = &with.agent {
         body["agent"] = agent.as_str().into();
     }
     body
+}
+
+/// An image within a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlineImage {
+    /// Its name as given.
+    pub name: String,
+    /// What its bytes say that it is.
+    pub media_type: &'static str,
+    /// The bytes.
+    pub base64: String,
 }
 
 /// Body of `POST /permission/{id}/reply`; `reply` is `once`, `always` or `reject`.

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::card::{CardStep, StepState};
+use crate::card::{CardStep, PlanItem, StepState};
 use crate::session::About;
 
 use super::answer::{Verdict, conclude, people_reason, turn_of};
 use super::event::{Delta, Event};
-use super::steps::{STEPS_MAX, steps_of};
+use super::steps::{last_of, plan_of, steps_of};
 use super::types::{
     Info, Message, Part, PartKind, Permission, Question, Role, Session, Status, Statuses,
 };
@@ -231,10 +231,16 @@ impl Run {
             .collect()
     }
 
-    /// The last steps, for the card.
+    /// The plan, for the card.
     #[must_use]
-    pub fn steps(&self) -> Vec<CardStep> {
-        let mut steps = steps_of(self.turn());
+    pub fn plan(&self) -> Vec<PlanItem> {
+        plan_of(self.turn())
+    }
+
+    /// The last steps, for the card, and how many came before them.
+    #[must_use]
+    pub fn steps(&self) -> (Vec<CardStep>, usize) {
+        let (mut steps, earlier) = steps_of(self.turn());
         if let Some(Status::Retry { attempt, .. }) = self.status {
             let attempt = attempt.clamp(1.0, ATTEMPTS_SHOWN_MAX);
             let text = format!("The model did not answer, trying again (attempt {attempt:.0})");
@@ -243,7 +249,8 @@ impl Run {
                 state: StepState::Running,
             });
         }
-        steps.split_off(steps.len().saturating_sub(STEPS_MAX))
+        let (steps, more) = last_of(steps);
+        (steps, earlier + more)
     }
 
     /// What the session is doing, as far as it is known.

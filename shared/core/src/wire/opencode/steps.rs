@@ -1,21 +1,59 @@
 //! What the agent does, in the words of a person: present tense while it runs, past tense after.
 //!
-//! Promised: bounded in number and length; nothing that a tool answered; nothing that looks like a secret.
+//! Promised: bounded in number and length; nothing that a tool answered; nothing that looks like a secret. The plan is
+//! what the agent last wrote down in this very turn: OpenCode's list lives on with the session, and what an earlier turn
+//! had planned is not this one's.
 
 use serde_json::Value;
 
-use crate::card::{CardStep, StepState};
+use crate::card::{CardStep, PlanItem, PlanState, StepState};
 
 use super::types::{Message, PartKind, Role, ToolState, ToolStatus};
 
+/// Lines of a plan; those after them fall away.
+pub const PLAN_MAX: usize = 12;
+/// Characters of a line of a plan.
+const PLAN_CHARS_MAX: usize = 120;
 /// Steps on a card; earlier ones fall away.
 pub const STEPS_MAX: usize = 12;
 /// Characters of a command, path or pattern within a step.
 const SUBJECT_CHARS_MAX: usize = 80;
 
-/// The last steps of a turn.
+/// The plan of a turn, as the agent last wrote it down; empty without one.
 #[must_use]
-pub fn steps_of(turn: &[Message]) -> Vec<CardStep> {
+pub fn plan_of(turn: &[Message]) -> Vec<PlanItem> {
+    let written = |message: &Message| {
+        message
+            .parts
+            .iter()
+            .rev()
+            .find_map(|part| match &part.kind {
+                PartKind::Tool { tool, state, .. } if tool == "todowrite" => {
+                    state.input.get("todos")?.as_array().cloned()
+                }
+                _ => None,
+            })
+    };
+    let own = turn.iter().rev().filter(|m| m.info.role == Role::Assistant);
+    let todos = own.filter_map(written).next().unwrap_or_default();
+    todos.iter().filter_map(plan_item).take(PLAN_MAX).collect()
+}
+
+fn plan_item(todo: &Value) -> Option<PlanItem> {
+    let text = todo.get("content")?.as_str()?;
+    let text = first_line(&redact(text), PLAN_CHARS_MAX);
+    let state = match todo.get("status").and_then(Value::as_str) {
+        Some("completed") => PlanState::Done,
+        Some("in_progress") => PlanState::Now,
+        Some("cancelled") => PlanState::Dropped,
+        _ => PlanState::Next,
+    };
+    (!text.is_empty()).then_some(PlanItem { text, state })
+}
+
+/// The last steps of a turn, and how many came before them.
+#[must_use]
+pub fn steps_of(turn: &[Message]) -> (Vec<CardStep>, usize) {
     let mut steps: Vec<CardStep> = Vec::new();
     for message in turn {
         if message.info.is_summary() {
@@ -39,7 +77,13 @@ pub fn steps_of(turn: &[Message]) -> Vec<CardStep> {
             }
         }
     }
-    steps.split_off(steps.len().saturating_sub(STEPS_MAX))
+    last_of(steps)
+}
+
+/// The last steps, and how many came before them.
+pub(super) fn last_of(mut steps: Vec<CardStep>) -> (Vec<CardStep>, usize) {
+    let earlier = steps.len().saturating_sub(STEPS_MAX);
+    (steps.split_off(earlier), earlier)
 }
 
 fn tool_step(tool: &str, state: &ToolState, cwd: &str, over: bool) -> CardStep {
@@ -113,9 +157,19 @@ fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
             plain("description"),
             "a part of the work",
         ),
-        "todowrite" | "todoread" => (
+        "todowrite" => (
             "Planning the work".to_owned(),
             "Planned the work".to_owned(),
+        ),
+        "todoread" => (
+            "Looking at the plan".to_owned(),
+            "Looked at the plan".to_owned(),
+        ),
+        "lsp" => phrase(
+            "Asking the compiler about",
+            "Asked the compiler about",
+            path(),
+            "the code",
         ),
         "question" => {
             let first = input
@@ -290,6 +344,145 @@ mod tests {
         assert_eq!(first_line("one\ntwo", 80), "one…");
         assert_eq!(first_line(&"é".repeat(100), 80).chars().count(), 81);
         assert_eq!(first_line(" short ", 80), "short");
+    }
+
+    #[test]
+    fn every_tool_has_words_for_now_and_for_then() {
+        let table = [
+            (
+                "bash",
+                serde_json::json!({"command": "cargo test"}),
+                "Running `cargo test`",
+                "Ran `cargo test`",
+            ),
+            (
+                "edit",
+                serde_json::json!({"filePath": "/w/src/a.rs"}),
+                "Editing src/a.rs",
+                "Edited src/a.rs",
+            ),
+            (
+                "write",
+                serde_json::json!({"filePath": "/w/b.md"}),
+                "Writing b.md",
+                "Wrote b.md",
+            ),
+            (
+                "read",
+                serde_json::json!({"filePath": "/etc/hosts"}),
+                "Reading /etc/hosts",
+                "Read /etc/hosts",
+            ),
+            (
+                "grep",
+                serde_json::json!({"pattern": "fn .*"}),
+                "Searching for `fn .*`",
+                "Searched for `fn .*`",
+            ),
+            (
+                "glob",
+                serde_json::json!({"pattern": "*.rs"}),
+                "Looking for `*.rs`",
+                "Looked for `*.rs`",
+            ),
+            (
+                "list",
+                serde_json::json!({"path": "/w/src"}),
+                "Listing src",
+                "Listed src",
+            ),
+            (
+                "webfetch",
+                serde_json::json!({"url": "https://a.test/x?k=1"}),
+                "Fetching from a.test",
+                "Fetched from a.test",
+            ),
+            (
+                "websearch",
+                serde_json::json!({"query": "rust"}),
+                "Searching the web for rust",
+                "Searched the web for rust",
+            ),
+            (
+                "task",
+                serde_json::json!({"description": "find it"}),
+                "Delegating: find it",
+                "Delegated: find it",
+            ),
+            (
+                "todowrite",
+                serde_json::json!({}),
+                "Planning the work",
+                "Planned the work",
+            ),
+            (
+                "question",
+                serde_json::json!({"questions": [{"question": "Why?"}]}),
+                "Asking: Why?",
+                "Asked: Why?",
+            ),
+            (
+                "skill",
+                serde_json::json!({"name": "pdf"}),
+                "Using the skill pdf",
+                "Used the skill pdf",
+            ),
+            (
+                "github_create_issue",
+                serde_json::json!({}),
+                "Using github_create_issue",
+                "Used github_create_issue",
+            ),
+        ];
+        for (tool, input, present, past) in table {
+            assert_eq!(
+                words(tool, &input, "/w"),
+                (present.to_owned(), past.to_owned())
+            );
+        }
+    }
+
+    fn planned(messages: serde_json::Value) -> Vec<(String, PlanState)> {
+        let turn: Vec<Message> = serde_json::from_value(messages).expect("messages");
+        let plan = plan_of(&turn).into_iter();
+        plan.map(|item| (item.text, item.state)).collect()
+    }
+
+    #[test]
+    fn the_plan_is_what_was_last_written_down_in_the_turn() {
+        let todo = |content: &str, status: &str| serde_json::json!({"content": content, "status": status, "priority": "high"});
+        let wrote = |id: &str, todos: serde_json::Value| {
+            serde_json::json!({"info": {"id": id, "role": "assistant"},
+            "parts": [{"id": "p", "type": "tool", "tool": "todowrite", "state": {"status": "completed", "input": {"todos": todos}}}]})
+        };
+        let turn = serde_json::json!([
+            wrote("a", serde_json::json!([todo("old", "pending")])),
+            wrote("b", serde_json::json!([
+                todo("read it", "completed"), todo("fix it\nwith care", "in_progress"), todo("test it", "pending"),
+                todo("ship it with GITHUB_TOKEN=abc", "cancelled"), todo("  ", "pending"), {"status": "pending"},
+            ])),
+            {"info": {"id": "c", "role": "assistant"}, "parts": []},
+        ]);
+        assert_eq!(
+            planned(turn),
+            [
+                ("read it".to_owned(), PlanState::Done),
+                ("fix it…".to_owned(), PlanState::Now),
+                ("test it".to_owned(), PlanState::Next),
+                (
+                    "ship it with GITHUB_TOKEN=***".to_owned(),
+                    PlanState::Dropped
+                ),
+            ]
+        );
+        let many: Vec<serde_json::Value> = (0..50)
+            .map(|n| todo(&format!("step {n}"), "pending"))
+            .collect();
+        assert_eq!(
+            planned(serde_json::json!([wrote("a", many.into())])).len(),
+            PLAN_MAX
+        );
+        assert_eq!(planned(serde_json::json!([])), []);
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn done(verdict: Verdict) -> Answer {
 
 fn steps(run: &Run) -> Vec<String> {
     run.steps()
+        .0
         .into_iter()
         .map(|step| format!("{:?} {}", step.state, step.text))
         .collect()
@@ -128,6 +129,7 @@ fn events_and_message_list_of_every_recorded_run_agree() {
         );
         assert!(
             run.steps()
+                .0
                 .iter()
                 .all(|step| step.state != StepState::Running),
             "{name}: {:?}",

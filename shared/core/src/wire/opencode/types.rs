@@ -422,4 +422,27 @@ pub struct FileDiff {
     /// Lines removed.
     #[serde(default, deserialize_with = "lenient")]
     pub deletions: u64,
+    /// `added`, `deleted` or `modified`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub status: String,
+    /// A unified diff; empty for binary files.
+    #[serde(default, deserialize_with = "lenient")]
+    pub patch: String,
+}
+
+impl From<FileDiff> for crate::changes::Change {
+    fn from(diff: FileDiff) -> Self {
+        use crate::changes::How;
+        Self {
+            how: match diff.status.as_str() {
+                "added" => How::Added,
+                "deleted" => How::Deleted,
+                _ => How::Modified,
+            },
+            file: diff.file,
+            added: diff.additions,
+            removed: diff.deletions,
+            patch: diff.patch,
+        }
+    }
 }

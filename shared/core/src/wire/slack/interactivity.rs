@@ -21,6 +21,8 @@ pub const AGAIN_ACTION: &str = "v1:again";
 pub const NOW_ACTION: &str = "v1:now";
 /// Action id of the button that stops what runs and withdraws what waits; its value is the turn on whose card it stands.
 pub const STOP_ALL_ACTION: &str = "v1:stopall";
+/// Action id of the button that shows what a turn changed; its value is the turn's id.
+pub const DIFF_ACTION: &str = "v1:diff";
 /// Beginning of the action id of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack
 /// wants distinct action ids in a block, so the word is appended to the action id as well.
 pub const ASK_ACTION: &str = "v1:ask";
@@ -105,6 +107,11 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
             turn: value.to_owned(),
         });
     }
+    if action.action_id == DIFF_ACTION {
+        return Some(Want::Diff {
+            turn: Some(value.to_owned()),
+        });
+    }
     action
         .action_id
         .strip_prefix(ASK_ACTION)
@@ -172,6 +179,7 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
                 Want::StopAll => "stop all",
                 Want::Now { .. } => "send now",
                 Want::Again { .. } => "run again",
+                Want::Diff { .. } => "diff",
                 _ => "ask settled",
             };
             take(asked.control(want), note)

@@ -32,7 +32,9 @@ fn a_card(state: CardState) -> Card {
     Card {
         turn: "1182".to_owned(),
         state,
+        plan: Vec::new(),
         steps,
+        earlier: 0,
         since_ms: 1_795_300_000_000,
         now_ms: 1_795_300_012_000,
         model: "openai/gpt".to_owned(),
@@ -45,6 +47,7 @@ fn states() -> Vec<CardState> {
     let usage = Usage {
         tokens: 1_234,
         cost_micro_usd: 12_000,
+        ..Usage::default()
     };
     let ended = |outcome| CardState::Ended { outcome, usage };
     vec![
@@ -228,10 +231,113 @@ fn a_command_in_a_step_stays_a_code_span_and_nothing_in_it_has_an_effect() {
 }
 
 #[test]
+fn a_card_shows_the_plan_and_how_many_steps_came_before() {
+    let item = |text: &str, state| PlanItem {
+        text: text.to_owned(),
+        state,
+    };
+    let shown = Card {
+        plan: vec![
+            item("read", PlanState::Done),
+            item("fix *it*", PlanState::Now),
+            item("test", PlanState::Next),
+            item("ship", PlanState::Dropped),
+        ],
+        earlier: 12,
+        ..a_card(CardState::Working)
+    };
+    let body = card(&shown);
+    assert_postable(&body);
+    let text = body.to_string();
+    assert!(
+        text.contains(r"☑ read\n▶ **fix \\*it\\***\n☐ test\n☐ ~~ship~~"),
+        "{text}"
+    );
+    assert!(text.contains(r"-# and 12 earlier steps\n✓ Wrote"), "{text}");
+    let crowd = Card {
+        plan: vec![item(&"漢".repeat(120), PlanState::Next); 40],
+        ..a_card(CardState::Working)
+    };
+    let text = card(&crowd).to_string();
+    assert!(text.contains("-# and 30 more"), "{text}");
+}
+
+#[test]
+fn a_card_whose_turn_changed_files_offers_to_show_them() {
+    let usage = Usage {
+        files: 1,
+        ..Usage::default()
+    };
+    let labels_of = |outcome| {
+        let body = card(&a_card(CardState::Ended { outcome, usage }));
+        let parts = body["components"][0]["components"]
+            .as_array()
+            .unwrap()
+            .clone();
+        labels(parts.last().unwrap())
+    };
+    assert_eq!(labels_of(Outcome::Answered), ["View diff"]);
+    assert_eq!(
+        labels_of(Outcome::Lost),
+        ["Reply", "Run again", "View diff"]
+    );
+}
+
+#[test]
+fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_a_file_below_its_summary() {
+    let patch = "1 file changed, +1 -0\n  a.txt (new, +1 -0)\n\ndiff --git a/a.txt b/a.txt\n+one\n";
+    let short = diff(patch);
+    assert_eq!(
+        short.body["content"],
+        "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```\n```diff\ndiff --git a/a.txt b/a.txt\n+one\n```"
+    );
+    assert_eq!(short.file, None);
+    for long in [
+        format!("{patch}{}", "+x\n".repeat(2_000)),
+        format!("{patch}+```\n"),
+    ] {
+        let rendered = diff(&long);
+        assert_eq!(
+            rendered.body["content"],
+            "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```"
+        );
+        let file = rendered.file.expect("a file");
+        assert_eq!(
+            (file.name.as_str(), file.bytes),
+            ("changes.diff", long.into_bytes())
+        );
+    }
+}
+
+#[test]
+fn a_file_of_the_agent_is_named_and_goes_with_its_message() {
+    let rendered = post(&Post::File(ShownFile {
+        name: "chart.png".to_owned(),
+        bytes: vec![1, 2],
+    }));
+    assert_postable(&rendered.body);
+    assert_eq!(rendered.body["content"], "`chart.png`");
+    assert_eq!(rendered.body["attachments"][0]["filename"], "chart.png");
+    let file = rendered.file.as_ref().expect("a file");
+    assert_eq!(
+        (file.media_type, file.bytes.as_slice()),
+        ("image/png", &[1, 2][..])
+    );
+    let refused = without_file(&rendered.body);
+    assert_eq!(
+        refused["content"],
+        "`chart.png`\n-# The file could not be attached: this server does not take it."
+    );
+}
+
+#[test]
 fn an_ended_card_says_what_it_took() {
     let usage = Usage {
         tokens: 1_234_567,
         cost_micro_usd: 12_000,
+        files: 3,
+        added: 12,
+        removed: 4,
     };
     let body = card(&a_card(CardState::Ended {
         outcome: Outcome::Answered,
@@ -239,7 +345,9 @@ fn an_ended_card_says_what_it_took() {
     }))
     .to_string();
     assert!(
-        body.contains("worked for 12 s · 1,234,567 tokens · $0.01 · openai/gpt"),
+        body.contains(
+            "worked for 12 s · 3 files changed, +12 -4 · 1,234,567 tokens · $0.01 · openai/gpt"
+        ),
         "{body}"
     );
     assert!(
@@ -287,9 +395,20 @@ fn an_answer_as_a_file_goes_with_its_message() {
     assert_postable(&rendered.body);
     assert_eq!(rendered.body["attachments"][0]["filename"], ANSWER_FILE);
     assert_eq!(
-        rendered.file.map(|file| file.text).as_deref(),
-        Some("the whole answer")
+        rendered.file.map(|file| file.bytes).as_deref(),
+        Some(b"the whole answer".as_slice())
     );
+    let beside = chunk("It begins so.", true, Some("the whole answer")).body;
+    assert_eq!(
+        beside["content"],
+        "It begins so.\n-# This is only a part of it: the whole answer is in the attached file `answer.md`."
+    );
+    let refused = without_file(&beside);
+    assert_eq!(
+        refused["content"],
+        "It begins so.\n-# The file with the whole answer could not be attached: this server does not take it."
+    );
+    assert!(refused.get("attachments").is_none());
 }
 
 #[test]
@@ -608,6 +727,8 @@ proptest! {
             let mut shown = a_card(state);
             shown.turn = other.clone();
             shown.model = other.clone();
+            shown.earlier = count;
+            shown.plan = (0..count).map(|_| PlanItem { text: text.clone(), state: PlanState::Now }).collect();
             shown.steps = (0..count).map(|_| CardStep { text: text.clone(), state: StepState::Running }).collect();
             rules(CREATE, &card(&shown));
         }
@@ -630,6 +751,8 @@ proptest! {
             rules(CREATE, &ask(&odd, Some(&other)));
         }
         rules(CREATE, &chunk(&text, true, Some(&other)).body);
+        rules(CREATE, &post(&Post::File(ShownFile { name: other.clone(), bytes: Vec::new() })).body);
+        rules(ORIGINAL, &diff(&text).body);
         rules(CREATE, &notice(&text));
         rules(ORIGINAL, &told(&text));
         rules(FOLLOW_UP, &whispered(&text));

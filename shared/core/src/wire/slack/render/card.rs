@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use super::escape::{line, mrkdwn, plain_line, units};
 use super::words::{duration, facts, title};
 use super::{Look, Rendered, context, label, section};
-use crate::card::{Card, CardState, CardStep, StepState};
+use crate::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
 use crate::session::Outcome;
-use crate::wire::slack::interactivity::{AGAIN_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
+use crate::wire::slack::interactivity::{
+    AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION,
+};
 use crate::wire::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
     SECTION_UNITS_MAX, TASK_UNITS_MAX, TASKS_MAX,
@@ -22,21 +24,24 @@ pub(super) fn card(card: &Card, look: Look) -> Rendered {
     let title = title(&card.state);
     let told = told(card);
     let mut blocks = Vec::new();
+    let todo = todo(&card.plan);
     if look == Look::Plan && !card.steps.is_empty() {
         blocks.push(plan(title, card));
         blocks.extend(told.as_deref().map(section));
+        blocks.extend(todo.as_deref().map(section));
     } else {
         blocks.push(section(&match &told {
             Some(told) => format!("*{title}.* {told}"),
             None => format!("*{title}*"),
         }));
-        blocks.extend(steps(&card.steps).as_deref().map(section));
+        blocks.extend(todo.as_deref().map(section));
+        blocks.extend(steps(&card.steps, card.earlier).as_deref().map(section));
     }
     let facts = line(&facts(card).join(" · "), CONTEXT_UNITS_MAX);
     if !facts.is_empty() {
         blocks.push(context(&facts));
     }
-    blocks.extend(stop(card).or_else(|| again(card)));
+    blocks.extend(stop(card).or_else(|| afterwards(card)));
     let fallback = match (&card.state, told) {
         (_, Some(told)) => format!("{title}. {told}"),
         (CardState::Ended { .. }, None) => format!(
@@ -103,10 +108,11 @@ fn person(by: &str) -> String {
 /// The steps as tasks: the newest ones, and before them how many are not shown. The title says what happens now.
 fn plan(title: &str, card: &Card) -> Value {
     let steps = &card.steps;
-    let earlier = match steps.len() {
+    let left_out = match steps.len() {
         all if all > TASKS_MAX => all + 1 - TASKS_MAX,
         _ => 0,
     };
+    let earlier = card.earlier + left_out;
     let task = |id: String, title: &str, status: &str| json!({ "type": "task_card", "task_id": id, "title": plain_line(title, TASK_UNITS_MAX), "status": status });
     let mut tasks = Vec::new();
     if earlier > 0 {
@@ -114,7 +120,7 @@ fn plan(title: &str, card: &Card) -> Value {
         tasks.push(task("earlier".to_owned(), &words, "complete"));
     }
     let over = matches!(card.state, CardState::Ended { .. });
-    for (number, step) in steps.iter().enumerate().skip(earlier) {
+    for (number, step) in steps.iter().enumerate().skip(left_out) {
         let status = match step.state {
             // A run that has ended leaves nothing spinning.
             StepState::Running if over => "complete",
@@ -135,8 +141,29 @@ fn plan(title: &str, card: &Card) -> Value {
     json!({ "type": "plan", "title": title, "tasks": tasks })
 }
 
+/// The agent's plan, a line each.
+fn todo(items: &[PlanItem]) -> Option<String> {
+    let mut room = SECTION_UNITS_MAX;
+    let mut lines = Vec::new();
+    for item in items {
+        let text = line(&item.text, STEP_UNITS_MAX);
+        let line = match item.state {
+            PlanState::Done => format!("☑ {text}"),
+            PlanState::Now => format!("▶ *{text}*"),
+            PlanState::Next => format!("☐ {text}"),
+            PlanState::Dropped => format!("☐ ~{text}~"),
+        };
+        let Some(left) = room.checked_sub(units(&line) + 1) else {
+            break;
+        };
+        room = left;
+        lines.push(line);
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 /// The newest steps that fit, and how many came before.
-fn steps(steps: &[CardStep]) -> Option<String> {
+fn steps(steps: &[CardStep], before: usize) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut room = SECTION_UNITS_MAX - EARLIER_UNITS;
     for step in steps.iter().rev() {
@@ -151,30 +178,36 @@ fn steps(steps: &[CardStep]) -> Option<String> {
         room = left;
         lines.push(text);
     }
-    match steps.len() - lines.len() {
+    match steps.len() - lines.len() + before {
         0 => {}
-        earlier => lines.push(format!("{earlier} earlier steps")),
+        1 => lines.push("and 1 earlier step".to_owned()),
+        earlier => lines.push(format!("and {earlier} earlier steps")),
     }
     lines.reverse();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The button that repeats a task which came to nothing.
-fn again(card: &Card) -> Option<Value> {
-    let nothing = matches!(
-        &card.state,
-        CardState::Ended {
-            outcome: Outcome::Lost | Outcome::Failed { .. },
-            ..
-        }
-    );
-    let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;
-    (nothing && usable).then(|| {
-        json!({ "type": "actions", "block_id": "v1:card", "elements": [{
+/// The buttons of a card whose turn is over: one repeats a task which came to nothing, one shows what was changed.
+fn afterwards(card: &Card) -> Option<Value> {
+    let CardState::Ended { outcome, usage } = &card.state else {
+        return None;
+    };
+    let mut buttons = Vec::new();
+    if matches!(outcome, Outcome::Lost | Outcome::Failed { .. }) {
+        buttons.push(json!({
             "type": "button", "action_id": AGAIN_ACTION, "value": card.turn,
             "text": label("Run again", BUTTON_UNITS_MAX), "accessibility_label": "Run this task again",
-        }] })
-    })
+        }));
+    }
+    if usage.files > 0 {
+        buttons.push(json!({
+            "type": "button", "action_id": DIFF_ACTION, "value": card.turn,
+            "text": label("View diff", BUTTON_UNITS_MAX), "accessibility_label": "View what this task changed in the files",
+        }));
+    }
+    let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;
+    (usable && !buttons.is_empty())
+        .then(|| json!({ "type": "actions", "block_id": "v1:card", "elements": buttons }))
 }
 
 /// The Stop button, while there is something to stop.

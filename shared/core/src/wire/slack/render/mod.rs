@@ -23,6 +23,12 @@ use crate::card::{CardState, Post, PostRef};
 /// `metadata.event_type` of every post of ours.
 pub const EVENT_TYPE: &str = "bobbin";
 
+/// Said below the part of an answer that stands beside its file.
+const WHOLE_IN_FILE: &str =
+    "_This is only a part of it: the whole answer is in the file `answer.md` above._";
+/// A patch up to this length is shown in a block; a longer one is a file.
+const DIFF_INLINE_UNITS_MAX: usize = 3_000;
+
 /// A message's visible part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
@@ -56,7 +62,13 @@ pub fn post_as(post: &Post, look: Look) -> Rendered {
         Post::Chunk { text, .. } if text.trim().is_empty() => {
             free("The agent finished without words.")
         }
+        Post::Chunk {
+            text,
+            file: Some(_),
+            ..
+        } => free(&format!("{text}\n\n{WHOLE_IN_FILE}")),
         Post::Chunk { text, .. } => free(text),
+        Post::File(file) => free(&format!("`{}`", file.name)),
         Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
         Post::Notice(text) => free(text),
         Post::Moved { link, .. } => moved(link.as_deref()),
@@ -142,6 +154,24 @@ pub fn free(text: &str) -> Rendered {
         text: mrkdwn(text, FALLBACK_UNITS_MAX),
         blocks: vec![block],
     }
+}
+
+/// What a turn changed, as Markdown for one person; none when it is too long for that, or cannot stand in a block.
+#[must_use]
+pub fn diff(patch: &str) -> Option<String> {
+    let (summary, changed) = crate::changes::parts(patch);
+    let fits = escape::units(patch) <= DIFF_INLINE_UNITS_MAX && !patch.contains("```");
+    fits.then(|| format!("```\n{summary}\n```\n```diff\n{}\n```", changed.trim_end()))
+}
+
+/// The summary of a patch, as the comment of its file.
+#[must_use]
+pub fn diff_summary(patch: &str) -> String {
+    let (summary, _) = crate::changes::parts(patch);
+    format!(
+        "```{}```",
+        mrkdwn(&summary.replace("```", "'''"), DIFF_INLINE_UNITS_MAX)
+    )
 }
 
 /// The arguments of `chat.postMessage` for a post in a thread.

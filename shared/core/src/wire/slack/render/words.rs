@@ -64,15 +64,20 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
     let mut facts = vec![card.model.clone()];
     match &card.state {
         CardState::Ended {
-            usage: Usage {
-                tokens,
-                cost_micro_usd,
-            },
+            usage:
+                usage @ Usage {
+                    tokens,
+                    cost_micro_usd,
+                    ..
+                },
             outcome,
         } => {
             let waited = matches!(outcome, Outcome::Joined { .. });
             let what = if waited { "waited" } else { "worked" };
             facts.push(format!("{what} for {took}"));
+            if usage.files > 0 {
+                facts.push(crate::changes::in_short(usage));
+            }
             if *tokens > 0 {
                 facts.push(format!("{} tokens", thousands(*tokens)));
             }

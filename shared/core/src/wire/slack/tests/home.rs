@@ -32,6 +32,7 @@ fn picture() -> Picture {
         card: None,
         posted: Vec::new(),
         again: None,
+        patch: None,
     };
     Picture {
         runs: vec![

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::block_kit::problems;
 use crate::asks::{Opt, Question};
-use crate::card::{Card, CardState, CardStep, Post, PostRef, StepState, Usage};
+use crate::card::{
+    Card, CardState, CardStep, PlanItem, PlanState, Post, PostRef, StepState, Usage,
+};
 use crate::session::{About, Ask, Outcome};
 use crate::wire::slack::render::{self, Look, Rendered, Status};
 
@@ -23,6 +25,8 @@ fn card(state: CardState) -> Card {
                 state: StepState::Running,
             },
         ],
+        plan: Vec::new(),
+        earlier: 0,
         since_ms: 0,
         now_ms: 192_000,
         model: "anthropic/claude".into(),
@@ -37,6 +41,7 @@ fn ended(outcome: Outcome) -> CardState {
         usage: Usage {
             tokens: 12_345,
             cost_micro_usd: 40_000,
+            ..Usage::default()
         },
     }
 }
@@ -519,10 +524,16 @@ fn any_post() -> impl Strategy<Value = Post> {
         hostile().prop_map(|reason| Outcome::Failed { reason }),
         hostile().prop_map(|by| Outcome::Cancelled { by }),
     ];
-    let usage = (any::<u64>(), any::<u64>()).prop_map(|(tokens, cost_micro_usd)| Usage {
-        tokens,
-        cost_micro_usd,
-    });
+    let usage =
+        (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(tokens, cost_micro_usd, files)| {
+            Usage {
+                tokens,
+                cost_micro_usd,
+                files,
+                added: tokens,
+                removed: tokens,
+            }
+        });
     let state = prop_oneof![
         Just(CardState::Received),
         Just(CardState::Queued {
@@ -543,6 +554,11 @@ fn any_post() -> impl Strategy<Value = Post> {
         prop::option::of(hostile()),
     )
         .prop_map(|(turn, state, steps, since_ms, now_ms, model, trouble)| {
+            let planned = |(text, _): &(String, StepState)| PlanItem {
+                text: text.clone(),
+                state: PlanState::Now,
+            };
+            let plan = steps.iter().map(planned).collect();
             let steps = steps
                 .into_iter()
                 .map(|(text, state)| CardStep { text, state })
@@ -550,6 +566,8 @@ fn any_post() -> impl Strategy<Value = Post> {
             Post::Card(Card {
                 turn,
                 state,
+                plan,
+                earlier: usize::try_from(since_ms % 1_000).unwrap_or(0),
                 steps,
                 since_ms,
                 now_ms,
@@ -658,4 +676,79 @@ proptest! {
             prop_assert!(!pings(blocks[0]["text"].as_str().unwrap()));
         }
     }
+}
+
+#[test]
+fn an_ended_card_says_what_it_changed_and_offers_to_show_it() {
+    let usage = Usage {
+        files: 3,
+        added: 12,
+        removed: 4,
+        ..Usage::default()
+    };
+    let state = |outcome| CardState::Ended { outcome, usage };
+    let shown = render::post(&Post::Card(card(state(Outcome::Answered))));
+    let blocks = serde_json::to_string(&shown.blocks).unwrap();
+    assert!(
+        blocks.contains("worked for 3 min 12 s · 3 files changed, +12 -4"),
+        "{blocks}"
+    );
+    let labels = |shown: &Rendered| -> Vec<String> {
+        let last = shown.blocks.last().unwrap();
+        let buttons = last["elements"].as_array().unwrap().iter();
+        buttons
+            .map(|one| one["text"]["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(labels(&shown), ["View diff"]);
+    let lost = render::post(&Post::Card(card(state(Outcome::Lost))));
+    assert_eq!(labels(&lost), ["Run again", "View diff"]);
+}
+
+#[test]
+fn a_card_shows_the_plan_and_how_many_steps_came_before() {
+    let item = |text: &str, state| PlanItem {
+        text: text.to_owned(),
+        state,
+    };
+    let shown = render::post(&Post::Card(Card {
+        plan: vec![
+            item("read", PlanState::Done),
+            item("fix <it>", PlanState::Now),
+            item("test", PlanState::Next),
+            item("ship", PlanState::Dropped),
+        ],
+        earlier: 12,
+        ..card(CardState::Working)
+    }));
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert_eq!(
+        shown.blocks[1]["text"]["text"],
+        "☑ read\n▶ *fix &lt;it&gt;*\n☐ test\n☐ ~ship~"
+    );
+    let steps = shown.blocks[2]["text"]["text"].as_str().unwrap();
+    assert!(
+        steps.starts_with("and 12 earlier steps\n✓ Wrote"),
+        "{steps}"
+    );
+}
+
+#[test]
+fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_not() {
+    let patch = "1 file changed, +1 -0\n  a.txt (new, +1 -0)\n\ndiff --git a/a.txt b/a.txt\n+one\n";
+    assert_eq!(
+        render::diff(patch).as_deref(),
+        Some(
+            "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```\n```diff\ndiff --git a/a.txt b/a.txt\n+one\n```"
+        )
+    );
+    assert_eq!(
+        render::diff(&format!("{patch}{}", "+x\n".repeat(2_000))),
+        None
+    );
+    assert_eq!(render::diff(&format!("{patch}+```\n")), None);
+    assert_eq!(
+        render::diff_summary(patch),
+        "```1 file changed, +1 -0\n  a.txt (new, +1 -0)```"
+    );
 }

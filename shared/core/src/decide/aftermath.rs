@@ -1,0 +1,172 @@
+//! What a turn leaves behind: what it changed in the files, and the files that it wants people to see.
+//!
+//! Promised: neither can cost the turn its end. What cannot be read is left out, what cannot be shown is named. A file is
+//! put on the turn's list, and among those that were shown, with one write before it is posted.
+
+use super::{Context, Next, words};
+use crate::artifacts::{self, Artifact};
+use crate::card::Post;
+use crate::changes::Changes;
+use crate::effect::Effect;
+use crate::failure::Failure;
+use crate::ids::PostKind;
+use crate::session::{Outcome, Reading, Session, Stage};
+
+/// The step that is missing until everything is read and shown; none once it is.
+pub(super) fn step(
+    session: &mut Session,
+    outcome: &Outcome,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let generation = session.generation;
+    let turn = session.turn.as_ref()?;
+    // Only an agent that has worked on the prompt, and is still there, has something to tell.
+    let worked = turn.prompted_generation == Some(generation);
+    let there = *outcome == Outcome::Answered
+        || matches!(outcome, Outcome::Cancelled { .. })
+        || session.seen.answer.is_some();
+    if !worked || !there {
+        return None;
+    }
+    if session.seen.changes.is_none()
+        && let (Some(ids), Some(agent_session)) = (&turn.prompt_ids, &session.agent_session)
+    {
+        let (message, agent_session) = (ids.message.clone(), agent_session.clone());
+        session.seen.reading = Some(Reading::Changes);
+        return Some(Next::Do(Effect::ReadChanges {
+            generation,
+            agent_session,
+            message,
+        }));
+    }
+    // What a stopped or failed turn left is shown by the next one that is answered.
+    if *outcome == Outcome::Answered {
+        return show(session, context);
+    }
+    None
+}
+
+fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let generation = session.generation;
+    let turn = session.turn.as_ref()?;
+    let Some(files) = &turn.artifacts else {
+        if session.seen.nothing_to_show || context.delivery.limits.artifacts == 0 {
+            return None;
+        }
+        session.seen.reading = Some(Reading::Artifacts);
+        return Some(Next::Do(Effect::ListArtifacts { generation }));
+    };
+    let turn_id = turn.id.clone();
+    if let Some(file) = files.get(turn.artifacts_done) {
+        let index = u32::try_from(turn.artifacts_done).unwrap_or(u32::MAX);
+        let file = file.clone();
+        session.seen.posting = Some(PostKind::Artifact(index));
+        return Some(Next::Do(Effect::PostArtifact {
+            generation,
+            turn: turn_id,
+            index,
+            file,
+        }));
+    }
+    if turn.unshown.is_empty() {
+        return None;
+    }
+    let word = words::unshown(&turn.unshown);
+    session.seen.posting = Some(PostKind::Unshown);
+    Some(Next::Do(Effect::Post {
+        turn: turn_id,
+        kind: PostKind::Unshown,
+        at: None,
+        post: Post::Notice(word),
+    }))
+}
+
+/// The changes are known: their numbers go on record.
+pub(super) fn changed(session: &mut Session, changes: Changes) {
+    session.seen.reading = None;
+    if let Some(turn) = &mut session.turn
+        && let Stage::Ending { usage, .. } = &mut turn.stage
+    {
+        *usage = changes.counted(*usage);
+    }
+    session.seen.changes = Some(changes);
+}
+
+/// The files are known: from here on they are this turn's to show, and nobody else's.
+pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    session.seen.reading = None;
+    let keys: Vec<String> = listed.iter().map(Artifact::key).collect();
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    let (files, left_out) = artifacts::chosen(listed, &session.shown, limits);
+    if files.is_empty() && left_out.is_empty() {
+        session.seen.nothing_to_show = true;
+        return;
+    }
+    turn.artifacts = Some(files);
+    turn.unshown = left_out;
+    // Those that lie there still are the newest: what is forgotten is gone from the folder, or has changed.
+    session.shown.retain(|known| !keys.contains(known));
+    session.shown.extend(keys);
+    let surplus = session.shown.len().saturating_sub(limits.artifacts_known);
+    session.shown.drain(..surplus);
+}
+
+/// The file that comes next cannot be shown: it is named instead.
+pub(super) fn unshown(session: &mut Session, why: &str) {
+    if let Some(turn) = &mut session.turn
+        && let Some(file) = turn.artifacts.iter().flatten().nth(turn.artifacts_done)
+    {
+        let line = format!("{} {why}", file.words());
+        turn.unshown.push(line);
+    }
+    dealt_with(session);
+}
+
+/// The file that came next stands in the thread, or will not.
+pub(super) fn dealt_with(session: &mut Session) {
+    if let Some(turn) = &mut session.turn {
+        turn.artifacts_done += 1;
+    }
+}
+
+/// A failure of something that was only read: it costs that and nothing else. False: nothing was being read.
+pub(super) fn could_not_be_read(session: &mut Session) -> bool {
+    match session.seen.reading.take() {
+        Some(Reading::Changes) => session.seen.changes = Some(Changes::default()),
+        Some(Reading::Artifacts) => session.seen.nothing_to_show = true,
+        None => return false,
+    }
+    true
+}
+
+/// A failure of showing a file, or of naming those that were not shown: where a repeat cannot help, or half of what the
+/// chat may refuse of an end is used up, the end is told without it. False: it is none, or worth another try.
+pub(super) fn gives_up_showing(
+    session: &mut Session,
+    posting: Option<&PostKind>,
+    failure: &Failure,
+    context: &Context<'_>,
+) -> bool {
+    let Some(turn) = &mut session.turn else {
+        return false;
+    };
+    if !matches!(posting, Some(PostKind::Artifact(_) | PostKind::Unshown))
+        || matches!(failure, Failure::ThreadGone { .. })
+    {
+        return false;
+    }
+    if matches!(failure, Failure::Wait { .. })
+        && turn.refusals < context.delivery.limits.refusals / 2
+    {
+        return false;
+    }
+    if posting == Some(&PostKind::Unshown) {
+        turn.unshown.clear();
+    } else {
+        unshown(session, "could not be posted");
+    }
+    true
+}
