@@ -1,6 +1,7 @@
 //! All end-to-end tests in one program: one start of the stack serves many of them, and it is ended after the last.
 #![allow(clippy::unwrap_used)]
 
+mod artifacts;
 mod asks;
 mod browser;
 mod discord;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         slack::trials(),
         scenarios::trials(),
         asks::trials(),
+        artifacts::trials(),
         trouble::trials(),
         waiting::trials(),
         faults::trials(),

@@ -334,6 +334,7 @@ impl Driver {
                     agent_session,
                     ids: _,
                     text,
+                    images,
                     again,
                 }),
                 Some(turn),
@@ -344,6 +345,7 @@ impl Driver {
                     agent_session,
                     ids,
                     text,
+                    images,
                     again,
                 })
             }

@@ -365,6 +365,7 @@ impl Machine {
             accepted: accepted.collect(),
             facts,
             parts: 1,
+            files: false,
             end,
         }
     }
