@@ -1,6 +1,7 @@
 //! All end-to-end tests in one program: one start of the stack serves many of them, and it is ended after the last.
 #![allow(clippy::unwrap_used)]
 
+mod artifacts;
 mod asks;
 mod browser;
 mod choice;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         scenarios::trials(),
         asks::trials(),
         choice::trials(),
+        artifacts::trials(),
         trouble::trials(),
         waiting::trials(),
         faults::trials(),

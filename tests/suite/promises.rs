@@ -153,6 +153,7 @@ fn good() -> History {
                 text: text.into(),
                 buttons: Vec::new(),
                 by_bot: true,
+                files: Vec::new(),
             });
         }
         for step in [0, 1] {

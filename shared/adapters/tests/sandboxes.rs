@@ -288,6 +288,8 @@ async fn life() {
     step!(a_waiting_prompt_is_sent_into_the_run);
     step!(a_run_with_two_prompts_can_be_stopped);
     step!(attachments_are_brought_and_the_missing_ones_named);
+    step!(what_a_run_leaves_behind_is_read);
+    step!(images_go_to_the_model_and_a_broken_one_swallows_no_prompt);
     step!(a_slow_run_gives_back_control_is_cancelled_and_aborted);
     step!(a_permission_is_asked_and_given);
     step!(a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over);
@@ -601,6 +603,109 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         "`huge.bin` is larger than",
     ] {
         assert!(note.contains(line), "{line}: {note}");
+    }
+}
+
+async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
+    let text = "write: src/new.txt one\nrun: mkdir -p output/display/sub .trash; printf first > output/display/a.txt; \
+                touch -t 202001010000 output/display/a.txt; printf second > 'output/display/sub/b c.txt'; \
+                ln -s a.txt output/display/link.txt; seq 1 1700000 > output/display/big.bin; printf x > output/display/.hidden\n\
+                plan: [x] one | two";
+    let ids = scene.send("leaves", text, false).await;
+    let answer = scene.finished(scene.follow(&ids)).await;
+    let plan: Vec<&str> = answer.plan.iter().map(|item| item.text.as_str()).collect();
+    assert_eq!(plan, ["one", "two"]);
+    let (generation, agent_session) = (GENERATION, scene.session.clone());
+    let changed = scene
+        .perform(Effect::ReadChanges {
+            generation,
+            agent_session,
+            message: ids.message.clone(),
+        })
+        .await;
+    let Event::Changed(changes) = changed else {
+        panic!("{changed:?}")
+    };
+    assert_eq!(
+        changes.summary(),
+        "1 file changed, +1 -0\n  src/new.txt (new, +1 -0)"
+    );
+    let listed = scene.perform(Effect::ListArtifacts { generation }).await;
+    let Event::Listed(files) = listed else {
+        panic!("{listed:?}")
+    };
+    let mut told: Vec<(&str, u64, bool)> = files
+        .iter()
+        .map(|file| (file.path.as_str(), file.size, file.sum == "-"))
+        .collect();
+    assert_eq!(told[0], ("a.txt", 5, false), "the oldest comes first");
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            ("a.txt", 5, false),
+            ("big.bin", 12_488_896, true),
+            ("sub/b c.txt", 6, false)
+        ]
+    );
+    let fetch = async |path: &str| {
+        let file = files.iter().find(|file| file.path == path).unwrap();
+        let fetched = scene
+            .sandboxes
+            .fetch_artifact(&scene.thread, generation, file);
+        fetched.await
+    };
+    assert_eq!(fetch("sub/b c.txt").await.unwrap(), b"second");
+    std::fs::remove_file(scene.home().join("project/output/display/a.txt")).unwrap();
+    assert_eq!(fetch("a.txt").await.unwrap_err(), "is not there any more");
+    // The folder itself may be a link: then it is somebody else's.
+    let display = scene.home().join("project/output/display");
+    std::fs::rename(&display, scene.home().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../../elsewhere", &display).unwrap();
+    let listed = scene.perform(Effect::ListArtifacts { generation }).await;
+    assert_eq!(listed, Event::Listed(Vec::new()));
+    std::fs::remove_file(&display).unwrap();
+}
+
+async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut Scene) {
+    const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    use base64::Engine as _;
+    let pixel = base64::engine::general_purpose::STANDARD
+        .decode(PIXEL)
+        .unwrap();
+    let project = scene.home().join("project");
+    std::fs::write(project.join("dot.png"), &pixel).unwrap();
+    std::fs::write(project.join("broken.png"), &pixel[..40]).unwrap();
+    std::fs::write(project.join("page.png"), "<html>").unwrap();
+    for (turn, images, seen) in [
+        (
+            "good",
+            vec!["dot.png", "page.png", "gone.png"],
+            "I see 1 image: image/png.",
+        ),
+        ("bad", vec!["dot.png", "broken.png"], "I see no images."),
+    ] {
+        let ids = PromptIds::mint(&scene.thread, turn, now_ms());
+        let image = |path: &str| bobbin_core::images::Image {
+            path: path.to_owned(),
+            name: path.to_owned(),
+        };
+        // Sent twice, as after a crash: the same parts under the same ids.
+        for again in [false, true] {
+            let sent = scene
+                .perform(Effect::SendPrompt {
+                    generation: GENERATION,
+                    agent_session: scene.session.clone(),
+                    ids: ids.clone(),
+                    text: "look".to_owned(),
+                    images: images.iter().copied().map(image).collect(),
+                    again,
+                })
+                .await;
+            assert_eq!(sent, Event::Prompted);
+        }
+        let answer = scene.finished(scene.follow(&ids)).await;
+        assert_eq!(answer.text, seen, "{turn}");
     }
 }
 

@@ -8,7 +8,7 @@ use ed25519_dalek::{Signer, SigningKey};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use super::{Button, Seen, Side, Thread, collect, now_ms, texts, view};
+use super::{Button, Seen, SeenFile, Side, Thread, collect, now_ms, texts, view};
 use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
 use crate::stack::Ready;
@@ -64,6 +64,27 @@ impl Discord {
         self.side
             .control(method, &format!("discord/{path}"), body)
             .await
+    }
+
+    /// The text of a file of a message.
+    ///
+    /// # Errors
+    /// When it cannot be fetched.
+    pub async fn file(&self, file: &SeenFile) -> Result<String, String> {
+        self.side.file(&file.url, "none").await
+    }
+
+    /// Keeps a person's file, to be sent along with an act; answers its id.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn upload(
+        &self,
+        name: &str,
+        media_type: &str,
+        bytes: &[u8],
+    ) -> Result<String, String> {
+        self.side.upload(name, media_type, bytes).await
     }
 
     /// `/sandbox` in the channel: the deferred answer becomes the anchor, whose id is the thread's.
@@ -411,5 +432,14 @@ fn seen(message: &Value) -> Seen {
         text: text.join("\n"),
         buttons,
         by_bot: message["author"]["bot"] == true,
+        files: message["attachments"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|file| SeenFile {
+                name: file["filename"].as_str().unwrap_or_default().to_owned(),
+                url: file["url"].as_str().unwrap_or_default().to_owned(),
+            })
+            .collect(),
     }
 }

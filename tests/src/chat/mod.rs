@@ -73,6 +73,17 @@ pub struct Seen {
     pub buttons: Vec<Button>,
     /// The bot wrote it.
     pub by_bot: bool,
+    /// Files that came with it.
+    pub files: Vec<SeenFile>,
+}
+
+/// A file of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenFile {
+    /// The name that people read.
+    pub name: String,
+    /// Where it can be fetched.
+    pub url: String,
 }
 
 /// One stack, as a platform's client reaches it.
@@ -106,11 +117,24 @@ impl Side {
             .ok()
     }
 
-    /// A file that a person has picked, kept until it is sent.
-    async fn upload(&self, name: &str, kind: &str, text: &str) -> Result<Value, String> {
+    /// The text of a file of the platform.
+    async fn file(&self, url: &str, authorization: &str) -> Result<String, String> {
+        let request = self.client.get(url).header("authorization", authorization);
+        match send(request).await? {
+            answer if answer.status == 200 => Ok(answer.text),
+            answer => Err(format!("{}: {}", answer.status, answer.text)),
+        }
+    }
+
+    /// Keeps a file at the chat, to be sent along with an act; answers its id.
+    async fn upload(&self, name: &str, media_type: &str, bytes: &[u8]) -> Result<String, String> {
         let url = format!("{}/ui/upload?name={name}", self.ready.console);
-        let request = self.client.post(url).header("content-type", kind);
-        send(request.body(text.to_owned())).await?.ok()
+        let request = self.client.post(url).body(bytes.to_vec());
+        let kept = send(request.header("content-type", media_type))
+            .await?
+            .ok()?;
+        let id = kept["id"].as_str().map(str::to_owned);
+        id.ok_or_else(|| format!("the file was not kept: {kept}"))
     }
 
     /// Posts a body to the ingress under these headers, right or wrong.

@@ -8,7 +8,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{Button, Seen, Side, Thread, collect, now_ms, slack_view, texts};
+use super::{Button, Seen, SeenFile, Side, Thread, collect, now_ms, slack_view, texts};
 use crate::http::{Answer, send};
 use crate::limits::MESSAGES_MAX;
 use crate::stack::Ready;
@@ -34,6 +34,28 @@ impl Slack {
     /// Why the client or Slack refused it.
     pub async fn act(&self, act: &Value) -> Result<Value, String> {
         self.side.control(Method::POST, "slack/act", act).await
+    }
+
+    /// The text of a file of a message, with the bot's token.
+    ///
+    /// # Errors
+    /// When it cannot be fetched.
+    pub async fn file(&self, file: &SeenFile) -> Result<String, String> {
+        let token = format!("Bearer {}", self.side.ready.slack_bot_token);
+        self.side.file(&file.url, &token).await
+    }
+
+    /// Keeps a person's file, to be sent along with an act; answers its id.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn upload(
+        &self,
+        name: &str,
+        media_type: &str,
+        bytes: &[u8],
+    ) -> Result<String, String> {
+        self.side.upload(name, media_type, bytes).await
     }
 
     /// Types a message that mentions the bot: at the top of the channel, or in a thread. Answers its `ts`.
@@ -369,5 +391,14 @@ fn seen(message: &Value) -> Seen {
         text: text.join("\n"),
         buttons,
         by_bot: message["bot_id"].is_string(),
+        files: message["files"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|file| SeenFile {
+                name: file["title"].as_str().unwrap_or_default().to_owned(),
+                url: file["url_private"].as_str().unwrap_or_default().to_owned(),
+            })
+            .collect(),
     }
 }

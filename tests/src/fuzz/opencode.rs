@@ -3,7 +3,7 @@
 use bobbin_core::asks::{OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
 use bobbin_core::session::About;
-use bobbin_core::wire::opencode::steps::STEPS_MAX;
+use bobbin_core::wire::opencode::steps::{PLAN_MAX, STEPS_MAX};
 use bobbin_core::wire::opencode::types::{Message, Role, Status};
 use bobbin_core::wire::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
 
@@ -106,7 +106,7 @@ fn whose(events: &[Event]) -> (String, String) {
 
 fn picture(run: &Run) -> Picture {
     (
-        run.steps(),
+        run.steps().0,
         run.asks(),
         run.verdict(),
         run.trouble().map(str::to_owned),
@@ -115,7 +115,8 @@ fn picture(run: &Run) -> Picture {
 }
 
 fn within_bounds(run: &Run) {
-    steps_fit(&run.steps());
+    steps_fit(&run.steps().0);
+    assert!(run.plan().len() <= PLAN_MAX, "a plan without end");
     if let Verdict::Done(answer) = run.verdict() {
         steps_fit(&answer.steps);
     }

@@ -268,6 +268,7 @@ impl Hand {
             Effect::Attach { .. } => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),
+                images: Vec::new(),
             },
             Effect::SendPrompt {
                 generation,
@@ -287,6 +288,14 @@ impl Hand {
             Effect::Decline {
                 generation, ask, ..
             } => here.decline(*generation, ask, now_ms),
+            Effect::ReadChanges { generation, .. } => here.read_changes(*generation, now_ms),
+            Effect::ListArtifacts { generation } => here.list_artifacts(*generation, now_ms),
+            Effect::PostArtifact {
+                generation,
+                turn,
+                index,
+                file,
+            } => here.post_artifact(*generation, (turn, *index, file), now_ms),
             Effect::Post {
                 turn,
                 kind,

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bobbin_core::artifacts::Artifact;
 use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
+use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use bobbin_core::failure::Failure;
@@ -66,6 +68,8 @@ pub struct Place {
     posts: BTreeMap<String, PostKind>,
     /// Cards that stand: whose they are, and whether they look alive.
     cards: BTreeMap<String, (usize, bool)>,
+    /// How often each file of the agent was shown.
+    showings: BTreeMap<String, u64>,
     /// Accepted turns by place.
     pub turns: Vec<String>,
     pub history: History,
@@ -99,9 +103,11 @@ impl Place {
             sandboxes: BTreeMap::new(),
             posts: BTreeMap::new(),
             cards: BTreeMap::new(),
+            showings: BTreeMap::new(),
             turns: Vec::new(),
             history: History {
                 parts: 2,
+                files: true,
                 ..History::default()
             },
             deliveries_most: 0,
@@ -680,7 +686,73 @@ impl Place {
             text: "two parts".to_owned(),
             usage: Usage::default(),
             steps: Vec::new(),
+            earlier: 0,
+            plan: Vec::new(),
         }))
+    }
+
+    /// What the run of this prompt changed in the files.
+    pub fn read_changes(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(_) => Event::Changed(Changes {
+                files: vec![Change {
+                    file: "a".to_owned(),
+                    how: How::Added,
+                    added: 1,
+                    removed: 0,
+                    patch: String::new(),
+                }],
+            }),
+        }
+    }
+
+    /// Every run that came to its end has left a file to be shown, which stays.
+    pub fn list_artifacts(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                let over = sandbox.runs.values().filter(|run| run.read && !run.aborted);
+                let file = |run: &Run| Artifact {
+                    path: format!("{}-{generation}.txt", run.turn),
+                    size: 1,
+                    sum: "1".to_owned(),
+                };
+                Event::Listed(over.map(file).collect())
+            }
+        }
+    }
+
+    pub fn post_artifact(
+        &mut self,
+        generation: u32,
+        (turn, index, file): (&str, u32, &Artifact),
+        now_ms: Ms,
+    ) -> Event {
+        if self.server(generation, now_ms).is_err() {
+            return Event::Unshown {
+                why: "could not be read".to_owned(),
+            };
+        }
+        let kind = PostKind::Artifact(index);
+        let id = post_key(&self.thread, turn, &kind);
+        if !self.posts.contains_key(&id) {
+            self.posts.insert(id.clone(), kind.clone());
+            if let Some(turn) = self.turn(turn) {
+                self.history.facts.push(Fact::Posted { turn, kind });
+            }
+            let times = self.showings.entry(file.path.clone()).or_insert(0);
+            *times += 1;
+            self.history.facts.push(Fact::Spent {
+                what: "showings of one file",
+                times: *times,
+                bound: 1,
+            });
+        }
+        Event::Posted(PostRef {
+            channel: self.thread.to_string(),
+            id,
+        })
     }
 
     pub fn post(

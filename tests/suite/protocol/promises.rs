@@ -98,6 +98,8 @@ pub struct History {
     pub facts: Vec<Fact>,
     /// Parts of every answer.
     pub parts: u32,
+    /// Every run leaves a file to be shown.
+    pub files: bool,
     /// None while something is under way.
     pub end: Option<End>,
 }
@@ -303,6 +305,22 @@ pub fn ended_once_visibly(history: &History) -> Result<(), String> {
                 history.parts
             ));
         }
+        // Nobody stood in the way of reading and showing its file.
+        let undisturbed = count(&Fact::Withheld { turn }) == 0
+            && count(&Fact::Refused { turn }) == 0
+            && !history
+                .facts
+                .iter()
+                .any(|fact| matches!(fact, Fact::Disturbed { .. }));
+        if history.files
+            && ending == Ending::Answered
+            && undisturbed
+            && !stands(&PostKind::Artifact(0))
+        {
+            return Err(format!(
+                "turn {turn} was answered, but its file is not shown"
+            ));
+        }
         // What was told before the agent fell silent stands, whatever the end is then called.
         let cut_short = count(&Fact::Withheld { turn }) > 0
             || history
@@ -493,6 +511,7 @@ fn good() -> History {
         accepted: vec![Accepted::Prompt],
         facts,
         parts: 1,
+        files: false,
         end: Some(end),
     }
 }

@@ -76,6 +76,9 @@ pub fn kind(event: &Event) -> &'static str {
         Event::AskClosed { .. } => "ask closed",
         Event::Aborted => "aborted",
         Event::Declined { .. } => "declined",
+        Event::Changed(_) => "changed",
+        Event::Listed(_) => "listed",
+        Event::Unshown { .. } => "unshown",
         Event::Posted(_) => "posted",
         Event::Failed(failure) => match failure {
             Failure::SessionMissing => "failed: session missing",

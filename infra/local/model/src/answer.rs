@@ -105,7 +105,15 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
                 parts.push(Part::new(note, Pace::Blocks));
             }
             // They have a tool call, above.
-            Action::Run(_) | Action::Write { .. } | Action::Ask(_) | Action::Question(_) => {}
+            Action::Run(_)
+            | Action::Write { .. }
+            | Action::Ask(_)
+            | Action::Question(_)
+            | Action::Plan(_) => {}
+            Action::Look => {
+                let seen = text::images(&request.images);
+                parts.push(Part::new(seen, Pace::Blocks));
+            }
         }
     }
     message(&parts, End::Stop)
@@ -133,6 +141,11 @@ fn tool_call(action: &Action) -> Option<ToolCall> {
             let questions: Vec<Value> = questions.iter().map(asked).collect();
             ("question", json!({ "questions": questions }))
         }
+        Action::Plan(todos) => {
+            let todo = |(content, status): &(String, &str)| json!({ "content": content, "status": status, "priority": "medium" });
+            let todos: Vec<Value> = todos.iter().map(todo).collect();
+            ("todowrite", json!({ "todos": todos }))
+        }
         _ => return None,
     };
     Some(ToolCall { name, arguments })
@@ -157,6 +170,7 @@ fn report(action: &Action, result: &str) -> String {
             let texts: Vec<&str> = questions.iter().map(|one| one.text.as_str()).collect();
             text::question_report(&texts, result)
         }
+        Action::Plan(todos) => format!("The plan has {} lines.", todos.len()),
         Action::Run(command) | Action::Ask(command) => text::report(&text::code(command), result),
         _ => result.to_owned(),
     }
@@ -247,6 +261,7 @@ mod tests {
             include_usage: true,
             tools: ["bash", "write", "question"].map(String::from).to_vec(),
             user: user.into(),
+            images: Vec::new(),
             results: results.iter().map(|result| (*result).to_owned()).collect(),
             internal: false,
             title: false,
@@ -304,6 +319,31 @@ mod tests {
         assert!(
             matches!(end, End::Tool(call) if call.arguments["command"] == "cat /dev/null; date")
         );
+    }
+
+    #[test]
+    fn a_plan_is_written_down_and_images_are_told() {
+        let todo = Request {
+            tools: vec!["todowrite".into()],
+            images: vec!["image/png".into(), "image/jpeg".into()],
+            ..request("plan: [x] a | b\nlook", &[])
+        };
+        let (_, end, _) = told(answer(&todo));
+        let End::Tool(call) = end else {
+            panic!("no tool call")
+        };
+        assert_eq!(call.arguments["todos"][0]["status"], "completed");
+        assert_eq!(call.arguments["todos"][1]["content"], "b");
+        let (text, ..) = told(answer(&Request {
+            results: vec!["[]".into()],
+            ..todo
+        }));
+        assert_eq!(
+            text,
+            "The plan has 2 lines.\n\nI see 2 images: image/png, image/jpeg."
+        );
+        let (text, ..) = told(answer(&request("look", &[])));
+        assert_eq!(text, "I see no images.");
     }
 
     #[test]

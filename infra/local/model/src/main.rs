@@ -26,6 +26,8 @@ Actions:
   long: CHARACTERS                      answer that many characters
   fail: STATUS                          answer with that HTTP status (400 to 599)
   cut                                   end the stream without finish reason
+  plan: [x] TASK | [>] TASK | TASK      write the plan down with the todowrite tool
+  look                                  say which images came with the message
 ";
 
 #[tokio::main]

@@ -16,6 +16,8 @@ pub(crate) struct Request {
     pub(crate) tools: Vec<String>,
     /// Text of the last user message, without the files attached to it.
     pub(crate) user: String,
+    /// Media types of the images that came with it.
+    pub(crate) images: Vec<String>,
     /// Texts of the tool messages after it, in order.
     pub(crate) results: Vec<String>,
     /// No tools but a system message: the client works for itself (a title, a summary).
@@ -65,6 +67,19 @@ impl Message {
             }
             _ => String::new(),
         }
+    }
+
+    /// Media types of the images in the content; `link` for one that is only an address.
+    fn images(&self) -> Vec<String> {
+        let parts = self.content.as_array().into_iter().flatten();
+        let address = |part: &Value| part["image_url"]["url"].as_str().map(str::to_owned);
+        let media_type = |address: String| {
+            let data = address
+                .strip_prefix("data:")
+                .and_then(|rest| rest.split_once(';'));
+            data.map_or("link".to_owned(), |(kind, _)| kind.to_owned())
+        };
+        parts.filter_map(address).map(media_type).collect()
     }
 
     /// The text without attached files. OpenCode 1.18.33 puts a text file into the message as two parts, one that
@@ -117,6 +132,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         title,
         tools,
         user: body.messages[last_user].written_text(),
+        images: body.messages[last_user].images(),
         results: (last_user + 1..texts.len())
             .filter(|&index| body.messages[index].role == "tool")
             .map(|index| texts[index].clone())

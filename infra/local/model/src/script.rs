@@ -21,6 +21,10 @@ pub(crate) enum Action {
     Long(usize),
     /// Answer with this HTTP status.
     Fail(u16),
+    /// Write the plan down with the `todowrite` tool: what is to be done, and how it stands.
+    Plan(Vec<(String, &'static str)>),
+    /// Say which images came with the message.
+    Look,
     /// End the stream without a finish reason.
     Cut,
     /// A keyword with arguments that cannot be read, and how it is written.
@@ -38,7 +42,7 @@ pub(crate) struct Asked {
 }
 
 /// How each action is written, with an example, as shown to a person.
-pub(crate) const USAGES: [&str; 9] = [
+pub(crate) const USAGES: [&str; 11] = [
     "echo: TEXT, for example `echo: hello`",
     "slow: SECONDS TEXT, for example `slow: 5 one two three`",
     "run: COMMAND, for example `run: ls -la`",
@@ -49,6 +53,8 @@ pub(crate) const USAGES: [&str; 9] = [
     "long: CHARACTERS, for example `long: 5000`",
     "fail: STATUS, for example `fail: 500`",
     "cut, alone on its line",
+    "plan: TASK | TASK, for example `plan: [x] read it | [>] fix it | test it`",
+    "look, alone on its line",
 ];
 
 /// Reads the actions of a message. Empty when no line is one.
@@ -65,6 +71,9 @@ fn parse_line(line: &str) -> Option<Action> {
     if line.eq_ignore_ascii_case("cut") {
         return Some(Action::Cut);
     }
+    if line.eq_ignore_ascii_case("look") {
+        return Some(Action::Look);
+    }
     let (keyword, rest) = line.split_once(':')?;
     let rest = rest.trim();
     let (action, usage) = match keyword.to_ascii_lowercase().as_str() {
@@ -76,6 +85,7 @@ fn parse_line(line: &str) -> Option<Action> {
         "question" => (question(rest), USAGES[5]),
         "long" => (long(rest), USAGES[6]),
         "fail" => (fail(rest), USAGES[7]),
+        "plan" => (plan(rest), USAGES[9]),
         _ => return None,
     };
     Some(action.unwrap_or_else(|| Action::Unreadable {
@@ -142,6 +152,21 @@ fn long(rest: &str) -> Option<Action> {
         .then_some(Action::Long(chars))
 }
 
+/// `[x]` is done, `[>]` is under way, everything else is to come.
+fn plan(rest: &str) -> Option<Action> {
+    let todo = |task: &str| {
+        let task = task.trim();
+        let (text, status) = match (task.strip_prefix("[x]"), task.strip_prefix("[>]")) {
+            (Some(text), _) => (text, "completed"),
+            (None, Some(text)) => (text, "in_progress"),
+            (None, None) => (task, "pending"),
+        };
+        (!text.trim().is_empty()).then(|| (text.trim().to_owned(), status))
+    };
+    let todos: Option<Vec<_>> = rest.split('|').take(OPTIONS_MAX).map(todo).collect();
+    todos.map(Action::Plan)
+}
+
 fn fail(rest: &str) -> Option<Action> {
     let status: u16 = rest.parse().ok()?;
     (400..=599)
@@ -157,7 +182,7 @@ mod tests {
     fn every_action_is_read_from_its_line() {
         let script = parse(
             "echo: hi: there\nslow: 0.5 one two\nrun: ls | wc -l\nwrite: a/b.txt x\\ny\nask: date\n\
-             question: Which? | red | dark blue\nlong: 5000\nfail: 503\ncut",
+             question: Which? | red | dark blue\nlong: 5000\nfail: 503\nplan: [x] a | [>] b | c\nLook\ncut",
         );
         assert_eq!(
             script,
@@ -184,6 +209,12 @@ mod tests {
                 }]),
                 Action::Long(5000),
                 Action::Fail(503),
+                Action::Plan(vec![
+                    ("a".into(), "completed"),
+                    ("b".into(), "in_progress"),
+                    ("c".into(), "pending")
+                ]),
+                Action::Look,
                 Action::Cut,
             ]
         );
@@ -249,6 +280,8 @@ mod tests {
             "long: many",
             "fail: 200",
             "fail: 600",
+            "plan:",
+            "plan: a | | b",
         ] {
             let keyword = line.split(':').next().unwrap_or_default();
             match parse(line).as_slice() {

@@ -141,6 +141,15 @@ pub(crate) fn help() -> String {
     text
 }
 
+/// Which images the model sees.
+pub(crate) fn images(media_types: &[String]) -> String {
+    match media_types {
+        [] => "I see no images.".to_owned(),
+        [one] => format!("I see 1 image: {one}."),
+        many => format!("I see {} images: {}.", many.len(), many.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

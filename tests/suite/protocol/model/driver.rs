@@ -363,6 +363,7 @@ impl Driver {
                     text,
                     model,
                     agent,
+                    images,
                     again,
                 }),
                 Some(turn),
@@ -382,6 +383,7 @@ impl Driver {
                     text,
                     model,
                     agent,
+                    images,
                     again,
                 })
             }

@@ -392,6 +392,7 @@ impl Machine {
             accepted: accepted.collect(),
             facts,
             parts: 1,
+            files: false,
             end,
         }
     }

@@ -1,5 +1,7 @@
 //! What provider, agent and chat answer to an effect.
 
+use bobbin_core::changes::Changes;
+
 use super::*;
 
 impl Machine {
@@ -116,6 +118,7 @@ impl Machine {
             Effect::Attach { .. } => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),
+                images: Vec::new(),
             },
             Effect::SendPrompt {
                 generation, ids, ..
@@ -139,6 +142,18 @@ impl Machine {
                 }
             },
             Effect::Decline { ask, .. } => Event::Declined { id: ask.clone() },
+            // Runs change nothing and leave no files here: histories and crashes are about those.
+            Effect::ReadChanges { generation, .. } => match self.reached(s, *generation) {
+                Some(failed) => failed,
+                None => Event::Changed(Changes::default()),
+            },
+            Effect::ListArtifacts { generation } => match self.reached(s, *generation) {
+                Some(failed) => failed,
+                None => Event::Listed(Vec::new()),
+            },
+            Effect::PostArtifact { .. } => Event::Unshown {
+                why: "is not there".to_owned(),
+            },
             Effect::Post {
                 turn,
                 kind,
@@ -245,6 +260,8 @@ impl Machine {
             text: "a".into(),
             usage: Usage::default(),
             steps: Vec::new(),
+            earlier: 0,
+            plan: Vec::new(),
         })
     }
 
@@ -272,8 +289,8 @@ impl Machine {
             PostKind::Card => &mut known.card,
             PostKind::Rolled(_) => &mut known.rolled,
             PostKind::Call => &mut known.call,
-            PostKind::Chunk(_) | PostKind::Ask(_) => &mut known.chunk,
-            PostKind::Notice => &mut known.notice,
+            PostKind::Chunk(_) | PostKind::Ask(_) | PostKind::Artifact(_) => &mut known.chunk,
+            PostKind::Notice | PostKind::Unshown | PostKind::Diff => &mut known.notice,
         };
         let stands = at.is_none() && *times > 0 && !self.has(Fault::NoPostId);
         if at.is_none() && !stands {

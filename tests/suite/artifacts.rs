@@ -1,0 +1,287 @@
+//! What goes into and comes out of the agent, beside words: images, files that it shows, its plan, and what it changed.
+
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::{Platform, Seen, SeenFile};
+use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::{Talk, World, marked};
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::run::{COMMON, on};
+use crate::scenarios::Scenario;
+
+const ALL: [Scenario; 4] = [
+    ("files_to_be_shown_are_posted_once_each", |world, on| {
+        Box::pin(shown(world, on))
+    }),
+    (
+        "the_card_says_what_was_changed_and_shows_it_on_demand",
+        |world, on| Box::pin(changed(world, on)),
+    ),
+    ("images_reach_the_model_and_stay_files_too", |world, on| {
+        Box::pin(images(world, on))
+    }),
+    ("the_plan_stands_on_the_card", |world, on| {
+        Box::pin(planned(world, on))
+    }),
+];
+
+/// An image of one pixel, as hex.
+const PNG: &str = "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da6364f8cf500f00038601805a347d6b0000000049454e44ae426082";
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for platform in Platform::ALL {
+        for (name, scenario) in ALL {
+            let name = format!("artifacts::{}::{name}", platform.word());
+            trials.push(on(&COMMON, &name, async move |world| {
+                scenario(world, platform).await
+            }));
+        }
+    }
+    trials
+}
+
+/// Names of all files that the bot has put into the thread, oldest first.
+async fn names(talk: &Talk<'_>) -> Vec<String> {
+    let seen = talk.messages().await.unwrap();
+    let ours = seen.into_iter().filter(|one| one.by_bot);
+    ours.flat_map(|one| one.files)
+        .map(|file| file.name)
+        .collect()
+}
+
+async fn text_of(talk: &Talk<'_>, file: &SeenFile) -> String {
+    let read = match talk.platform {
+        Platform::Discord => talk.world.discord.file(file).await,
+        Platform::Slack => talk.world.slack.file(file).await,
+    };
+    read.unwrap_or_else(|why| panic!("{file:?}: {why}"))
+}
+
+async fn shown(world: World, platform: Platform) {
+    let lines = "run: mkdir -p output/display/sub && printf first > output/display/a.txt && sleep 1.1 && \
+                 printf second > output/display/sub/b.txt && ln -s a.txt output/display/link.txt && \
+                 : > output/display/empty.txt && seq 1 1700000 > output/display/big.bin\n\
+                 write: kept.txt not shown";
+    let (mut talk, first) = world.begin(platform, lines).await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    assert_eq!(names(&talk).await, ["a.txt", "sub_b.txt"]);
+    let seen = talk.messages().await.unwrap();
+    let files: Vec<&SeenFile> = seen.iter().flat_map(|one| &one.files).collect();
+    assert_eq!(text_of(&talk, files[0]).await, "first");
+    assert_eq!(text_of(&talk, files[1]).await, "second");
+    let told = talk
+        .see(
+            SEEN_MS_MAX,
+            "the files that are not shown are named",
+            |one| one.text.contains("are not shown here"),
+        )
+        .await;
+    for line in ["empty.txt` is empty", "big.bin` is larger than 10 MiB"] {
+        assert!(told.text.contains(line), "{}", told.text);
+    }
+    assert!(!told.text.contains("link.txt"), "{}", told.text);
+    // They are no changes of the project.
+    let card = talk.card(&first).await;
+    assert!(card.text.contains("1 file changed, +1 -0"), "{}", card.text);
+
+    let second = talk
+        .say("run: printf changed > output/display/a.txt && printf third > output/display/c.txt")
+        .await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let mut now = names(&talk).await;
+    now[2..].sort();
+    assert_eq!(now, ["a.txt", "sub_b.txt", "a.txt", "c.txt"]);
+    let third = talk.say("echo: nothing new").await;
+    assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
+    assert_eq!(names(&talk).await.len(), 4, "shown again");
+    talk.finish().await;
+}
+
+async fn changed(world: World, platform: Platform) {
+    let (mut talk, first) = world
+        .begin(platform, "write: src/a.txt one\\ntwo\nwrite: b.txt three")
+        .await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let card = talk.card(&first).await;
+    assert!(
+        card.text.contains("2 files changed, +3 -0"),
+        "{}",
+        card.text
+    );
+    talk.press(&card, "View diff").await;
+    let told = whispered(&talk, "+++ b/src/a.txt").await;
+    for line in ["2 files changed, +3 -0", "+++ b/b.txt", "+one", "+two"] {
+        assert!(told.text.contains(line), "{line}: {}", told.text);
+    }
+
+    // A long one is a file, and says the same after its sandbox is gone.
+    let second = talk
+        .say("run: seq 1 3000 > long.txt; rm b.txt; git add -A; git -c user.name=a -c user.email=a@b commit -qm x")
+        .await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let card = talk.card(&second).await;
+    assert!(
+        card.text.contains("2 files changed, +3,000 -1")
+            || card.text.contains("2 files changed, +3000 -1"),
+        "{}",
+        card.text
+    );
+    world
+        .provider
+        .lose(&talk.sandbox().await)
+        .await
+        .unwrap_or_else(|why| panic!("{why}"));
+    talk.press(&card, "View diff").await;
+    let holds = |one: &Seen| {
+        one.files
+            .iter()
+            .any(|file| file.name.contains("changed") || file.name == "changes.diff")
+    };
+    let with_file = match platform {
+        Platform::Discord => {
+            eventually(SEEN_MS_MAX, "the diff comes as a file", async || {
+                let seen = talk.whispers().await?;
+                let found = seen.into_iter().find(holds);
+                found.ok_or_else(|| "no file".to_owned())
+            })
+            .await
+        }
+        Platform::Slack => {
+            talk.see(SEEN_MS_MAX, "the diff comes as a file", holds)
+                .await
+        }
+    };
+    assert!(
+        with_file.text.contains("2 files changed"),
+        "{}",
+        with_file.text
+    );
+    let patch = text_of(&talk, &with_file.files[0]).await;
+    for line in [
+        "diff --git a/b.txt b/b.txt\ndeleted file mode 100644\n--- a/b.txt\n+++ /dev/null\n",
+        "diff --git a/long.txt b/long.txt\nnew file mode 100644\n--- /dev/null\n+++ b/long.txt\n",
+        "+2999\n+3000\n",
+    ] {
+        assert!(patch.contains(line), "{line} in {patch:.600}");
+    }
+    assert!(
+        applies(&patch, "three"),
+        "git does not take it: {patch:.600}"
+    );
+    if platform == Platform::Slack {
+        // Everybody sees that file, so a second click brings no second one.
+        let before = names(&talk).await;
+        talk.press(&card, "View diff").await;
+        whispered(&talk, "already").await;
+        assert_eq!(names(&talk).await, before);
+    }
+}
+
+/// Whether git applies a patch to a folder in which only `b.txt` lies.
+fn applies(patch: &str, b: &str) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("b.txt"), b).unwrap();
+    let file = folder.path().join("changes.diff");
+    std::fs::write(&file, patch).unwrap();
+    let git = std::process::Command::new("git")
+        .args(["apply", "changes.diff"])
+        .current_dir(folder.path())
+        .env("GIT_CEILING_DIRECTORIES", folder.path())
+        .status();
+    git.is_ok_and(|status| status.success())
+        && !folder.path().join("b.txt").exists()
+        && folder.path().join("long.txt").exists()
+}
+
+/// What only the person is told, with these words in it.
+async fn whispered(talk: &Talk<'_>, words: &str) -> Seen {
+    eventually(SEEN_MS_MAX, "the person is told", async || {
+        let seen = talk.whispers().await?;
+        let found = seen.iter().rev().find(|one| one.text.contains(words));
+        found
+            .cloned()
+            .ok_or_else(|| format!("{words} is not in {seen:?}"))
+    })
+    .await
+}
+
+async fn images(world: World, platform: Platform) {
+    let (text, mark) = marked("look\nrun: cat .bobbin/attachments/*/notes.txt");
+    let png = hex::decode(PNG).unwrap();
+    let (talk, turn) = match platform {
+        Platform::Discord => {
+            let discord = &world.discord;
+            let id = discord.upload("dot.png", "image/png", &png).await.unwrap();
+            let options = json!({"prompt": text, "file": id});
+            let act = json!({"type": "command", "name": "sandbox", "options": options});
+            let turn = discord.act(&act).await.unwrap().interaction;
+            (world.found(platform, &turn, &mark).await, turn)
+        }
+        Platform::Slack => {
+            let slack = &world.slack;
+            let dot = slack.upload("dot.png", "image/png", &png).await.unwrap();
+            let notes = slack
+                .upload("notes.txt", "text/plain", b"a note")
+                .await
+                .unwrap();
+            let broken = slack
+                .upload("broken.png", "image/png", &png[..40])
+                .await
+                .unwrap();
+            let bot = &world.ready.slack_bot_user_id;
+            let act = json!({"type": "message", "text": format!("<@{bot}> {text}"), "uploads": [dot, notes, broken]});
+            let done = slack.act(&act).await.unwrap();
+            let (channel, ts) = (
+                done["channel"].as_str().unwrap(),
+                done["ts"].as_str().unwrap(),
+            );
+            let turn = slack.turn(channel, ts);
+            (world.found(platform, &turn, &mark).await, turn)
+        }
+    };
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&turn).await;
+    match platform {
+        Platform::Discord => assert!(answer.contains("I see 1 image: image/png."), "{answer}"),
+        // One image that cannot be decoded takes the others with it, and the words go all the same.
+        Platform::Slack => {
+            assert!(answer.contains("I see no images."), "{answer}");
+            assert!(answer.contains("a note"), "{answer}");
+        }
+    }
+    let calls = world.model_calls().await.unwrap();
+    let call = calls.iter().find(|call| call.user.contains(&mark)).unwrap();
+    assert!(call.user.contains("dot.png"), "{}", call.user);
+    if platform == Platform::Slack {
+        assert!(
+            call.user.contains("could not be shown to you directly"),
+            "{}",
+            call.user
+        );
+    }
+    talk.finish().await;
+}
+
+async fn planned(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "plan: [x] read it | [>] fix it | test it\nslow: 12 one two three four five six",
+        )
+        .await;
+    let card = talk
+        .see(SEEN_MS_MAX * 2, "the plan is on the card", |one| {
+            one.text.contains("read it")
+        })
+        .await;
+    for line in ["☑ read it", "▶ ", "☐ test it", "Planned the work"] {
+        assert!(card.text.contains(line), "{line}: {}", card.text);
+    }
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let card = talk.card(&turn).await;
+    assert!(card.text.contains("☐ test it"), "{}", card.text);
+    talk.finish().await;
+}
