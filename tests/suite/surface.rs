@@ -152,7 +152,7 @@ Reply to the sandbox
     );
     let file = world
         .discord
-        .upload("notes.txt", "text/plain", "remember the milk")
+        .upload("notes.txt", "text/plain", b"remember the milk")
         .await
         .unwrap();
     let (text, mark) = marked("echo: by the form");

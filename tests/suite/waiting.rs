@@ -4,6 +4,7 @@ use bobbin_core::session::{Outcome, Phase};
 use bobbin_tests::aws::schedule_at;
 use bobbin_tests::chat::{Platform, Seen};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::promises::calls_at_end;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::{Talk, World};
@@ -24,6 +25,20 @@ pub fn trials() -> Vec<Trial> {
         );
         trials.push(on(&COMMON, &name, async move |world| {
             withdrawn(world, platform).await;
+        }));
+        let name = format!(
+            "embedded::{}::a_waiting_prompt_is_sent_into_the_running_turn_and_answered_with_it",
+            platform.word()
+        );
+        trials.push(on(&COMMON, &name, async move |world| {
+            sent_now(world, platform).await;
+        }));
+        let name = format!(
+            "embedded::{}::stop_all_ends_the_run_and_empties_the_queue",
+            platform.word()
+        );
+        trials.push(on(&COMMON, &name, async move |world| {
+            all_stopped(world, platform).await;
         }));
         let name = format!(
             "embedded::{}::the_ledger_and_a_wake_up_follow_an_answer",
@@ -90,6 +105,95 @@ async fn withdrawn(world: World, platform: Platform) {
     );
     let status = talk.status().await;
     assert!(!status.contains("behind it"), "{status}");
+    talk.finish().await;
+}
+
+/// Who asks in the tests.
+fn asker(world: &World, platform: Platform) -> String {
+    match platform {
+        Platform::Discord => world.ready.discord_user_id.clone(),
+        Platform::Slack => world.ready.slack_user_id.clone(),
+    }
+}
+
+async fn sent_now(world: World, platform: Platform) {
+    let (mut talk, slow) = world
+        .begin(platform, "slow: 15 one two three four five six")
+        .await;
+    talk.running(&slow).await;
+    let second = talk.say("echo: the second").await;
+    let third = talk.say("echo: the third").await;
+    let waiting = card_says(&talk, &third, "Queued").await;
+    card_says(&talk, &slow, "2 more waiting").await;
+    talk.press(&waiting, "Send now").await;
+    card_says(&talk, &third, "Sent into the running task").await;
+    let running = talk.session().await.turn.map(|turn| turn.id);
+    assert_eq!(
+        running,
+        Some(slow.clone()),
+        "it was sent while the first ran"
+    );
+
+    assert_eq!(talk.ended(&slow).await.outcome, Outcome::Answered);
+    let joined = Outcome::Joined { turn: slow.clone() };
+    assert_eq!(talk.ended(&third).await.outcome, joined);
+    let answer = talk.answer(&slow).await;
+    assert!(
+        answer.contains("one two three four five six") && answer.contains("the third"),
+        "the answer is to both: {answer}"
+    );
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let entry = world
+        .aws
+        .entry(&world.deployment.table, &talk.thread.key, &third)
+        .await
+        .unwrap();
+    assert_eq!((&entry.outcome, entry.again), (&joined, None));
+    let history = talk.history().await.unwrap();
+    let person = asker(&world, platform);
+    for (turn, calls) in [(&slow, 1), (&second, 1), (&third, 0)] {
+        assert_eq!(calls_at_end(&history, turn, &person), Ok(calls), "{turn}");
+    }
+    talk.finish().await;
+}
+
+async fn all_stopped(world: World, platform: Platform) {
+    let (mut talk, slow) = world
+        .begin(platform, "slow: 25 one two three four five six")
+        .await;
+    talk.running(&slow).await;
+    let second = talk.say("echo: the second").await;
+    let third = talk.say("echo: the third").await;
+    card_says(&talk, &second, "Queued").await;
+    let waiting = card_says(&talk, &third, "2 tasks").await;
+    talk.press(&waiting, "Stop all").await;
+    for turn in [&second, &third] {
+        card_says(&talk, turn, "Stopped").await;
+    }
+    for turn in [&slow, &second, &third] {
+        let ended = talk.ended_within(CANCEL_MS_MAX, turn).await;
+        assert!(
+            matches!(ended.outcome, Outcome::Cancelled { .. }),
+            "{:?}",
+            ended.outcome
+        );
+    }
+    let heard = world.model_calls().await.unwrap();
+    for accepted in &talk.accepted[1..] {
+        let mark = accepted.mark.clone().unwrap();
+        assert!(
+            !heard.iter().any(|call| call.user.contains(&mark)),
+            "the agent heard of a prompt that was withdrawn"
+        );
+    }
+    // Who stops their own tasks is not called.
+    let history = talk.history().await.unwrap();
+    let person = asker(&world, platform);
+    for turn in [&slow, &second, &third] {
+        assert_eq!(calls_at_end(&history, turn, &person), Ok(0), "{turn}");
+    }
+    let next = talk.say("echo: on it goes").await;
+    assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
     talk.finish().await;
 }
 
@@ -195,6 +299,9 @@ async fn lost(world: &World, platform: Platform) {
     talk.running(&turn).await;
     world.provider.lose(&talk.sandbox().await).await.unwrap();
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Lost);
+    let history = talk.history().await.unwrap();
+    let person = asker(world, platform);
+    assert_eq!(calls_at_end(&history, &turn, &person), Ok(1));
     let card = talk.card(&turn).await;
     talk.press(&card, "Run again").await;
     talk.press(&card, "Run again").await;

@@ -263,17 +263,6 @@ impl Discord {
             .ok_or_else(|| format!("nothing was said: {said}"))
     }
 
-    /// A person picks a file; answers the id under which it can be sent.
-    ///
-    /// # Errors
-    /// When it is refused.
-    pub async fn upload(&self, name: &str, kind: &str, text: &str) -> Result<String, String> {
-        let kept = self.side.upload(name, kind, text).await?;
-        let id = kept["id"].as_str();
-        id.map(str::to_owned)
-            .ok_or_else(|| format!("no id: {kept}"))
-    }
-
     /// Ids of what the chat was planted with.
     ///
     /// # Errors

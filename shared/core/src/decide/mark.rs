@@ -102,6 +102,8 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
         let usage = answer.map(|answer| answer.usage).unwrap_or_default();
         turn.stage = Stage::Ending { outcome, usage };
         turn.attempts = 0;
+        // What was not worth a wait while the run went on is, now that its end is told.
+        session.seen.asides_over.clear();
     }
 }
 
