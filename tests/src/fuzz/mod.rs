@@ -69,7 +69,7 @@ pub const TARGETS: [Target; 12] = [
     },
     Target {
         name: "slack_commands",
-        property: "enqueues nothing, and its words hold no token of Slack's",
+        property: "enqueues no work for an agent, and its words hold no token of Slack's",
         check: slack::commands,
         seeds: seeds::slack_commands,
     },

@@ -29,10 +29,10 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Intake {
         kind,
         typed: interaction.value.trim().to_owned(),
     };
+    let without = suggested(&lookup, &Settings::default(), &Catalogue::default());
     Intake {
-        answer: suggested(&lookup, &Settings::default(), &Catalogue::default()),
         lookup: Some(lookup),
-        ..only(options(&[]), "suggestions")
+        ..only(without, "suggestions")
     }
 }
 
