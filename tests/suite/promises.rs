@@ -159,6 +159,7 @@ fn good() -> History {
         for step in [0, 1] {
             let end = if step == 0 { "tool_calls" } else { "stop" };
             history.calls.push(Call {
+                model: String::new(),
                 time_ms: began + 100 * step,
                 session_id: Some("ses_1".into()),
                 user: format!("run: ls\n{mark}"),
