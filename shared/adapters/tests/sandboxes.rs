@@ -698,6 +698,8 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
                     agent_session: scene.session.clone(),
                     ids: ids.clone(),
                     text: "look".to_owned(),
+                    model: scene.model_name.clone(),
+                    agent: None,
                     images: images.iter().copied().map(image).collect(),
                     again,
                 })
