@@ -228,7 +228,7 @@ impl World for Live {
                 let chat = &self.parts.chat;
                 let posted = chat.post(thread, turn, kind, at.as_ref(), post).await;
                 // Also when the card could not be shown: a status that stays behind would say that it still works.
-                if let Post::Card(card) = post {
+                if let Post::Card(card) = post.bare() {
                     chat.set_status(thread, turn, &card.state).await;
                 }
                 match posted {

@@ -959,7 +959,7 @@ fn the_files_of_the_agent_are_posted_after_the_answer_and_each_once() {
     world.with(|s| {
         let kinds: Vec<bool> = s.posted[s.posted.len() - 3..]
             .iter()
-            .map(|key| matches!(s.posts[key], Post::Chunk { .. }))
+            .map(|key| matches!(s.posts[key].bare(), Post::Chunk { .. }))
             .collect();
         assert_eq!(kinds, [true, false, false], "the answer comes first");
         // One is written anew, one stays as it was, one is more.
@@ -1178,7 +1178,7 @@ fn an_answer_that_is_too_long_is_a_file_beside_its_gist() {
     world.with(|s| s.answers = Some(long.clone()));
     deliver_until_done(&world, &prompt("m2"), 1);
     world.with(|s| {
-        let beside = s.posts.values().find_map(|post| match post {
+        let beside = s.posts.values().find_map(|post| match post.bare() {
             Post::Chunk {
                 text,
                 last,
