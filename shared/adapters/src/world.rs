@@ -287,8 +287,9 @@ impl World for Live {
     }
 }
 
-/// The agent has this long to say what it offers.
-const OFFER_MS_MAX: u64 = 5_000;
+/// The agent has this long to say what it offers. The first answer takes as long as its boot for the project (4 s,
+/// measured on 1.18.33, and more on a busy machine), which the prompt would wait for as well.
+const OFFER_MS_MAX: u64 = 20_000;
 /// The name of the sandbox provider's breaker.
 const PROVIDER: &str = "daytona";
 

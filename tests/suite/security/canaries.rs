@@ -501,7 +501,7 @@ async fn told(world: &World) -> Vec<Place> {
 }
 
 /// Environments and arguments of every process of the stack. An agent's server has the password of its own sandbox and
-/// the key of the model that it uses; the functions have nothing, they read the secret themselves.
+/// the keys of the providers whose models can be chosen (OpenAI's cannot beside an endpoint of one's own); the functions have nothing, they read the secret themselves.
 fn in_processes(stack: &Stack, search: &Search) {
     let (mut servers, mut others) = (0, 0);
     for (pid, command) in processes::marked(stack.folder().path()) {
@@ -529,11 +529,12 @@ fn in_processes(stack: &Stack, search: &Search) {
         found.dedup();
         if environment.text.contains("OPENCODE_SERVER_PASSWORD=") {
             servers += 1;
-            let [key, password] = &found[..] else {
+            let [key, other, password] = &found[..] else {
                 panic!("{command}: {found:?}")
             };
             assert!(
-                key == "anthropic_api_key" && password.starts_with("password of "),
+                (key.as_str(), other.as_str()) == ("anthropic_api_key", "openrouter_api_key")
+                    && password.starts_with("password of "),
                 "{command}: {found:?}"
             );
         } else {

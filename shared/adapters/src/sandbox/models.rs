@@ -46,7 +46,9 @@ impl Models {
             served.extend(further.into_iter().map(ModelName::compatible));
         }
         let keys = &settings.keys;
-        providers.extend(keyed(keys).map(|(provider, _, _)| provider.to_owned()));
+        let own =
+            keyed(keys).filter(|(provider, _, _)| base_url.is_none() || *provider != "openai");
+        providers.extend(own.map(|(provider, _, _)| provider.to_owned()));
         let mut seen = std::collections::BTreeSet::new();
         providers.retain(|provider| seen.insert(provider.clone()));
         Ok(Self {
@@ -113,18 +115,20 @@ impl Models {
         let mut enabled: Vec<String> = vec![default.provider.clone()];
         enabled.extend(self.served.iter().map(|model| model.provider.clone()));
         let mut environment = BTreeMap::new();
+        environment.insert(variable.to_owned(), key.to_owned());
         for (provider, variable, key) in keyed(&self.keys) {
+            // Beside an endpoint of one's own a name of openai's leads to that: OpenAI itself cannot be chosen.
             if self.base_url.is_none() || provider != "openai" {
                 enabled.push(provider.to_owned());
+                environment.insert(variable.to_owned(), key.to_owned());
             }
-            environment.insert(variable.to_owned(), key.to_owned());
         }
         let mut seen = std::collections::BTreeSet::new();
         enabled.retain(|provider| seen.insert(provider.clone()));
         // An endpoint that wants no key still needs the variable to be there.
-        environment
-            .entry(variable.to_owned())
-            .or_insert_with(|| "none".to_owned());
+        if key.is_empty() {
+            environment.insert(variable.to_owned(), "none".to_owned());
+        }
         let config = server_config(&default, &enabled, endpoint.as_ref());
         Ok((config.to_string(), environment))
     }
@@ -204,6 +208,25 @@ mod tests {
             ])
         );
         assert!(!config.to_string().contains("key-"));
+    }
+
+    #[test]
+    fn a_key_that_no_choice_can_lead_to_is_not_given_to_the_sandbox() {
+        let keys = ModelKeys {
+            anthropic: "key-a".to_owned(),
+            openai: "key-o".to_owned(),
+            openrouter: "key-r".to_owned(),
+        };
+        let models = models(
+            "anthropic/a",
+            &[],
+            Some("https://models.example.com/v1"),
+            keys,
+        );
+        assert_eq!(models.providers(), ["anthropic", "openrouter"]);
+        let (_, environment) = config(&models);
+        let names: Vec<&str> = environment.keys().map(String::as_str).collect();
+        assert_eq!(names, ["ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"]);
     }
 
     #[test]
