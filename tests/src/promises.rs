@@ -254,7 +254,11 @@ pub fn calls_at_end(history: &History, turn: &str, person: &str) -> Result<usize
     let posts = kinds.flat_map(|kind| named(history, turn, &kind));
     let mut calls = 0;
     for line in posts.flat_map(|post| post.text.lines()) {
-        match line.trim().strip_prefix("<@").and_then(|rest| rest.strip_suffix('>')) {
+        match line
+            .trim()
+            .strip_prefix("<@")
+            .and_then(|rest| rest.strip_suffix('>'))
+        {
             Some(id) if id == person => calls += 1,
             Some(other) => return Err(format!("{turn} called {other}")),
             None => {}

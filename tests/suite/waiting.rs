@@ -3,8 +3,8 @@
 use bobbin_core::session::{Outcome, Phase};
 use bobbin_tests::aws::schedule_at;
 use bobbin_tests::chat::{Platform, Seen};
-use bobbin_tests::promises::calls_at_end;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::promises::calls_at_end;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::{Talk, World};
@@ -128,7 +128,11 @@ async fn sent_now(world: World, platform: Platform) {
     talk.press(&waiting, "Send now").await;
     card_says(&talk, &third, "Sent into the running task").await;
     let running = talk.session().await.turn.map(|turn| turn.id);
-    assert_eq!(running, Some(slow.clone()), "it was sent while the first ran");
+    assert_eq!(
+        running,
+        Some(slow.clone()),
+        "it was sent while the first ran"
+    );
 
     assert_eq!(talk.ended(&slow).await.outcome, Outcome::Answered);
     let joined = Outcome::Joined { turn: slow.clone() };

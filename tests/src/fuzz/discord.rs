@@ -111,8 +111,7 @@ fn stopping(node: &Value) -> bool {
         Value::Array(list) => list.iter().any(stopping),
         Value::Object(fields) => {
             let words = node["label"] == "Stopping…" || node["label"] == "Withdrawing…";
-            (fields.get("disabled") == Some(&json!(true)) && words)
-                || fields.values().any(stopping)
+            (fields.get("disabled") == Some(&json!(true)) && words) || fields.values().any(stopping)
         }
         _ => false,
     }

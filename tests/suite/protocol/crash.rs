@@ -191,7 +191,10 @@ const SCENARIOS: [Scenario; 13] = [
         proves: |place| {
             let kind = PostKind::Rolled(1);
             ended(place, 1, Ending::Cancelled)
-                && place.history.facts.contains(&Fact::Posted { turn: 1, kind })
+                && place
+                    .history
+                    .facts
+                    .contains(&Fact::Posted { turn: 1, kind })
         },
     },
     Scenario {

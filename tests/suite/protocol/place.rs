@@ -455,7 +455,9 @@ impl Place {
         let waits = self.queue.iter().find(|entry| entry.message.id == id);
         let (Some(entry), Some(running)) = (
             waits,
-            self.record.as_ref().and_then(|session| session.turn.as_ref()),
+            self.record
+                .as_ref()
+                .and_then(|session| session.turn.as_ref()),
         ) else {
             return false;
         };
@@ -480,7 +482,10 @@ impl Place {
 
     /// The present turn, and all prompts that wait.
     pub fn all_turns(&self) -> Vec<String> {
-        let running = self.record.as_ref().and_then(|session| session.turn.as_ref());
+        let running = self
+            .record
+            .as_ref()
+            .and_then(|session| session.turn.as_ref());
         let waits = self.queue.iter().filter(|entry| {
             matches!(entry.message.work, Work::Prompt(_))
                 && !running.is_some_and(|running| running.covers(&entry.message.id))

@@ -365,8 +365,15 @@ pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
             return Err(format!("{kind:?} of turn {turn} called {who:?}"));
         }
         let is_ask = |kind: &PostKind| matches!(kind, PostKind::Ask(_));
-        let asks: Vec<&PostKind> = calls(turn).map(|(kind, _)| kind).filter(|kind| is_ask(kind)).collect();
-        if asks.iter().enumerate().any(|(at, kind)| asks[..at].contains(kind)) {
+        let asks: Vec<&PostKind> = calls(turn)
+            .map(|(kind, _)| kind)
+            .filter(|kind| is_ask(kind))
+            .collect();
+        if asks
+            .iter()
+            .enumerate()
+            .any(|(at, kind)| asks[..at].contains(kind))
+        {
             return Err(format!("turn {turn} called twice for one ask"));
         }
         let count = |wanted: &Fact| history.facts.iter().filter(|fact| *fact == wanted).count();
@@ -397,7 +404,9 @@ pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
         };
         let ends = calls(turn).filter(|(kind, _)| !is_ask(kind)).count();
         if history.end.is_some() && !(least..=most).contains(&ends) {
-            return Err(format!("turn {turn} ended as {ending:?} and called {ends} times"));
+            return Err(format!(
+                "turn {turn} ended as {ending:?} and called {ends} times"
+            ));
         }
     }
     Ok(())

@@ -194,8 +194,12 @@ fn muted(request: &Value, own: &[&String]) -> bool {
     let fields = 1 + usize::from(!called.is_empty());
     assert!(
         allowed["parse"] == json!([])
-            && allowed.as_object().is_some_and(|allowed| allowed.len() == fields)
-            && called.iter().all(|id| own.iter().any(|one| id == one.as_str())),
+            && allowed
+                .as_object()
+                .is_some_and(|allowed| allowed.len() == fields)
+            && called
+                .iter()
+                .all(|id| own.iter().any(|one| id == one.as_str())),
         "{route} could ping: {body}"
     );
     assert_ne!(body["tts"], true, "{route} would be read aloud");

@@ -331,7 +331,10 @@ impl Driver {
         let mut renamed = Vec::new();
         for steered in after.turn.iter_mut().flat_map(|turn| &mut turn.steered) {
             let name = format!("msg-{}-{STEERED_MINT}", steered.turn);
-            renamed.push((std::mem::replace(&mut steered.ids.message, name.clone()), name));
+            renamed.push((
+                std::mem::replace(&mut steered.ids.message, name.clone()),
+                name,
+            ));
             steered.ids.part.clear();
             steered.accepted_at_ms = 0;
         }

@@ -472,7 +472,8 @@ impl Machine {
                 let turn = self.driver.id_of(message);
                 let ended = record.ended.iter().any(|ended| ended.id == turn);
                 let prompt = self.kinds[usize::from(message)] == Kind::Prompt;
-                if waits && prompt && !ended && !running.covers(turn) && s.now & (1 << message) == 0 {
+                if waits && prompt && !ended && !running.covers(turn) && s.now & (1 << message) == 0
+                {
                     actions.push(Action::Now(message));
                 }
             }

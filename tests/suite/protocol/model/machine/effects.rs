@@ -210,7 +210,10 @@ impl Machine {
             let id = ids.split('-').nth(1)?;
             self.driver.turn_of(id)
         });
-        let all: Vec<usize> = std::iter::once(turn).chain(further).map(usize::from).collect();
+        let all: Vec<usize> = std::iter::once(turn)
+            .chain(further)
+            .map(usize::from)
+            .collect();
         let has = |run: Run| all.iter().any(|at| s.known[*at].run == run);
         let end = match () {
             () if has(Run::None) => return Event::Failed(Failure::SessionMissing),
