@@ -180,7 +180,7 @@ fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
         file: None,
     };
     let body = calling(&["1"; 9], long);
-    assert!(units(body["content"].as_str().unwrap()) <= 2_000);
+    assert!(units(body["content"].as_str().unwrap_or_default()) <= 2_000);
     let moved = Post::Moved {
         to: PostRef {
             channel: "1".into(),
