@@ -299,7 +299,32 @@ async fn settings() {
     let odd = json!({"what": "repo", "value": "no such thing"});
     heard.push(told(&world, &ada, &config("default", odd)).await);
     heard.push(told(&world, &sam, &config("allow", json!({"person": sam}))).await);
-    shows(&heard.join("\n\n"), "");
+    shows(
+        &heard.join("\n\n"),
+        &format!(
+            "
+Bobbin (only you see it)
+  Channels: all that the operator allows
+  People: all whom the operator allows
+  Defaults: none
+  Defaults of this channel: none of its own
+
+Bobbin (only you see it)
+  Done: the default model is openai/gpt-5.
+
+Bobbin (only you see it)
+  Done: the default repository of <#{general}> is octo/service.
+
+Bobbin (only you see it)
+  Done: the default model is cleared.
+
+Bobbin (only you see it)
+  `no such thing` cannot be used as a repository: name it as owner/name, or as an https address.
+
+Bobbin (only you see it)
+  Only people who may manage this server or workspace can change Bobbin's settings."
+        ),
+    );
 
     // Suggestions: what was used of late, for those who may.
     let typing = async |user: &str, name: &str, options: Value, focused: &str| {
@@ -334,7 +359,16 @@ async fn settings() {
     let closed = told(&world, &ada, &config("allow", json!({"role": role}))).await;
     let refused =
         json!({"type": "command", "name": "sandbox", "options": {"prompt": "echo: may I?"}});
-    let may_not = told(&world, &ada, &refused).await;
+    let refused = world.discord.act(&refused).await.unwrap();
+    let line = refused.outcome["message_id"].as_str().unwrap().to_owned();
+    let may_not = eventually(WITHIN_MS, "the refusal is told", async || {
+        let line = world.discord.line(&line).await?;
+        match line.contains("may not") {
+            true => Ok(line),
+            false => Err(line),
+        }
+    })
+    .await;
     assert_eq!(
         typing(&ada, "sandbox", json!({"repo": "octo/other"}), "repo").await,
         ["octo/other"],
@@ -345,7 +379,32 @@ async fn settings() {
     assert_eq!(started.outcome["kind"], "deferred");
     let open = told(&world, &ada, &config("disallow", json!({"role": role}))).await;
     let end = told(&world, &ada, &config("show", json!({}))).await;
-    shows(&[closed, may_not, open, end].join("\n\n"), "");
+    shows(
+        &[closed, may_not, open, end].join("\n\n"),
+        &format!(
+            "
+Bobbin (only you see it)
+  Done: allowed `{role}`.
+
+Bobbin
+  You may not use Bobbin here. Ask its operator to add you or one of your roles.
+
+Bobbin (only you see it)
+  Done: took `{role}` off the list.
+
+Bobbin (only you see it)
+  Channels: all that the operator allows
+  People: all whom the operator allows
+  Defaults: none
+  Defaults of this channel: repository octo/service
+  Last changes:
+  - <some time> ago, Ada: took `{role}` off the list
+  - <some time> ago, Ada: allowed `{role}`
+  - <some time> ago, Ada: the default model is cleared
+  - <some time> ago, Ada: the default repository of <#{general}> is octo/service
+  - <some time> ago, Ada: the default model is openai/gpt-5"
+        ),
+    );
     stack.end().unwrap();
 }
 

@@ -124,6 +124,11 @@ fn normal_line(line: &str) -> String {
     let line = between(line, "<t:", ">", "<a time>");
     let line = between(&line, " (task ", ")", "");
     let line = between(&line, " \\(task ", "\\)", "");
+    if let Some((time, change)) = line.split_once(" ago, ")
+        && let Some((indent, _)) = time.split_once("- ")
+    {
+        return format!("{indent}- <some time> ago, {change}");
+    }
     let facts = line.split(" · ").map(|fact| {
         let bare = fact.trim_start_matches(['-', '#', ' ', '|']);
         let before = &fact[..fact.len() - bare.len()];
