@@ -150,12 +150,9 @@ mod tests {
 
     #[test]
     fn a_person_sees_what_they_asked_for_and_nothing_of_others() {
-        let queued = |by: &str| Queued {
-            by: person(by),
-            accepted_at_ms: 7,
-            card: None,
-            refused: false,
-            prompt: None,
+        let queued = |by: &str| -> Queued {
+            let queued = serde_json::json!({ "by": person(by), "accepted_at_ms": 7 });
+            serde_json::from_value(queued).expect("a waiting prompt")
         };
         let mut marks = Marks::default();
         marks.queued.insert("two".to_owned(), queued("U2"));

@@ -18,22 +18,11 @@ fn thread(channel: &str) -> ThreadKey {
 }
 
 fn picture() -> Picture {
-    let entry = Entry {
-        turn: "old".to_owned(),
-        by: Person::default(),
-        accepted_at_ms: 10_000,
-        ended_at_ms: 40_000,
-        outcome: Outcome::Answered,
-        usage: crate::card::Usage::default(),
-        selection: Default::default(),
-        rolls: 0,
-        asked: "fix <the> build".to_owned(),
-        answered: String::new(),
-        card: None,
-        posted: Vec::new(),
-        again: None,
-        patch: None,
-    };
+    let entry: Entry = serde_json::from_value(json!({
+        "turn": "old", "by": Person::default(), "accepted_at_ms": 10_000, "ended_at_ms": 40_000,
+        "outcome": Outcome::Answered, "asked": "fix <the> build",
+    }))
+    .unwrap();
     Picture {
         runs: vec![
             Run {
