@@ -272,9 +272,9 @@ fn a_card_whose_turn_changed_files_offers_to_show_them() {
         let body = card(&a_card(CardState::Ended { outcome, usage }));
         let parts = body["components"][0]["components"]
             .as_array()
-            .unwrap()
+            .expect("parts")
             .clone();
-        labels(parts.last().unwrap())
+        labels(parts.last().expect("parts"))
     };
     assert_eq!(labels_of(Outcome::Answered), ["View diff"]);
     assert_eq!(
