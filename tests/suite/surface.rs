@@ -70,10 +70,6 @@ fn shows(seen: &str, expected: &str) {
     );
 }
 
-async fn thread_page(world: &World, thread: &Thread) -> String {
-    world.discord.page(&thread.channel).await.unwrap()
-}
-
 /// Does an act and answers the word that its person alone is told, once it is there.
 async fn told(world: &World, user: &str, act: &Value) -> String {
     let channel = act["channel_id"]
@@ -123,7 +119,16 @@ Bobbin
   **Ada** asked: write: hello.txt Hello echo: done
   -# build · The work goes on in the thread below.",
     );
-    shows(&thread_page(&world, &talk.thread).await, "");
+    // The card's footer is what the run took; its state and the answer are what the person came for.
+    let page = world.discord.page(&talk.thread.channel).await.unwrap();
+    for words in [
+        "**Done**",
+        "Writing `hello.txt` finished",
+        "done",
+        "[Reply]",
+    ] {
+        assert!(page.contains(words), "{words} is not in:\n{page}");
+    }
     talk.finish().await;
 }
 
