@@ -247,8 +247,22 @@ impl Browser {
     /// # Panics
     /// When no picture can be taken.
     pub async fn picture(&self) -> Vec<u8> {
+        self.pictured("/screenshot").await
+    }
+
+    /// What the last element of a selector shows, as a PNG.
+    ///
+    /// # Panics
+    /// When no picture can be taken.
+    pub async fn picture_of(&self, css: &str) -> Vec<u8> {
+        let element = self.element(css).await;
+        let element = element.unwrap_or_else(|why| panic!("no picture: {why}"));
+        self.pictured(&format!("{element}/screenshot")).await
+    }
+
+    async fn pictured(&self, path: &str) -> Vec<u8> {
         let text = self
-            .ask(Method::GET, "/screenshot", &Value::Null)
+            .ask(Method::GET, path, &Value::Null)
             .await
             .unwrap_or_else(|why| panic!("no picture: {why}"));
         STANDARD

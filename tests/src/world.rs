@@ -686,12 +686,12 @@ impl Talk<'_> {
             .filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
         let text: Vec<String> = parts.map(|part| part.text.clone()).collect();
         // Who asked is called by a line below the answer.
-        let is_call = |line: &&str| {
+        let is_call = |line: &str| {
             let line = line.trim();
             line.starts_with("<@") && line.ends_with('>') && !line.contains(' ')
         };
         let mut lines: Vec<&str> = text.iter().flat_map(|text| text.lines()).collect();
-        if lines.last().is_some_and(|line| is_call(&line)) {
+        if lines.last().is_some_and(|line| is_call(line)) {
             lines.pop();
         }
         lines.join("\n")

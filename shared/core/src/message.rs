@@ -126,10 +126,6 @@ impl Message {
 /// What a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one lives at a time, in the message that is worked on"
-)]
 pub enum Work {
     /// A person's words for the agent.
     Prompt(Prompt),

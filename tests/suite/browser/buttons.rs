@@ -1,4 +1,5 @@
-//! What a person presses in a thread beside forms: a permission, and a task that has failed once more.
+//! What a person presses in a thread beside forms: a permission, a failed task once more, a waiting one at once, and what
+//! a task has changed.
 
 use bobbin_core::session::Outcome;
 use bobbin_tests::browser::Browser;
@@ -7,7 +8,7 @@ use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 
-use super::{THREAD, button, open, picture};
+use super::{THREAD, button, open, picture_of_thread};
 
 /// The agent wants to run a command; a person allows it once, and the card says who did.
 pub async fn allow(world: &World, browser: &Browser, platform: Platform) {
@@ -18,7 +19,7 @@ pub async fn allow(world: &World, browser: &Browser, platform: Platform) {
     browser
         .reads(ANSWER_MS_MAX, THREAD, "date +%Y && echo allowed-by-hand")
         .await;
-    picture(browser, &format!("permission-{}", platform.word())).await;
+    picture_of_thread(browser, &format!("permission-{}", platform.word())).await;
     browser
         .press(&button(match platform {
             Platform::Discord => "Allow once",
@@ -40,7 +41,7 @@ pub async fn again(world: &World, browser: &Browser, platform: Platform) {
         talk.ended(&turn).await.outcome,
         Outcome::Failed { .. }
     ));
-    picture(browser, &format!("failed-{}", platform.word())).await;
+    picture_of_thread(browser, &format!("failed-{}", platform.word())).await;
     browser.press(&button("Run again")).await;
     let second = eventually(ANSWER_MS_MAX, "the task has run again", async || {
         let session = world.session(&talk.thread.key).await?;
@@ -53,4 +54,43 @@ pub async fn again(world: &World, browser: &Browser, platform: Platform) {
     assert!(matches!(second.outcome, Outcome::Failed { .. }));
     assert!(second.id.starts_with("again-"), "{}", second.id);
     talk.reset().await;
+}
+
+/// A second task waits behind the first; "Send now" gives it to the agent within the first one's run.
+pub async fn now(world: &World, browser: &Browser, platform: Platform) {
+    let (mut talk, first) = world
+        .begin(platform, "slow: 20 one two three four five six")
+        .await;
+    talk.running(&first).await;
+    open(browser, &talk).await;
+    let second = talk.say("echo: the second").await;
+    browser.reads(SEEN_MS_MAX, THREAD, "Queued").await;
+    picture_of_thread(browser, &format!("waiting-{}", platform.word())).await;
+    browser.press(&button("Send now")).await;
+    browser
+        .reads(ANSWER_MS_MAX, THREAD, "Sent into the running task")
+        .await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    assert!(matches!(
+        talk.ended(&second).await.outcome,
+        Outcome::Joined { .. }
+    ));
+    talk.finish().await;
+}
+
+/// What a task changed in the files is shown to who asks for it.
+pub async fn diff(world: &World, browser: &Browser, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "plan: [x] read the notes | [>] write them down | tell about it\nwrite: notes/today.md # Today\\n\\n- fix the build\nrun: cat notes/today.md",
+        )
+        .await;
+    open(browser, &talk).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    browser.reads(SEEN_MS_MAX, THREAD, "1 file").await;
+    browser.press(&button("View diff")).await;
+    browser.reads(SEEN_MS_MAX, THREAD, "+- fix the build").await;
+    picture_of_thread(browser, &format!("diff-{}", platform.word())).await;
+    talk.finish().await;
 }

@@ -48,6 +48,8 @@ async fn person(world: &World, browser: &Browser) {
         form(world, browser, platform).await;
         buttons::allow(world, browser, platform).await;
         buttons::again(world, browser, platform).await;
+        buttons::now(world, browser, platform).await;
+        buttons::diff(world, browser, platform).await;
     }
 }
 
@@ -330,25 +332,39 @@ async fn finish(
 
 /// A picture of the window for the documentation, when it is asked for.
 async fn picture(browser: &Browser, name: &str) {
-    if std::env::var_os("BOBBIN_SCREENSHOTS").is_none() {
-        return;
+    if wanted() {
+        keep(name, &browser.picture().await);
     }
+}
+
+/// The same of the open thread alone, once the page has drawn what it knows.
+async fn picture_of_thread(browser: &Browser, name: &str) {
+    if wanted() {
+        keep(name, &browser.picture_of(THREAD).await);
+    }
+}
+
+fn wanted() -> bool {
+    std::env::var_os("BOBBIN_SCREENSHOTS").is_some()
+}
+
+fn keep(name: &str, picture: &[u8]) {
     let folder = workspace().join("docs/images");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join(format!("{name}.png")), browser.picture().await).unwrap();
+    std::fs::write(folder.join(format!("{name}.png")), picture).unwrap();
 }
 
 /// Pictures for the documentation, in light and dark, when they are asked for.
 async fn pictures(browser: &Browser) {
-    if std::env::var_os("BOBBIN_SCREENSHOTS").is_none() {
+    if !wanted() {
         return;
     }
-    let folder = workspace().join("docs/images");
-    std::fs::create_dir_all(&folder).unwrap();
     for _ in 0..2 {
         let theme = browser.run("return document.documentElement.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')").await;
-        let file = folder.join(format!("chat-{}.png", theme.as_str().unwrap()));
-        std::fs::write(file, browser.picture().await).unwrap();
+        keep(
+            &format!("chat-{}", theme.as_str().unwrap()),
+            &browser.picture().await,
+        );
         browser.press("[data-testid=theme-toggle]").await;
     }
 }

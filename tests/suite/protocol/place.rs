@@ -358,6 +358,10 @@ impl Place {
     }
 
     /// The sandbox's server, if it can be talked to.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the error is the event that is returned as it is"
+    )]
     fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Event> {
         match self.sandboxes.get_mut(&generation) {
             None => Err(Event::Failed(Failure::SandboxGone)),

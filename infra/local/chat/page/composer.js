@@ -103,6 +103,7 @@ export function composer(app, place) {
       }
       if (option.type === 11) return h("input", { id, type: "file", testid: `option-${option.name}` });
       if (option.type === 6) return h("select", { id, testid: `option-${option.name}` }, h("option", { value: "" }, "—"), app.state.discord.users.map((one) => h("option", { value: one.user.id }, one.user.global_name || one.user.username)));
+      if (option.type === 8) return h("select", { id, testid: `option-${option.name}` }, h("option", { value: "" }, "—"), app.state.discord.guild.roles.map((one) => h("option", { value: one.id }, one.name)));
       if (option.type === 7) return h("select", { id, testid: `option-${option.name}` }, h("option", { value: "" }, "—"), app.state.discord.channels.map((one) => h("option", { value: one.id }, `#${one.name}`)));
       if (option.type === 3 && !option.autocomplete) return h("textarea", { id, rows: "1", maxlength: option.max_length || 6000, testid: `option-${option.name}` });
       return h("input", { id, type: option.type === 4 || option.type === 10 ? "number" : "text", autocomplete: "off", list: option.autocomplete ? `${id}-choices` : undefined, testid: `option-${option.name}` });

@@ -133,7 +133,7 @@ function choices(app, part) {
   const { channels, users } = app.state.discord;
   if (part.type === 5) return users.map((one) => ({ label: one.user.global_name || one.user.username, value: one.user.id }));
   if (part.type === 8) return channels.filter((one) => one.type === 0).map((one) => ({ label: `#${one.name}`, value: one.id }));
-  if (part.type === 6 || part.type === 7) return [{ label: "@everyone", value: app.state.seeds.guild_id }];
+  if (part.type === 6 || part.type === 7) return app.state.discord.guild.roles.map((one) => ({ label: one.name, value: one.id }));
   return part.options || [];
 }
 

@@ -131,9 +131,35 @@ function element(ctx, part, blockId) {
     } }, text(ctx, part.text), part.url && " ↗");
     return node;
   }
+  if (part.type === "external_select") return external(ctx, part, blockId);
   const [node, read, event] = input(ctx.app, part, `act-${part.action_id}`);
   node.addEventListener(event, async () => fire(ctx, part, blockId, await read()));
   return node;
+}
+
+const SUGGEST_WAIT_MS = 200;
+
+/** A select whose options the app suggests while somebody types; only what it suggested can be chosen. */
+function external(ctx, part, blockId) {
+  const found = h("datalist", { id: `suggested-${part.action_id}` });
+  const node = h("input", { type: "text", autocomplete: "off", list: found.id, placeholder: part.placeholder?.text, "aria-label": part.placeholder?.text || "Choose", testid: "external-select", data: { action: part.action_id } });
+  let options = [];
+  let timer = null;
+  const ask = async () => {
+    const done = await post("/_control/slack/act", { type: "block_suggestion", user_id: ctx.app.me("slack"), channel_id: ctx.channelId, action_id: part.action_id, value: node.value }).catch(() => null);
+    options = (done?.options || []).map((one) => ({ value: one.value, label: one.text?.text || one.value }));
+    replace(found, options.map((one) => h("option", { value: one.label })));
+    choose();
+  };
+  const choose = async () => {
+    const chosen = options.find((one) => one.label === node.value || one.value === node.value);
+    if (chosen && document.activeElement !== node) await fire(ctx, part, blockId, chosen.value);
+  };
+  node.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, SUGGEST_WAIT_MS); });
+  node.addEventListener("focus", ask, { once: true });
+  node.addEventListener("change", choose);
+  node.addEventListener("keydown", (event) => { if (event.key === "Enter") node.blur(); });
+  return h("span", { class: "external" }, node, found);
 }
 
 /** An input element: its node, how to read it, and the event of a change. */

@@ -157,6 +157,8 @@ fn keyed(keys: &ModelKeys) -> impl Iterator<Item = (&'static str, &'static str, 
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
     use bobbin_core::limits::Limits;
     use bobbin_core::wire::daytona::Image;

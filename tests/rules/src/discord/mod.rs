@@ -115,7 +115,7 @@ fn files(sent: &Sent<'_>, rules: &mut Rules) {
         rules.must(slot.is_some(), "a file is sent as files[n]");
         let has = |one: &&Value| slot == one["id"].as_str() && one["filename"] == *name;
         rules.must(
-            slots.iter().any(|one| has(&one)),
+            slots.iter().any(has),
             "every file is named among the attachments",
         );
     }
