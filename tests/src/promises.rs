@@ -1,6 +1,8 @@
 //! The promises of the design as functions over what was observed of a thread at the end of a scenario. Each says in
 //! words what breaks it; none looks at how the product works inside.
 
+use std::collections::BTreeSet;
+
 use bobbin_core::ids::{PostKind, post_key};
 use bobbin_core::session::{EndedTurn, Outcome, Phase, Session};
 
@@ -253,16 +255,17 @@ pub fn calls_at_end(history: &History, turn: &str, person: &str) -> Result<usize
     let kinds = answer.chain([PostKind::Call]);
     let posts = kinds.flat_map(|kind| named(history, turn, &kind));
     let mut calls = 0;
-    for line in posts.flat_map(|post| post.text.lines()) {
-        match line
-            .trim()
-            .strip_prefix("<@")
-            .and_then(|rest| rest.strip_suffix('>'))
-        {
-            Some(id) if id == person => calls += 1,
-            Some(other) => return Err(format!("{turn} called {other}")),
-            None => {}
+    for post in posts {
+        let called = |line: &str| {
+            let id = line.trim().strip_prefix("<@")?.strip_suffix('>')?;
+            Some(id.to_owned())
+        };
+        // Slack has every word of a post a second time, for notifications.
+        let called: BTreeSet<String> = post.text.lines().filter_map(called).collect();
+        if let Some(other) = called.iter().find(|id| *id != person) {
+            return Err(format!("{turn} called {other}"));
         }
+        calls += called.len();
     }
     Ok(calls)
 }

@@ -274,7 +274,7 @@ async fn planned(world: World, platform: Platform) {
         .await;
     let card = talk
         .see(SEEN_MS_MAX * 2, "the plan is on the card", |one| {
-            one.text.contains("read it")
+            one.by_bot && one.text.contains("read it")
         })
         .await;
     for line in ["☑ read it", "▶ ", "☐ test it", "Planned the work"] {

@@ -199,7 +199,7 @@ async fn reply_form(world: World) {
         .unwrap();
     assert_eq!(opened.outcome["kind"], "modal", "{}", opened.outcome);
     let (text, mark) = marked("echo: by the form");
-    let form = json!({"type": "modal", "channel_id": talk.thread.channel, "custom_id": opened.outcome["modal"]["custom_id"], "fields": {"prompt": text}});
+    let form = json!({"type": "modal", "channel_id": talk.thread.channel, "custom_id": opened.outcome["modal"]["custom_id"], "fields": {"prompt": text, "when": "queue"}});
     let second = world.discord.act(&form).await.unwrap().interaction;
     talk.accepted.push(Accepted {
         turn: second.clone(),

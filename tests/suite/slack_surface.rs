@@ -105,6 +105,29 @@ a person
   <a person> agent:build write: hello.txt Hello
   run: cat hello.txt
   echo: done
+
+Bobbin
+  = Done
+  - done: Wrote hello.txt
+  - done: Ran `cat hello.txt`
+  (scripted/scripted-1 · worked for <time> · 1 file changed, +1 -0 · <some> tokens)
+  [View diff]
+
+Bobbin
+  Writing `hello.txt` finished:
+
+  ```
+  Wrote file successfully.
+  ```
+
+  `cat hello.txt` finished:
+
+  ```
+  Hello
+  ```
+
+  done
+  <a person>
 ",
     );
     talk.finish().await;
@@ -147,7 +170,7 @@ async fn decided(world: World) {
     status(&talk, "active").await;
     let seen = page(&world, &talk.thread).await;
     assert!(
-        seen.contains("The agent wants to run a command. Allow it?"),
+        seen.contains("The agent wants to work outside of its directory. Allow it?"),
         "{seen}"
     );
     assert!(

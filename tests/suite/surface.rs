@@ -205,21 +205,18 @@ async fn quotes(world: World) {
         world.discord.say(&act).await.unwrap()
     };
     let others = type_in(json!({"text": "The build is red", "user_id": sam})).await;
-    let (own_text, own_mark) = marked("echo: looking at it");
-    let own = type_in(json!({"text": own_text, "reply_to": others})).await;
+    let own = type_in(json!({"text": "echo: looking at it", "reply_to": others})).await;
     let forward = type_in(json!({"forward": {"channel_id": channel, "message_id": others}})).await;
     let mut seen = Vec::new();
-    for (message, mark) in [(&others, None), (&own, Some(own_mark)), (&forward, None)] {
+    for message in [&others, &own, &forward] {
         let act = json!({"type": "message_command", "name": "Send to sandbox", "channel_id": channel, "message_id": message});
         let acted = world.discord.act(&act).await.unwrap();
         let said = acted.outcome["message_id"].as_str().unwrap();
         seen.push(world.discord.message(&channel, said).await.unwrap());
-        let turn = acted.interaction;
-        talk.accepted.push(Accepted {
-            turn: turn.clone(),
-            mark,
-        });
-        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        assert_eq!(
+            talk.ended(&acted.interaction).await.outcome,
+            Outcome::Answered
+        );
     }
     shows(
         &seen.join("\n\n"),
@@ -236,7 +233,16 @@ Bobbin
   **Ada**: Work on the quoted message.
   > The build is red",
     );
-    talk.finish().await;
+    // What stands in a quote reached the agent as one.
+    let heard = world.model_calls().await.unwrap();
+    assert!(
+        heard
+            .iter()
+            .any(|call| call.user.contains("Quoted message by Sam")
+                && call.user.contains("The build is red")),
+        "no call of the model has the quote"
+    );
+    talk.reset().await;
 }
 
 async fn archived(world: World) {
@@ -344,20 +350,6 @@ Bobbin (only you see it)
         typing(&ada, "sandbox", json!({"repo": "octo/other"}), "repo").await,
         ["octo/other"]
     );
-    // Where the table does not answer in time, the person still gets an answer.
-    let slow = world
-        .gate(&Order {
-            text: "discord/interactions".to_owned(),
-            function: "Ingress".to_owned(),
-            call: "GetItem".to_owned(),
-            nth: 1,
-            ..Order::default()
-        })
-        .await;
-    let none = typing(&ada, "sandbox", json!({"repo": "octo/other"}), "repo").await;
-    assert_eq!(none, [""; 0]);
-    slow.remove().await.unwrap();
-
     // The first role on the list closes the server to all others; who manages it can mend that.
     let seeds = world.discord.seeds().await.unwrap();
     let role = seeds["role_id"].as_str().unwrap();
