@@ -2,7 +2,6 @@
 
 use bobbin_core::session::Outcome;
 use bobbin_tests::chat::{Platform, Thread, view};
-use bobbin_tests::gates::Order;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::promises::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};

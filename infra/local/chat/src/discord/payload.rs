@@ -267,7 +267,10 @@ impl Scene<'_> {
             channel["permissions"] = super::MEMBER_PERMISSIONS.into();
             channel["app_permissions"] = bot_permissions(self.store)?.into();
             add("channels", channel);
-        } else if let (8 | 9, Some(guild)) = (kind, self.store.get("d.guild", "", id)?) {
+        } else if let (8 | 9, Some(guild)) = (
+            kind,
+            self.store.get("d.guild", "", &self.hub.seeds.guild_id)?,
+        ) {
             let role = guild.list("roles").iter().find(|one| one.str("id") == id);
             let Some(role) = role.cloned() else {
                 return refused(format!("there is no role {id:?}"));
