@@ -76,10 +76,10 @@ async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
     assert_eq!(outputs["TableName"], "test-Table");
     let unhonoured = stack.engine.unhonoured();
     for expected in [
-        "AWS::Serverless::Function Policies (Ingress, Sweeper, Worker): roles are not enforced, every call is allowed",
+        "AWS::Serverless::Function Role (Ingress, Sweeper, Worker): roles are not enforced, every call is allowed",
         "AWS::Serverless::Function MemorySize (Ingress, Sweeper, Worker): told to the function, not enforced",
         "AWS::DynamoDB::Table SSESpecification (Table): the file is not encrypted",
-        "AWS::IAM::Role (SchedulerRole): roles are not enforced, every call is allowed",
+        "AWS::IAM::Role (IngressRole, SchedulerRole, SweeperRole, WorkerRole): roles are not enforced, every call is allowed",
     ] {
         assert!(
             unhonoured.iter().any(|line| line == expected),
