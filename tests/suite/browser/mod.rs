@@ -59,11 +59,12 @@ async fn open(browser: &Browser, talk: &Talk<'_>) {
     browser
         .press(&format!("[data-testid=platform-{}]", platform.word()))
         .await;
-    if platform == Platform::Discord {
-        browser
-            .press("[data-testid=channel][data-name=general]")
-            .await;
-    }
+    // Both platforms have a channel of the same name, so the page of the right one is waited for.
+    let hint = match platform {
+        Platform::Discord => "Plain text is for people here",
+        Platform::Slack => "Type @ to mention",
+    };
+    browser.reads(SEEN_MS_MAX, CHANNEL, hint).await;
     browser
         .press(&format!(
             "{CHANNEL} [data-testid=open-thread][data-thread='{}']",
