@@ -101,7 +101,7 @@ const MRKDWN = [
   [/&(?:lt|gt|amp);/, (m) => entities(m[0])],
 ];
 
-const DIFF = [[/^(diff |index |---|\+\+\+)/, "file"], [/^@@/, "hunk"], [/^\+/, "added"], [/^-/, "removed"]];
+const DIFF = [[/^(diff |index |---|\+\+\+)/, "heading-line"], [/^@@/, "hunk"], [/^\+/, "added"], [/^-/, "removed"]];
 
 /** A patch, a line each in the colour of what it does. */
 function diffLines(body) {
