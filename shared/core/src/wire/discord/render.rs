@@ -19,7 +19,8 @@ use crate::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, ShownFil
 use crate::changes;
 use crate::message::{Open, Prompt, Selection};
 use crate::session::Outcome;
-use crate::text::{discord_markdown, one_line, shorten, units};
+use crate::status::span;
+use crate::text::{discord_markdown, one_line, shorten, thousands, units};
 
 pub use ask::ask;
 
@@ -576,18 +577,18 @@ fn context(card: &Card) -> String {
             ..
         } => facts.push(format!(
             "waited for {}",
-            duration(card.now_ms.saturating_sub(card.since_ms))
+            span(card.now_ms.saturating_sub(card.since_ms))
         )),
         CardState::Ended { usage, .. } => {
             facts.push(format!(
                 "worked for {}",
-                duration(card.now_ms.saturating_sub(card.since_ms))
+                span(card.now_ms.saturating_sub(card.since_ms))
             ));
             if usage.files > 0 {
                 facts.push(changes::in_short(usage));
             }
             if usage.tokens > 0 {
-                facts.push(format!("{} tokens", grouped(usage.tokens)));
+                facts.push(format!("{} tokens", thousands(usage.tokens)));
             }
             facts.extend(cost(usage.cost_micro_usd));
         }
@@ -685,35 +686,13 @@ fn with_code(text: &str, units_max: usize) -> String {
     )
 }
 
-/// Milliseconds in words.
-fn duration(ms: u64) -> String {
-    let seconds = ms / 1000;
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, s) => format!("{s} s"),
-        (0, m, s) => format!("{m} min {s} s"),
-        (h, m, _) => format!("{h} h {m} min"),
-    }
-}
-
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 fn cost(micro_usd: u64) -> Option<String> {
     match micro_usd {
         0 => None,
         1..5_000 => Some("under $0.01".to_owned()),
         _ => {
             let cents = micro_usd.saturating_add(5_000) / 10_000;
-            Some(format!("${}.{:02}", grouped(cents / 100), cents % 100))
+            Some(format!("${}.{:02}", thousands(cents / 100), cents % 100))
         }
     }
 }

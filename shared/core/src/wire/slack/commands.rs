@@ -1,14 +1,13 @@
 //! `POST /slack/commands`: the slash command. It cannot be used in threads, so it shows what runs, and the settings.
 
-use super::door::{App, Request, ephemeral, form, malformed, message_id, nothing, only};
-use super::interactivity::NOT_TAKEN;
+use super::door::{App, Request, accept, ephemeral, form, malformed, message_id, nothing, only};
 use super::limits::ECHO_CHARS_MAX;
 use super::render::quoted;
 use super::words::{CONFIG_HELP, HELP, config};
 use crate::access::Refusal;
 use crate::ids::{Ms, ThreadKey};
 use crate::message::{Body, Control, Overview, Person, Place, Reply, Standing, Want};
-use crate::wire::{HttpAnswer, Intake};
+use crate::wire::Intake;
 
 /// Stands for the thread in the key of what belongs to a channel only: no message has this `ts`.
 const NO_THREAD: &str = "0";
@@ -129,7 +128,7 @@ impl Typed<'_> {
             refused: None,
             change: None,
         };
-        take(Body::Overview(overview), "overview")
+        accept(Body::Overview(overview), "overview")
     }
 
     fn control(self, want: Want, note: &'static str) -> Intake {
@@ -147,17 +146,6 @@ impl Typed<'_> {
             by: self.by,
             want,
         };
-        take(Body::Control(control), note)
-    }
-}
-
-/// Nothing is shown in the channel; the answer comes by itself.
-fn take(body: Body, note: &'static str) -> Intake {
-    Intake {
-        enqueue: Some(body),
-        answer: HttpAnswer::text(200, ""),
-        on_queue_failure: ephemeral(NOT_TAKEN),
-        note,
-        lookup: None,
+        accept(Body::Control(control), note)
     }
 }

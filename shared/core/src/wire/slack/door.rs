@@ -70,6 +70,21 @@ pub(super) fn only(answer: HttpAnswer, note: &'static str) -> Intake {
     }
 }
 
+/// Said when the queue does not accept: nothing of commands and interactivity is sent again by Slack.
+pub(super) const NOT_TAKEN: &str =
+    "Bobbin could not take that just now. Please try again in a minute.";
+
+/// Taken, with nothing to show: the answer comes by itself. If the queue refuses it, the person is told.
+pub(super) fn accept(body: Body, note: &'static str) -> Intake {
+    Intake {
+        enqueue: Some(body),
+        answer: HttpAnswer::text(200, ""),
+        on_queue_failure: ephemeral(NOT_TAKEN),
+        note,
+        lookup: None,
+    }
+}
+
 /// Acknowledged, nothing to do.
 pub(super) fn nothing(note: &'static str) -> Intake {
     only(HttpAnswer::text(200, ""), note)

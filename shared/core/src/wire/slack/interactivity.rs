@@ -1,6 +1,8 @@
 //! `POST /slack/interactivity`: clicks on our buttons, and the shortcut "Send to Bobbin".
 
-use super::door::{App, Asked, Request, ephemeral, form, malformed, message_id, nothing, object};
+use super::door::{
+    App, Asked, NOT_TAKEN, Request, accept, ephemeral, form, malformed, message_id, nothing, object,
+};
 use super::events::{Task, attachments, prompt};
 use super::home;
 use super::suggest::typing;
@@ -9,9 +11,9 @@ use super::who::Verdict;
 use super::words::typed;
 use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
-use crate::message::{Body, Choice, Person, Quote, Reply, Standing, Want};
+use crate::message::{Choice, Person, Quote, Reply, Standing, Want};
+use crate::wire::Intake;
 use crate::wire::press::{Input, Press};
-use crate::wire::{HttpAnswer, Intake};
 
 /// Action id of the Stop button; its value is the turn's id.
 pub const STOP_ACTION: &str = "v1:stop";
@@ -32,10 +34,6 @@ pub const FIELD_ACTION: &str = "v1:field";
 pub const SEND: &str = "send";
 /// Inputs of one message that are read.
 const INPUTS_MAX: usize = 50;
-
-/// Said when the queue does not accept: nothing of interactivity is sent again by Slack.
-pub(super) const NOT_TAKEN: &str =
-    "Bobbin could not take that just now. Please try again in a minute.";
 
 /// Callback id of the message shortcut (see [`super::manifest`]).
 pub(super) const SHORTCUT: &str = "send_to_bobbin";
@@ -172,7 +170,7 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
     };
     match asked.verdict(&app.policy, interaction.external()) {
         Verdict::Stranger => nothing("unknown tenant"),
-        Verdict::Refused(why) => take(asked.say(why), "refused by policy"),
+        Verdict::Refused(why) => accept(asked.say(why), "refused by policy"),
         Verdict::Admitted => {
             let note = match want {
                 Want::Stop { .. } => "stop",
@@ -182,7 +180,7 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
                 Want::Diff { .. } => "diff",
                 _ => "ask settled",
             };
-            take(asked.control(want), note)
+            accept(asked.control(want), note)
         }
     }
 }
@@ -202,12 +200,12 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
     };
     match asked.verdict(&app.policy, interaction.external()) {
         Verdict::Stranger => return nothing("unknown tenant"),
-        Verdict::Refused(why) => return take(asked.say(why), "refused by policy"),
+        Verdict::Refused(why) => return accept(asked.say(why), "refused by policy"),
         Verdict::Admitted => {}
     }
     let (text, files) = (typed(&message.text, None), attachments(&message.files));
     if text.is_empty() && files.is_empty() {
-        return take(
+        return accept(
             asked.say("That message has no text to work on."),
             "empty message",
         );
@@ -275,14 +273,4 @@ fn asked(
             ..Standing::default()
         },
     })
-}
-
-fn take(body: Body, note: &'static str) -> Intake {
-    Intake {
-        enqueue: Some(body),
-        answer: HttpAnswer::text(200, ""),
-        on_queue_failure: ephemeral(NOT_TAKEN),
-        note,
-        lookup: None,
-    }
 }

@@ -677,7 +677,7 @@ fn a_refused_message_has_something_less_to_show() {
 #[test]
 fn numbers_read_like_a_person_wrote_them() {
     assert_eq!(
-        [0, 999, 1_000, 1_234_567].map(grouped),
+        [0, 999, 1_000, 1_234_567].map(thousands),
         ["0", "999", "1,000", "1,234,567"]
     );
     assert_eq!(
@@ -686,7 +686,7 @@ fn numbers_read_like_a_person_wrote_them() {
     );
     assert_eq!(cost(0), None);
     assert_eq!(
-        [0, 59_999, 61_000, 7_260_000].map(duration),
+        [0, 59_999, 61_000, 7_260_000].map(span),
         ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
     );
 }

@@ -2,6 +2,7 @@
 
 use crate::card::{Card, CardState, Usage};
 use crate::session::Outcome;
+use crate::text::thousands;
 
 /// `45 s`, `3 min 12 s`, `1 h 4 min`.
 pub(super) fn duration(ms: u64) -> String {
@@ -13,19 +14,6 @@ pub(super) fn duration(ms: u64) -> String {
         (h, 0, _) => format!("{h} h"),
         (h, min, _) => format!("{h} h {min} min"),
     }
-}
-
-/// `12,345`.
-pub(super) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `$1.25`; four digits below a cent, because most turns cost less.
