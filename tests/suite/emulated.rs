@@ -10,7 +10,7 @@ use bobbin_tests::world::{Deployment, World};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::run::block_on;
+use crate::run::{beside, block_on};
 use crate::scenarios::{IDLE, Scenario, USUAL};
 
 /// The signature scenarios, which need the signed request to be answered within the platforms' time.
@@ -39,7 +39,7 @@ pub fn trials() -> Vec<Trial> {
     everywhere
         .chain(SIGNED)
         .map(|(platform, (name, scenario))| {
-            Trial::test(
+            beside(
                 format!("ministack::{}::{name}", platform.word()),
                 move || {
                     let emulated = get();

@@ -11,6 +11,8 @@ use bobbin_tests::fuzz::dice::Dice;
 use bobbin_tests::fuzz::{TARGETS, Target, mutate};
 use libtest_mimic::{Failed, Trial};
 
+use crate::run::beside;
+
 /// CI's dice.
 const SEED: u64 = 1;
 /// Mutations of a target's corpus.
@@ -27,9 +29,9 @@ const CORPUS_BYTES_MAX: u64 = 300 * 1024;
 pub fn trials() -> Vec<Trial> {
     let targets = TARGETS
         .iter()
-        .map(|target| Trial::test(format!("fuzz::{}", target.name), move || replayed(target)));
+        .map(|target| beside(format!("fuzz::{}", target.name), move || replayed(target)));
     targets
-        .chain([Trial::test(
+        .chain([beside(
             "fuzz::every_target_has_a_program_and_a_small_corpus",
             complete,
         )])

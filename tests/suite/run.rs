@@ -4,7 +4,7 @@ use std::sync::{PoisonError, RwLock};
 
 use bobbin_tests::stack::{Shared, quick};
 use bobbin_tests::world::World;
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
 /// Production's bounds, only with quicker looks: for everything that needs no time to pass.
@@ -19,10 +19,20 @@ fn brisk() -> Value {
     limits
 }
 
-/// A test of its own runtime.
-pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
+/// A test that may take processor time, or need others to leave it some: never beside one that runs alone.
+pub fn beside(
+    name: impl Into<String>,
+    test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
     Trial::test(name, move || {
         let _others = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        test()
+    })
+}
+
+/// A test of its own runtime.
+pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
+    beside(name, move || {
         block_on(test());
         Ok(())
     })
@@ -47,8 +57,7 @@ pub fn on(
     name: &str,
     test: impl AsyncFnOnce(World) + Send + 'static,
 ) -> Trial {
-    Trial::test(name, move || {
-        let _others = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    beside(name, move || {
         let stack = stack.get();
         block_on(test(World::of(&stack)));
         Ok(())

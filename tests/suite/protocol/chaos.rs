@@ -15,6 +15,7 @@ use super::document;
 use super::promises::{self, Fact};
 use super::transitions::Transition;
 use super::world::{Deed, Trouble, World, nothing_due, prompt, reset, settled};
+use crate::run::beside;
 
 /// Histories of one run.
 const SEEDS: u64 = 2_000;
@@ -190,7 +191,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::test(
+    vec![beside(
         "protocol::chaos::every_seeded_history_keeps_the_promises",
         || {
             if let Some(seed) = number("BOBBIN_SEED") {

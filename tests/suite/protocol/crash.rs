@@ -13,6 +13,7 @@ use super::place::Place;
 use super::promises::{self, Ending, Fact};
 use super::transitions::Transition;
 use super::world::{Deed, START_MS, Trouble, World, prompt, reset, settled};
+use crate::run::beside;
 
 /// How a scenario is brought about, and what is then done and met by crashes.
 struct Scenario {
@@ -333,7 +334,7 @@ pub fn singly() -> Result<BTreeSet<Transition>, String> {
 
 pub fn trials() -> Vec<Trial> {
     let trial = |one: &'static Scenario| {
-        Trial::test(
+        beside(
             format!(
                 "protocol::crash::{}_singly_and_in_pairs",
                 one.name.replace(' ', "_")

@@ -8,6 +8,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::transitions::{FAILURES, Transition};
 use super::{chaos, crash, model};
+use crate::run::beside;
 
 const DOCUMENT: &str = include_str!("../../../docs/PROTOCOL.md");
 /// The head of the table of transitions.
@@ -109,11 +110,11 @@ fn every_phase_and_failure_is_named() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test(
+        beside(
             "protocol::document::its_table_is_what_happens",
             the_table_is_what_happens,
         ),
-        Trial::test(
+        beside(
             "protocol::document::every_phase_and_failure_is_named",
             every_phase_and_failure_is_named,
         ),

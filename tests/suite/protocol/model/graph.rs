@@ -16,6 +16,7 @@ use super::super::transitions::Transition;
 use super::driver::Kind;
 use super::faults::Fault;
 use super::machine::{Action, Budget, Machine, State};
+use crate::run::beside;
 
 /// The machine and what the checker walked.
 struct Walk {
@@ -545,13 +546,13 @@ fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
-        Trial::test(
+        beside(
             format!("protocol::model::{}_keep_the_promises", row.name),
             move || hold(row).map(drop),
         )
     });
     let planted = PLANTED.iter().map(|planted| {
-        Trial::test(
+        beside(
             format!("protocol::model::{}_is_caught", planted.0),
             move || caught(planted),
         )
