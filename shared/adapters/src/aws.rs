@@ -62,6 +62,19 @@ macro_rules! client {
 }
 
 impl Account {
+    /// In a region, with these credentials; `endpoint` is an emulator's address in place of AWS's own.
+    #[must_use]
+    pub fn new(region: String, credentials: Credentials, endpoint: Option<String>) -> Self {
+        Self {
+            region: Region::new(region),
+            credentials,
+            http: Builder::new()
+                .tls_provider(Provider::Rustls(CryptoMode::Ring))
+                .build_https(),
+            endpoint,
+        }
+    }
+
     /// From the environment of a Lambda function.
     ///
     /// # Errors
@@ -80,16 +93,12 @@ impl Account {
             None,
             "lambda",
         );
-        Ok(Self {
-            region: Region::new(var("AWS_REGION")?),
+        let endpoint = env::var("AWS_ENDPOINT_URL").ok();
+        Ok(Self::new(
+            var("AWS_REGION")?,
             credentials,
-            http: Builder::new()
-                .tls_provider(Provider::Rustls(CryptoMode::Ring))
-                .build_https(),
-            endpoint: env::var("AWS_ENDPOINT_URL")
-                .ok()
-                .filter(|url| !url.is_empty()),
-        })
+            endpoint.filter(|url| !url.is_empty()),
+        ))
     }
 
     client!(
@@ -103,7 +112,7 @@ impl Account {
         aws_sdk_sqs
     );
     client!(
-        /// The secret.
+        /// The secrets.
         secrets,
         aws_sdk_secretsmanager
     );
@@ -114,31 +123,25 @@ impl Account {
     );
 }
 
-/// One client for each service that the functions use.
+/// One client for each service that works on messages.
 #[derive(Debug, Clone)]
 pub struct Clients {
     /// The table.
     pub dynamodb: aws_sdk_dynamodb::Client,
     /// The queues.
     pub sqs: aws_sdk_sqs::Client,
-    /// The secret.
-    pub secrets: aws_sdk_secretsmanager::Client,
     /// The wake-ups.
     pub scheduler: aws_sdk_scheduler::Client,
 }
 
 impl Clients {
-    /// From the environment of a Lambda function.
-    ///
-    /// # Errors
-    /// A sentence that names the variable that is missing.
-    pub fn from_environment() -> Result<Self, String> {
-        let account = Account::from_environment()?;
-        Ok(Self {
+    /// Of an account.
+    #[must_use]
+    pub fn new(account: &Account) -> Self {
+        Self {
             dynamodb: account.dynamodb(),
             sqs: account.sqs(),
-            secrets: account.secrets(),
             scheduler: account.scheduler(),
-        })
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The bounds; each can be set by the `Limits` parameter of the template (a JSON object of these names).
+/// The bounds; each can be set by `limits` of the template's parameter `Overrides` (a JSON object of these names).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -114,6 +114,9 @@ pub struct Limits {
     pub breaker_probe_ms: u64,
     /// How old the state of a breaker that a process goes by may be.
     pub breaker_cache_ms: u64,
+    /// How old the copy of a secret that a process goes by may be when an invocation starts; and how often at most a
+    /// signature that does not match has the secret read again.
+    pub secrets_ms: u64,
 }
 
 const MINUTE_MS: u64 = 60_000;
@@ -179,6 +182,7 @@ impl Limits {
         breaker_open_ms_max: 5 * MINUTE_MS,
         breaker_probe_ms: 60_000,
         breaker_cache_ms: 5_000,
+        secrets_ms: MINUTE_MS,
     };
 
     /// The delay before attempt `n` (counted from 1) of a message that is given back.
@@ -231,7 +235,7 @@ impl Limits {
             ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, rule)) => Err(format!("LIMITS: {rule}")),
+            Some((_, rule)) => Err(format!("limits: {rule}")),
             None => Ok(()),
         }
     }
@@ -280,7 +284,7 @@ mod tests {
         };
         assert_eq!(
             limits.check().expect_err("contradiction"),
-            "LIMITS: heartbeat_ms must be at most half of visibility_ms"
+            "limits: heartbeat_ms must be at most half of visibility_ms"
         );
         assert!(Limits::DEFAULT.check().is_ok());
     }
