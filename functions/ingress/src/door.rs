@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bobbin_adapters::aws::Account;
 use bobbin_adapters::config::Config;
+use bobbin_adapters::direct::Direct;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Kept;
 use bobbin_adapters::world::now_ms;
@@ -31,7 +31,7 @@ impl Door {
     ///
     /// # Errors
     /// A sentence that names the parameter or variable that is wrong.
-    pub fn new(config: &Config, account: Account) -> Result<Self, String> {
+    pub fn new(config: &Config, aws: Direct) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
             key => Some(
@@ -44,11 +44,11 @@ impl Door {
                 .map_err(|e| format!("DiscordPublicKey: {e}"))?,
             ),
         };
-        let secret = Kept::named_by("INGRESS_SECRET_ID", &account, config, READ_MS_MAX)?;
+        let secret = Kept::named_by("INGRESS_SECRET_ID", &aws, config, READ_MS_MAX)?;
         let slack = Signing::new(secret, config.policy.clone());
         Ok(Self {
-            queues: Queues::new(account.sqs(), config),
-            suggestions: Suggestions::new(account, &config.table),
+            queues: Queues::new(aws.clone(), config),
+            suggestions: Suggestions::new(aws, &config.table),
             discord,
             slack,
         })

@@ -10,8 +10,8 @@ mod suggestions;
 
 use std::sync::Arc;
 
-use bobbin_adapters::aws::Account;
 use bobbin_adapters::config::Config;
+use bobbin_adapters::direct::Direct;
 use bobbin_adapters::telemetry;
 use lambda_http::{Error, Request, service_fn};
 
@@ -21,8 +21,8 @@ use crate::door::Door;
 async fn main() -> Result<(), Error> {
     telemetry::start();
     let config = Config::from_environment()?;
-    let account = Account::from_environment()?;
-    let door = Arc::new(Door::new(&config, account)?);
+    let aws = Direct::from_environment()?;
+    let door = Arc::new(Door::new(&config, aws)?);
     lambda_http::run(service_fn(move |request: Request| {
         let door = Arc::clone(&door);
         async move { door.answer(&request).await }

@@ -8,7 +8,7 @@ mod vanished;
 
 use std::sync::Arc;
 
-use bobbin_adapters::aws::{Account, Clients};
+use bobbin_adapters::aws::Clients;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
@@ -26,11 +26,10 @@ use crate::provider::Provider;
 async fn main() -> Result<(), Error> {
     telemetry::start();
     let config = Config::from_environment()?;
-    let account = Account::from_environment()?;
-    let provider = Provider::new(&account, &config)?;
-    let clients = Clients::new(&account);
+    let clients = Clients::from_environment()?;
+    let provider = Provider::new(&clients.direct, &config)?;
     let store = Store::new(clients.dynamodb, &config.table);
-    let queues = Queues::new(clients.sqs, &config);
+    let queues = Queues::new(clients.direct, &config);
     let metrics = Metrics::new(&config.stack);
     let sweeper = Arc::new((config, store, queues, provider, metrics));
     lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {

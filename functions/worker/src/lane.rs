@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_lambda_events::event::sqs::SqsMessage;
 use bobbin_adapters::announce::announce;
-use bobbin_adapters::aws::{Account, Clients};
+use bobbin_adapters::aws::Clients;
 use bobbin_adapters::breaker::Breakers;
 use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
@@ -60,14 +60,14 @@ impl Worker {
     /// A sentence that names what is missing or wrong.
     pub async fn from_environment() -> Result<Self, String> {
         let config = Config::from_environment()?;
-        let account = Account::from_environment()?;
+        let clients = Clients::from_environment()?;
+        let aws = &clients.direct;
         let secrets = WorkerSecrets::new(
-            Kept::named_by("WORKER_SECRET_ID", &account, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("PROVIDER_SECRET_ID", &account, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("STACK_KEY_ID", &account, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("WORKER_SECRET_ID", aws, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("PROVIDER_SECRET_ID", aws, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("STACK_KEY_ID", aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
-        let clients = Clients::new(&account);
         let parts = Parts {
             wakes: Wakes::new(clients.scheduler, &config),
             breakers: Breakers::new(clients.dynamodb.clone(), &config.table, &config.limits),
@@ -78,7 +78,7 @@ impl Worker {
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
-            queues: Queues::new(clients.sqs, &config),
+            queues: Queues::new(clients.direct, &config),
             secrets,
             present: Mutex::new((keys, parts)),
             config,

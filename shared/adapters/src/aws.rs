@@ -12,6 +12,8 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
+use crate::direct::Direct;
+
 /// What a failed call is told as: the service's code and message, or why there was no answer. Never a raw answer: one of
 /// Secrets Manager holds the secret.
 #[must_use]
@@ -62,19 +64,6 @@ macro_rules! client {
 }
 
 impl Account {
-    /// In a region, with these credentials; `endpoint` is an emulator's address in place of AWS's own.
-    #[must_use]
-    pub fn new(region: String, credentials: Credentials, endpoint: Option<String>) -> Self {
-        Self {
-            region: Region::new(region),
-            credentials,
-            http: Builder::new()
-                .tls_provider(Provider::Rustls(CryptoMode::Ring))
-                .build_https(),
-            endpoint,
-        }
-    }
-
     /// From the environment of a Lambda function.
     ///
     /// # Errors
@@ -93,12 +82,16 @@ impl Account {
             None,
             "lambda",
         );
-        let endpoint = env::var("AWS_ENDPOINT_URL").ok();
-        Ok(Self::new(
-            var("AWS_REGION")?,
+        Ok(Self {
+            region: Region::new(var("AWS_REGION")?),
             credentials,
-            endpoint.filter(|url| !url.is_empty()),
-        ))
+            http: Builder::new()
+                .tls_provider(Provider::Rustls(CryptoMode::Ring))
+                .build_https(),
+            endpoint: env::var("AWS_ENDPOINT_URL")
+                .ok()
+                .filter(|url| !url.is_empty()),
+        })
     }
 
     client!(
@@ -107,41 +100,34 @@ impl Account {
         aws_sdk_dynamodb
     );
     client!(
-        /// The queues.
-        sqs,
-        aws_sdk_sqs
-    );
-    client!(
-        /// The secrets.
-        secrets,
-        aws_sdk_secretsmanager
-    );
-    client!(
         /// The wake-ups.
         scheduler,
         aws_sdk_scheduler
     );
 }
 
-/// One client for each service that works on messages.
+/// What the functions reach AWS with.
 #[derive(Debug, Clone)]
 pub struct Clients {
     /// The table.
     pub dynamodb: aws_sdk_dynamodb::Client,
-    /// The queues.
-    pub sqs: aws_sdk_sqs::Client,
+    /// The queues and the secret.
+    pub direct: Direct,
     /// The wake-ups.
     pub scheduler: aws_sdk_scheduler::Client,
 }
 
 impl Clients {
-    /// Of an account.
-    #[must_use]
-    pub fn new(account: &Account) -> Self {
-        Self {
+    /// From the environment of a Lambda function.
+    ///
+    /// # Errors
+    /// A sentence that names the variable that is missing.
+    pub fn from_environment() -> Result<Self, String> {
+        let account = Account::from_environment()?;
+        Ok(Self {
             dynamodb: account.dynamodb(),
-            sqs: account.sqs(),
+            direct: Direct::from_environment()?,
             scheduler: account.scheduler(),
-        }
+        })
     }
 }

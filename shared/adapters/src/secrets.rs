@@ -7,16 +7,16 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bobbin_core::ids::Ms;
 use bobbin_core::keys::Key;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::aws::{Account, words};
 use crate::config::{Config, required};
+use crate::direct::{Direct, Service};
 
 /// Between two tries of a secret that could not be read yet.
 const RETRY_MS: u64 = 2_000;
@@ -39,6 +39,12 @@ impl Secret {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self(value)
     }
 }
 
@@ -102,7 +108,7 @@ pub struct Keys {
 /// A secret, and the copy of it that this process goes by.
 #[derive(Debug)]
 pub struct Kept<T> {
-    account: Account,
+    aws: Direct,
     id: String,
     /// How old the copy may be.
     age_ms: u64,
@@ -121,9 +127,9 @@ struct State<T> {
 impl<T: DeserializeOwned + PartialEq> Kept<T> {
     /// The secret with this name or ARN, not read yet: nothing of it costs a process that does not need it.
     #[must_use]
-    pub fn new(account: Account, id: String, age_ms: u64, read_ms: u64) -> Self {
+    pub fn new(aws: Direct, id: String, age_ms: u64, read_ms: u64) -> Self {
         Self {
-            account,
+            aws,
             id,
             age_ms,
             read_ms,
@@ -140,17 +146,12 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
     /// A sentence that names the variable that is not set.
     pub fn named_by(
         variable: &str,
-        account: &Account,
+        aws: &Direct,
         config: &Config,
         read_ms: u64,
     ) -> Result<Self, String> {
         let age_ms = config.limits.secrets_ms;
-        Ok(Self::new(
-            account.clone(),
-            required(variable)?,
-            age_ms,
-            read_ms,
-        ))
+        Ok(Self::new(aws.clone(), required(variable)?, age_ms, read_ms))
     }
 
     /// A copy that is no older than the bound. Where it cannot be read anew, the older one.
@@ -229,22 +230,9 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
 
     async fn value(&self) -> Result<T, String> {
         let id = &self.id;
-        let client = self.account.secrets();
-        let asked = client.get_secret_value().secret_id(id).send();
-        let answer = tokio::time::timeout(Duration::from_millis(self.read_ms), asked)
-            .await
-            .map_err(|_| {
-                format!(
-                    "the secret {id} cannot be read: no answer within {} ms",
-                    self.read_ms
-                )
-            })?
-            .map_err(|e| format!("the secret {id} cannot be read: {}", words(&e)))?;
-        let text = answer
-            .secret_string()
-            .ok_or_else(|| format!("the secret {id} holds no text"))?;
+        let text = text(&self.aws, id, self.read_ms).await?;
         // The decoder's message can quote the value, so only its position is told.
-        serde_json::from_str(text).map_err(|e| {
+        serde_json::from_str(text.expose()).map_err(|e| {
             format!(
                 "the secret {id} is not a JSON object of texts (line {}, column {}): store it again with `bobbin-setup secrets`",
                 e.line(),
@@ -303,6 +291,22 @@ impl WorkerSecrets {
             provider,
             stack,
         })
+    }
+}
+
+/// The text of a secret, within `ms_max` milliseconds.
+///
+/// # Errors
+/// What went wrong and what to look at; never a part of the value.
+pub async fn text(aws: &Direct, id: &str, ms_max: u64) -> Result<Secret, String> {
+    let request = json!({ "SecretId": id });
+    let mut answer = aws
+        .call(Service::Secrets, "GetSecretValue", &request, ms_max)
+        .await
+        .map_err(|e| format!("the secret {id} cannot be read: {e}"))?;
+    match answer["SecretString"].take() {
+        Value::String(text) => Ok(Secret(text)),
+        _ => Err(format!("the secret {id} holds no text")),
     }
 }
 

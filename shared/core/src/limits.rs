@@ -122,6 +122,8 @@ pub struct Limits {
 const MINUTE_MS: u64 = 60_000;
 /// Rolling more often than this would only be noise.
 const MIN_CARD_ROLL_MS: u64 = 1_000;
+/// Reading secrets more often would let whoever sends bad signatures have it done for each.
+const MIN_SECRETS_MS: u64 = 1_000;
 /// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
 
@@ -228,6 +230,10 @@ impl Limits {
             (
                 self.breaker_failures > 0 && self.breaker_open_ms > 0,
                 "breaker_failures and breaker_open_ms must be above 0",
+            ),
+            (
+                self.secrets_ms >= MIN_SECRETS_MS,
+                "secrets_ms must be at least 1000",
             ),
             (
                 self.breaker_open_ms <= self.breaker_open_ms_max,
