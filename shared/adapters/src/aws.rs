@@ -142,6 +142,19 @@ impl Account {
         })
     }
 
+    /// With a person's credentials that stay as they are, for tests.
+    #[cfg(all(test, feature = "deployed"))]
+    pub(crate) fn fixed(region: &str, endpoint: Option<&str>) -> Self {
+        let token = Some("a-token".to_owned());
+        let credentials = Credentials::new("an-id", "a-key", token, None, "test");
+        Self {
+            region: Region::new(region.to_owned()),
+            credentials: SharedCredentialsProvider::new(credentials),
+            http: https(),
+            endpoint: endpoint.map(str::to_owned),
+        }
+    }
+
     /// Region, for [`crate::deployed`].
     #[cfg(feature = "deployed")]
     pub(crate) fn region(&self) -> &str {

@@ -45,7 +45,10 @@ impl Deployed {
     /// # Errors
     /// What is missing and what to do: no credentials, no region, no such stack, no permission, no answer.
     pub async fn find(stack_name: &str, endpoint: Option<&str>) -> Result<Self, String> {
-        let account = Account::of_person(endpoint).await?;
+        Self::find_in(Account::of_person(endpoint).await?, stack_name).await
+    }
+
+    async fn find_in(account: Account, stack_name: &str) -> Result<Self, String> {
         let answer = describe(&account, stack_name).await?;
         let text = String::from_utf8_lossy(&answer.body);
         let options = ParsingOptions {
@@ -252,4 +255,180 @@ fn escaped(text: &str) -> String {
             false => format!("%{byte:02X}"),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::http::{HeaderMap, StatusCode};
+
+    use super::*;
+
+    const STACK: &str = r#"<?xml version="1.0"?>
+<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">
+  <DescribeStacksResult>
+    <Stacks>
+      <member>
+        <StackName>bobbin</StackName>
+        <StackStatus>UPDATE_COMPLETE</StackStatus>
+        <Parameters>
+          <member><ParameterKey>Model</ParameterKey><ParameterValue>a/b</ParameterValue></member>
+          <member><ParameterKey>Empty</ParameterKey><ParameterValue/></member>
+        </Parameters>
+        <Outputs>
+          <member>
+            <Description>Not looked at</Description>
+            <OutputKey>IngressAddress</OutputKey>
+            <OutputValue>https://x.lambda-url.eu-central-1.on.aws/?a=1&amp;b=2</OutputValue>
+          </member>
+        </Outputs>
+      </member>
+    </Stacks>
+  </DescribeStacksResult>
+</DescribeStacksResponse>"#;
+
+    struct Seen {
+        endpoint: String,
+        call: Arc<Mutex<Option<(HeaderMap, String)>>>,
+    }
+
+    /// An endpoint that answers alike, and what it was asked.
+    async fn answering(status: u16, body: &str) -> Seen {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let call: Arc<Mutex<Option<(HeaderMap, String)>>> = Arc::default();
+        let (seen, body) = (Arc::clone(&call), body.to_owned());
+        let answer = move |headers: HeaderMap, asked: String| {
+            *seen.lock().unwrap() = Some((headers, asked));
+            std::future::ready((StatusCode::from_u16(status).unwrap(), body.clone()))
+        };
+        let app = Router::new().fallback(answer);
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Seen { endpoint, call }
+    }
+
+    async fn find(seen: &Seen, name: &str) -> Result<Deployed, String> {
+        let account = Account::fixed("eu-central-1", Some(&seen.endpoint));
+        Deployed::find_in(account, name).await
+    }
+
+    #[tokio::test]
+    async fn a_stack_is_found_by_one_signed_call() {
+        let seen = answering(200, STACK).await;
+        let found = find(&seen, "bobbin & co").await.unwrap();
+        assert_eq!(
+            (found.name(), found.status()),
+            ("bobbin", "UPDATE_COMPLETE")
+        );
+        assert_eq!(
+            found.output("IngressAddress").unwrap(),
+            "https://x.lambda-url.eu-central-1.on.aws/?a=1&b=2"
+        );
+        assert_eq!(found.parameter("Model"), Some("a/b"));
+        assert_eq!(found.parameter("Empty"), Some(""));
+        assert_eq!(found.parameter("Modell"), None);
+        assert_eq!(
+            found.output("WorkerSecretArn").unwrap_err(),
+            "The stack bobbin (UPDATE_COMPLETE) has no output WorkerSecretArn: deploy the template.yaml of this version into it with sam deploy, and wait for it to be complete."
+        );
+
+        let (headers, asked) = seen.call.lock().unwrap().clone().unwrap();
+        assert_eq!(
+            asked,
+            "Action=DescribeStacks&Version=2010-05-15&StackName=bobbin%20%26%20co"
+        );
+        let signed = headers["authorization"].to_str().unwrap();
+        assert!(
+            signed.starts_with("AWS4-HMAC-SHA256 Credential=an-id/"),
+            "{signed}"
+        );
+        assert!(
+            signed.contains("/eu-central-1/cloudformation/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-security-token,"),
+            "{signed}"
+        );
+        assert_eq!(headers["x-amz-security-token"], "a-token");
+    }
+
+    #[tokio::test]
+    async fn every_refusal_says_what_to_do() {
+        let error = |code: &str, message: &str| {
+            format!(
+                "<ErrorResponse xmlns=\"x\"><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+            )
+        };
+        let table = [
+            (
+                400,
+                error("ValidationError", "Stack with id bobbin does not exist"),
+                "There is no stack bobbin in eu-central-1. Deploy it first",
+            ),
+            (
+                403,
+                error("AccessDenied", "User: arn:x is not authorized"),
+                "they need cloudformation:DescribeStacks",
+            ),
+            (
+                403,
+                error("ExpiredToken", "The security token is expired"),
+                "have expired: sign in again",
+            ),
+            (
+                403,
+                error("InvalidClientTokenId", "The token is invalid"),
+                "check AWS_PROFILE",
+            ),
+            (
+                400,
+                error("Throttling", "Rate exceeded"),
+                "try again in a minute",
+            ),
+            (
+                500,
+                error("InternalFailure", "Oops"),
+                "CloudFormation answered 500 InternalFailure: Oops",
+            ),
+            (
+                200,
+                "<html>hello</html>".to_owned(),
+                "is not CloudFormation: check AWS_ENDPOINT_URL",
+            ),
+            (
+                200,
+                "{}".to_owned(),
+                "is not CloudFormation: check AWS_ENDPOINT_URL",
+            ),
+            (
+                200,
+                "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>".to_owned(),
+                "is not CloudFormation",
+            ),
+        ];
+        for (status, body, words) in table {
+            let seen = answering(status, &body).await;
+            let told = find(&seen, "bobbin").await.unwrap_err();
+            assert!(told.contains(words), "{body}: {told}");
+        }
+        let large = "<a/>".repeat(DESCRIPTION_BYTES_MAX / 4 + 1);
+        let told = find(&answering(200, &large).await, "bobbin")
+            .await
+            .unwrap_err();
+        assert!(told.contains("more than 4194304 bytes"), "{told}");
+    }
+
+    #[test]
+    fn each_region_has_its_address() {
+        let at = |region| address(&Account::fixed(region, None));
+        assert_eq!(
+            at("eu-west-1"),
+            "https://cloudformation.eu-west-1.amazonaws.com/"
+        );
+        assert_eq!(
+            at("cn-north-1"),
+            "https://cloudformation.cn-north-1.amazonaws.com.cn/"
+        );
+    }
 }
