@@ -42,6 +42,7 @@ impl World {
                 bot_token: TOKEN.to_owned(),
             },
             slack: SlackKeys {
+                scopes: Vec::new(),
                 signing_secret: "unused".to_owned(),
                 bot_token: "unused".to_owned(),
                 bot_user_id: "U1".to_owned(),
