@@ -71,6 +71,8 @@ async fn register(commands: &Commands, token: &str) -> Result<Done, String> {
         Some(id) => Application {
             id: id.clone(),
             name: String::new(),
+            verify_key: String::new(),
+            endpoint: None,
         },
         None => application(http.clone(), base, token)
             .await

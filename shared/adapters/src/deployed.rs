@@ -1,32 +1,41 @@
 //! A deployed stack, found by its name from a person's terminal: its outputs and parameters, by one signed call of
-//! `CloudFormation`'s `DescribeStacks`.
+//! `CloudFormation`'s `DescribeStacks`; its keys, its queues and its table by those.
 //!
-//! That service has one client here, so no SDK crate is linked for it: the call is signed by `aws-sigv4`, goes out by
-//! [`crate::http`] with its guard and bounds, and its XML is read by roxmltree. Deliberately absent: retries (a person is
-//! there to repeat the command) and every other call, so nothing here can change a stack.
+//! A person's call now and then needs no SDK crate: it is signed by `aws-sigv4`, goes out by [`crate::http`] with its
+//! guard and bounds, and the one answer that is XML is read by roxmltree. Deliberately absent: retries (a person is there
+//! to repeat the command), and every call that changes a stack.
+
+mod call;
+mod keyring;
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4;
-use reqwest::Method;
+use bobbin_core::message::Body;
 use reqwest::header::CONTENT_TYPE;
 use roxmltree::{Document, Node, ParsingOptions};
+use serde_json::json;
 
+use self::call::{Refusal, Service};
+pub use self::keyring::Keyring;
 use crate::aws::Account;
-use crate::http::{Answer, Hosts, Http};
+use crate::http::Answer;
+use crate::store::Store;
 
 /// The version of `CloudFormation`'s query protocol; there is one.
 const API_VERSION: &str = "2010-05-15";
-/// Bytes of a description: 200 outputs and 200 parameters of 4 KiB each, and their descriptions, fit.
-const DESCRIPTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Elements of a description.
 const DESCRIPTION_NODES_MAX: u32 = 50_000;
-/// Characters of AWS's own words that an error keeps.
-const MESSAGE_CHARS_MAX: usize = 400;
 /// The media type that the query protocol is sent in.
 const FORM: &str = "application/x-www-form-urlencoded";
+
+const SERVICE: Service = Service {
+    name: "cloudformation",
+    title: "CloudFormation",
+};
+const QUEUES: Service = Service {
+    name: "sqs",
+    title: "SQS",
+};
 
 /// A stack as `CloudFormation` describes it.
 #[derive(Debug, Clone)]
@@ -56,14 +65,14 @@ impl Deployed {
             ..ParsingOptions::default()
         };
         let read = Document::parse_with_options(&text, options);
-        let document = read.map_err(|_| unreadable(&account, answer.status))?;
+        let document = read.map_err(|_| call::unreadable(&account, SERVICE, answer.status))?;
         if !answer.ok() {
             return Err(refused(&account, stack_name, answer.status, &document));
         }
         let stack = child(document.root_element(), "DescribeStacksResult")
             .and_then(|result| child(result, "Stacks"))
             .and_then(|stacks| child(stacks, "member"))
-            .ok_or_else(|| unreadable(&account, answer.status))?;
+            .ok_or_else(|| call::unreadable(&account, SERVICE, answer.status))?;
         let status = text_of(stack, "StackStatus").to_owned();
         let (outputs, parameters) = (
             pairs(stack, "Outputs", ["OutputKey", "OutputValue"]),
@@ -96,6 +105,43 @@ impl Deployed {
         &self.account
     }
 
+    /// The region that it is in.
+    #[must_use]
+    pub fn region(&self) -> &str {
+        self.account.region()
+    }
+
+    /// The table of its sessions.
+    ///
+    /// # Errors
+    /// That the stack does not name it.
+    pub fn store(&self) -> Result<Store, String> {
+        let table = self.output("TableName")?;
+        Ok(Store::new(self.account.dynamodb(), table))
+    }
+
+    /// Puts a body into its queue, as the ingress does.
+    ///
+    /// # Errors
+    /// What is missing and what to do. A repeat under the same id is harmless.
+    pub async fn send(&self, body: &Body) -> Result<(), String> {
+        let output = match body {
+            Body::Control(_) | Body::Announce(_) | Body::Overview(_) => "ControlQueueUrl",
+            Body::Message(_) | Body::Open(_) => "MessagesQueueUrl",
+        };
+        let text = serde_json::to_string(body).map_err(|e| e.to_string())?;
+        let asked = json!({
+            "QueueUrl": self.output(output)?, "MessageBody": text,
+            "MessageGroupId": body.group(), "MessageDeduplicationId": body.id(),
+        });
+        let kind = "application/x-amz-json-1.0";
+        let sent = call::json(&self.account, QUEUES, kind, "AmazonSQS.SendMessage", &asked).await?;
+        match sent {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(refusal.told(QUEUES, "sqs:SendMessage on the stack's queues")),
+        }
+    }
+
     /// An output.
     ///
     /// # Errors
@@ -118,70 +164,12 @@ impl Deployed {
 }
 
 async fn describe(account: &Account, stack: &str) -> Result<Answer, String> {
-    let address = address(account);
     let body = format!(
         "Action=DescribeStacks&Version={API_VERSION}&StackName={}",
         escaped(stack)
     );
-    let http = Http::new(&address, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
-    let http = http.with_body_bytes_max(DESCRIPTION_BYTES_MAX);
-    let mut request = http
-        .request(Method::POST, &address)
-        .map_err(|e| e.to_string())?
-        .header(CONTENT_TYPE, FORM)
-        .body(body.clone());
-    for (name, value) in signature(account, &address, &body).await? {
-        request = request.header(name, value);
-    }
-    http.send(request).await.map_err(|e| {
-        format!(
-            "CloudFormation did not answer: {e}. Check the network and AWS_REGION ({}).",
-            account.region()
-        )
-    })
-}
-
-/// Where the service answers: `CloudFormation` has one host a region, in China below another name.
-fn address(account: &Account) -> String {
-    if let Some(endpoint) = account.endpoint() {
-        return format!("{}/", endpoint.trim_end_matches('/'));
-    }
-    let region = account.region();
-    let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
-    format!("https://cloudformation.{region}.amazonaws.com{suffix}/")
-}
-
-/// The headers that sign the call.
-async fn signature(
-    account: &Account,
-    address: &str,
-    body: &str,
-) -> Result<Vec<(String, String)>, String> {
-    let unsigned = |e: &dyn std::error::Error| format!("The call to AWS could not be signed: {e}");
-    let identity = account.credentials().await?.into();
-    let parameters = v4::SigningParams::builder()
-        .identity(&identity)
-        .region(account.region())
-        .name("cloudformation")
-        .time(SystemTime::now())
-        .settings(SigningSettings::default())
-        .build()
-        .map_err(|e| unsigned(&e))?;
     let headers = [(CONTENT_TYPE.as_str(), FORM)];
-    let request = SignableRequest::new(
-        "POST",
-        address,
-        headers.into_iter(),
-        SignableBody::Bytes(body.as_bytes()),
-    )
-    .map_err(|e| unsigned(&e))?;
-    let (instructions, _) = sign(request, &parameters.into())
-        .map_err(|e| unsigned(&e))?
-        .into_parts();
-    let signed = instructions.headers();
-    Ok(signed
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect())
+    call::post(account, SERVICE, &headers, body).await
 }
 
 fn refused(account: &Account, stack: &str, status: u16, document: &Document<'_>) -> String {
@@ -189,35 +177,16 @@ fn refused(account: &Account, stack: &str, status: u16, document: &Document<'_>)
         .descendants()
         .find(|node| node.tag_name().name() == "Error");
     let Some(error) = error else {
-        return unreadable(account, status);
+        return call::unreadable(account, SERVICE, status);
     };
-    let region = account.region();
-    let said = text_of(error, "Message");
-    let words = bobbin_core::text::shorten(said, MESSAGE_CHARS_MAX);
-    match text_of(error, "Code") {
-        "ValidationError" if said.contains("does not exist") => format!(
+    let refusal = Refusal::new(status, text_of(error, "Code"), text_of(error, "Message"));
+    if refusal.code == "ValidationError" && refusal.message.contains("does not exist") {
+        let region = account.region();
+        return format!(
             "There is no stack {stack} in {region}. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION."
-        ),
-        "AccessDenied" | "AccessDeniedException" | "UnauthorizedOperation" => format!(
-            "The credentials may not look at the stack {stack}: they need cloudformation:DescribeStacks. ({words})"
-        ),
-        "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" => "The AWS credentials have expired: sign in again (aws sso login), or renew the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.".to_owned(),
-        "InvalidClientTokenId" | "UnrecognizedClientException" | "SignatureDoesNotMatch"
-        | "InvalidSignatureException" | "IncompleteSignature" => format!(
-            "AWS does not know these credentials, or the clock of this machine is wrong: check AWS_PROFILE or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. ({words})"
-        ),
-        "Throttling" | "ThrottlingException" => {
-            "CloudFormation takes no more calls just now: try again in a minute.".to_owned()
-        }
-        code => format!("CloudFormation answered {status} {code}: {words}"),
+        );
     }
-}
-
-fn unreadable(account: &Account, status: u16) -> String {
-    format!(
-        "What answered at {} (status {status}) is not CloudFormation: check AWS_ENDPOINT_URL and AWS_REGION.",
-        address(account)
-    )
+    refusal.told(SERVICE, "cloudformation:DescribeStacks")
 }
 
 fn child<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
@@ -412,7 +381,7 @@ mod tests {
             let told = find(&seen, "bobbin").await.unwrap_err();
             assert!(told.contains(words), "{body}: {told}");
         }
-        let large = "<a/>".repeat(DESCRIPTION_BYTES_MAX / 4 + 1);
+        let large = "<a/>".repeat(1024 * 1024 + 1);
         let told = find(&answering(200, &large).await, "bobbin")
             .await
             .unwrap_err();
@@ -421,7 +390,7 @@ mod tests {
 
     #[test]
     fn each_region_has_its_address() {
-        let at = |region| address(&Account::fixed(region, None));
+        let at = |region| call::address(&Account::fixed(region, None), SERVICE);
         assert_eq!(
             at("eu-west-1"),
             "https://cloudformation.eu-west-1.amazonaws.com/"

@@ -14,6 +14,8 @@ pub mod deployed;
 pub mod discord;
 pub mod http;
 pub mod metrics;
+#[cfg(feature = "deployed")]
+pub mod model_keys;
 pub mod opencode;
 pub mod opening;
 pub mod overview;
