@@ -16,6 +16,7 @@ mod protocol;
 mod run;
 mod scenarios;
 mod security;
+mod setup;
 mod slack;
 mod slack_surface;
 mod surface;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         browser::trials(),
         emulated::trials(),
         security::trials(),
+        setup::trials(),
     ]
     .into_iter()
     .flatten()
