@@ -199,7 +199,7 @@ fn show(report: &mut Report, log: &str, shown: usize) -> usize {
             .filter(|c| !c.is_control())
             .take(LOG_LINE_CHARS_MAX)
             .collect();
-        report.progress(&format!("        {line}"));
+        report.progress(&format!("| {line}"));
     }
     all.len().max(shown)
 }

@@ -1,6 +1,6 @@
 //! `check`
 
-use crate::support::{APPLICATION, KEYED, Options, World};
+use crate::support::{APPLICATION, KEYED, MODEL_KEY, Options, World};
 
 fn link() -> String {
     format!(
@@ -21,8 +21,8 @@ async fn what_is_right_is_said_of_each_key() {
   ok    Discord: interactions are delivered to this stack
   note  Discord: whoever manages a server adds the application with this link; it asks for no privileged intent:
         {}
-  ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Laptop ({team})
-  ok    Slack: it has the 12 scopes that are needed
+  ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
+  ok    Slack: it has the 11 scopes that are needed
   ok    Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and may do what is needed
   ok    Daytona: in the organisation Laptop, region us, 625 more sandboxes fit; disk ends first
   note  Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin-setup snapshot builds {}
@@ -48,7 +48,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
     let more = [
         ("SLACK_SIGNING_SECRET", "not-one"),
         ("ANTHROPIC_API_KEY", "a-wrong-key"),
-        ("OPENROUTER_API_KEY", "another-canary"),
+        ("OPENROUTER_API_KEY", MODEL_KEY),
     ];
     let said = world.run(&["check"], &[&KEYED[..], &more].concat()).await;
     said.is(1, &format!("  ok    Stack bobbin in us-east-1 (CREATE_COMPLETE)
@@ -62,7 +62,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
         {}
   WRONG Slack: what SLACK_SIGNING_SECRET holds is not a signing secret: one has 32 hex digits
         Take the Signing Secret of Basic Information, App Credentials; not the client secret, not the verification token.
-  ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Laptop ({team})
+  ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
   WRONG Slack: it lacks app_mentions:read, assistant:write, channels:history, commands, files:read, files:write, groups:history, im:history, mpim:history, users:read
         Paste the manifest of bobbin-setup slack manifest under App Manifest, then install the app again under OAuth & Permissions.
   note  Slack: it has more than is needed: admin

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::{DAYTONA_KEY, DISCORD_TOKEN, KEYED, SIGNING_SECRET, SLACK_TOKEN, World};
+use crate::support::{
+    DAYTONA_KEY, DISCORD_TOKEN, KEYED, MODEL_KEY, SIGNING_SECRET, SLACK_TOKEN, World,
+};
 
 #[tokio::test]
 async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again() {
@@ -32,7 +34,7 @@ async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again()
     );
     assert_eq!(
         world.secret("WorkerSecret").await,
-        json!({"kept": "as it is", "discord_bot_token": DISCORD_TOKEN, "slack_bot_token": SLACK_TOKEN, "anthropic_api_key": "another-canary"})
+        json!({"kept": "as it is", "discord_bot_token": DISCORD_TOKEN, "slack_bot_token": SLACK_TOKEN, "anthropic_api_key": MODEL_KEY})
     );
     assert_eq!(
         world.secret("IngressSecret").await,

@@ -38,9 +38,9 @@ async fn it_is_built_with_its_log_found_again_woken_and_removed() {
 
     let built = world.run(&["snapshot"], &KEY).await;
     assert_eq!(built.code, 3, "{}", built.err);
-    let steps = "  ...           Step 1/7 : FROM node:22-bookworm-slim\n";
+    let steps = "  ...   | Step 1/8 : FROM node:22-bookworm-slim\n";
     built.holds(steps);
-    built.holds("  ...           Step 7/7 : ENTRYPOINT [\"sleep\", \"infinity\"]\n");
+    built.holds("  ...   | Step 8/8 : ENTRYPOINT [\"sleep\", \"infinity\"]\n");
     built.holds(" s  active\n");
     let told = steady(&built.out);
     assert!(told.starts_with(&format!("  ...   Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes\n")), "{told}");
@@ -95,7 +95,7 @@ async fn a_build_that_fails_says_why_and_is_built_anew() {
     failed.refused(&format!(
         "The build of {name} failed: the build failed. The last lines of its log are above;"
     ));
-    failed.holds("        ERROR: the build failed\n");
+    failed.holds("  ...   | ERROR: the build failed\n");
     let built = world.run(&["snapshot"], &KEY).await;
     assert!(
         built.out.starts_with(&format!(

@@ -26,6 +26,7 @@ pub const DISCORD_TOKEN: &str = "discord-canary-0123456789";
 pub const SLACK_TOKEN: &str = "xoxb-slack-canary-0123456789";
 pub const SIGNING_SECRET: &str = "00c0ffee00c0ffee00c0ffee00c0ffee";
 pub const DAYTONA_KEY: &str = "dtn_canary_0123456789";
+pub const MODEL_KEY: &str = "sk-model-7f3a9c1e5b";
 pub const APPLICATION: &str = "1300000000000000001";
 /// Everything that must never be seen.
 const CANARIES: [&str; 5] = [
@@ -33,7 +34,7 @@ const CANARIES: [&str; 5] = [
     SLACK_TOKEN,
     SIGNING_SECRET,
     DAYTONA_KEY,
-    "another-canary",
+    MODEL_KEY,
 ];
 
 const TEMPLATE: &str = r#"
@@ -195,6 +196,7 @@ impl World {
             .env("AWS_SECRET_ACCESS_KEY", "a-key")
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env("DISCORD_API", self.chat.discord_api())
+            .env("SLACK_API", self.chat.slack_api())
             .env("DAYTONA_API", self.provider.api_url())
             .env("ANTHROPIC_API", format!("{}/anthropic", self.models))
             .env("OPENAI_API", format!("{}/openai", self.models))
@@ -271,7 +273,7 @@ pub const KEYED: [(&str, &str); 5] = [
     ("SLACK_BOT_TOKEN", SLACK_TOKEN),
     ("SLACK_SIGNING_SECRET", SIGNING_SECRET),
     ("DAYTONA_API_KEY", DAYTONA_KEY),
-    ("ANTHROPIC_API_KEY", "another-canary"),
+    ("ANTHROPIC_API_KEY", MODEL_KEY),
 ];
 
 /// What the program said, and how it ended.
@@ -375,13 +377,12 @@ async fn ingress(public_key: &str) -> String {
     serve(router).await
 }
 
-/// The model providers' answers about a key: the right one is `another-canary`, and OpenRouter names a part of it.
+/// The model providers' answers about a key: the right one is [`MODEL_KEY`], and OpenRouter names a part of it.
 async fn models() -> String {
     let keyed = |header: &'static str, answer: Value| {
         axum::routing::get(move |headers: HeaderMap| {
             let sent = headers.get(header).and_then(|value| value.to_str().ok());
-            let is_right =
-                sent.is_some_and(|sent| sent.trim_start_matches("Bearer ") == "another-canary");
+            let is_right = sent.is_some_and(|sent| sent.trim_start_matches("Bearer ") == MODEL_KEY);
             let status = if is_right {
                 StatusCode::OK
             } else {
