@@ -113,3 +113,30 @@ async fn without_a_key_nothing_is_stored_and_an_unknown_one_is_named() {
     let stackless = world.run(&["secrets", "--stack", "other"], &KEYED).await;
     stackless.refused("There is no stack other in us-east-1.");
 }
+
+/// In a terminal, what neither environment nor stack has is asked for. `script` (of every Linux) gives the program one.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn in_a_terminal_the_missing_keys_are_asked_for() {
+    let world = World::start().await;
+    let stored = world
+        .run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)])
+        .await;
+    assert_eq!(stored.code, 0, "{}", stored.err);
+    let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", ""];
+    let said = world.type_in("secrets", "leaves it out: ", &typed).await;
+    assert!(said.contains("Discord bot token (https://discord.com/developers/applications, the application, Bot, Reset Token)"), "{said}");
+    assert!(!said.contains("Slack bot token ("), "it is known: {said}");
+    assert!(
+        said.contains("  ok    Daytona API key is stored now"),
+        "{said}"
+    );
+    assert_eq!(
+        world.secret("WorkerSecret").await,
+        json!({"kept": "as it is", "slack_bot_token": SLACK_TOKEN, "discord_bot_token": DISCORD_TOKEN})
+    );
+    assert_eq!(
+        world.secret("ProviderSecret").await,
+        json!({"daytona_api_key": DAYTONA_KEY})
+    );
+}

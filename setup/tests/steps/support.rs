@@ -212,6 +212,58 @@ impl World {
         Said::new(&output.await.unwrap().unwrap())
     }
 
+    /// Runs a command in a terminal of its own and types a line at each prompt; what the terminal showed.
+    #[cfg(target_os = "linux")]
+    pub async fn type_in(&self, command: &str, prompt: &str, lines: &[&str]) -> String {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let program = env!("CARGO_BIN_EXE_bobbin-setup");
+        let mut terminal = tokio::process::Command::new("script")
+            .args([
+                "--quiet",
+                "--return",
+                "--command",
+                &format!("{program} {command}"),
+                "/dev/null",
+            ])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("AWS_ENDPOINT_URL", self.engine.endpoint())
+            .env("AWS_REGION", "us-east-1")
+            .env("AWS_ACCESS_KEY_ID", "an-id")
+            .env("AWS_SECRET_ACCESS_KEY", "a-key")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (mut to, mut from) = (
+            terminal.stdin.take().unwrap(),
+            terminal.stdout.take().unwrap(),
+        );
+        let (mut shown, mut typed, mut piece) = (String::new(), 0, [0; 1024]);
+        let talk = async {
+            loop {
+                let read = from.read(&mut piece).await.unwrap();
+                if read == 0 {
+                    return;
+                }
+                shown.push_str(&String::from_utf8_lossy(&piece[..read]));
+                while typed < shown.matches(prompt).count() {
+                    to.write_all(format!("{}\n", lines[typed]).as_bytes())
+                        .await
+                        .unwrap();
+                    typed += 1;
+                }
+            }
+        };
+        let within = std::time::Duration::from_secs(60);
+        assert!(tokio::time::timeout(within, talk).await.is_ok(), "{shown}");
+        assert!(terminal.wait().await.unwrap().success(), "{shown}");
+        assert_eq!(typed, lines.len(), "{shown}");
+        shown
+    }
+
     /// The same with every key in the environment.
     pub async fn run_keyed(&self, arguments: &[&str]) -> Said {
         self.run(arguments, &KEYED).await
