@@ -7,6 +7,7 @@ use bobbin_adapters::http::{Hosts, Http};
 use bobbin_adapters::model_keys::ModelProvider;
 use bobbin_adapters::secrets::Secret;
 use bobbin_adapters::slack::Slack;
+use bobbin_core::overrides::Overrides;
 use clap::Args;
 use tokio::sync::OnceCell;
 
@@ -138,8 +139,8 @@ impl Place {
             let mut stored = Vec::new();
             for output in OUTPUTS {
                 let ring = stack.keyring(output).await?;
-                let here = KEYS.iter().filter(|key| key.output == output);
-                stored.extend(here.filter_map(|key| Some((key, ring.get(key.name)?))));
+                let here = KEYS.iter().filter(|key| key.output() == output);
+                stored.extend(here.filter_map(|key| Some((key, ring.get(key.name())?))));
             }
             Ok(stored)
         };
@@ -188,16 +189,20 @@ impl Place {
         stack.parameter(name).filter(|value| !value.is_empty())
     }
 
-    fn base(&self, given: Option<&String>, parameter: &str, usual: &str) -> String {
-        let told = given.map(String::as_str).or(self.parameter(parameter));
-        told.unwrap_or(usual).trim_end_matches('/').to_owned()
+    /// What the stack overrides, if it has been looked for and found; the defaults where it cannot be read, which its
+    /// functions say at their start.
+    #[must_use]
+    pub fn overrides(&self) -> Overrides {
+        let text = self.parameter("Overrides").unwrap_or_default();
+        Overrides::parse(text).unwrap_or_default()
     }
 
     /// Base of Discord's API.
     #[must_use]
     pub fn discord_api(&self) -> String {
-        let given = self.around.discord_api.as_ref();
-        self.base(given, "DiscordApi", "https://discord.com/api/v10")
+        let given = self.around.discord_api.clone();
+        let base = given.unwrap_or_else(|| self.overrides().discord_api);
+        base.trim_end_matches('/').to_owned()
     }
 
     /// Whose the bot token is.
@@ -226,8 +231,8 @@ impl Place {
     /// # Errors
     /// Why the address cannot be used.
     pub fn slack(&self, token: &Secret) -> Result<Slack, String> {
-        let given = self.around.slack_api.as_ref();
-        let base = self.base(given, "SlackApi", "https://slack.com/api");
+        let given = self.around.slack_api.clone();
+        let base = given.unwrap_or_else(|| self.overrides().slack_api);
         Slack::new(&base, token.expose()).map_err(|e| format!("--slack-api: {e}"))
     }
 
@@ -236,8 +241,8 @@ impl Place {
     /// # Errors
     /// Why the address cannot be used.
     pub fn daytona(&self, key: &Secret) -> Result<Daytona, String> {
-        let given = self.around.daytona_api.as_ref();
-        let base = self.base(given, "DaytonaApi", "https://app.daytona.io/api");
+        let given = self.around.daytona_api.clone();
+        let base = given.unwrap_or_else(|| self.overrides().daytona_api);
         Daytona::new(&base, key.expose()).map_err(|e| format!("--daytona-api: {e}"))
     }
 

@@ -45,7 +45,7 @@ pub async fn run(place: &Place, report: &mut Report, wanted: &Secrets) -> Result
         }
         changes
     } else {
-        let forget = |key: &&'static Key| (key.name, (*key, Change::Forget));
+        let forget = |key: &&'static Key| (key.name(), (*key, Change::Forget));
         wanted.forget.iter().map(forget).collect()
     };
     write(place, report, changes, wanted.dry_run).await
@@ -66,7 +66,7 @@ fn given() -> Changes {
         .iter()
         .filter_map(|key| Some((key, of_environment(key)?)));
     given
-        .map(|(key, value)| (key.name, (key, Change::Set(value))))
+        .map(|(key, value)| (key.name(), (key, Change::Set(value))))
         .collect()
 }
 
@@ -74,7 +74,7 @@ fn given() -> Changes {
 async fn typed(place: &Place, changes: &mut Changes) -> Result<(), String> {
     let stored = place.stored().await?;
     for key in &KEYS {
-        let known = changes.contains_key(key.name) || stored.iter().any(|(one, _)| *one == key);
+        let known = changes.contains_key(key.name()) || stored.iter().any(|(one, _)| *one == key);
         if known {
             continue;
         }
@@ -84,7 +84,7 @@ async fn typed(place: &Place, changes: &mut Changes) -> Result<(), String> {
         let line = line.trim();
         if !line.is_empty() {
             let value = Secret::from(line.to_owned());
-            changes.insert(key.name, (key, Change::Set(value)));
+            changes.insert(key.name(), (key, Change::Set(value)));
         }
     }
     Ok(())
@@ -104,7 +104,7 @@ async fn write(
     for output in OUTPUTS {
         let here: Vec<&(&Key, Change)> = changes
             .values()
-            .filter(|(key, _)| key.output == output)
+            .filter(|(key, _)| key.output() == output)
             .collect();
         if here.is_empty() {
             continue;
@@ -114,12 +114,12 @@ async fn write(
         for (key, change) in here {
             let (differs, line) = match change {
                 Change::Set(value) => {
-                    let had = ring.get(key.name).is_some();
-                    let differs = ring.set(key.name, value);
+                    let had = ring.get(key.name()).is_some();
+                    let differs = ring.set(key.name(), value);
                     (differs, words(key, differs, had, dry_run))
                 }
                 Change::Forget => {
-                    let differs = ring.forget(key.name);
+                    let differs = ring.forget(key.name());
                     (differs, forgotten(key, differs, dry_run))
                 }
             };

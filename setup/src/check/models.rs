@@ -12,9 +12,10 @@ pub async fn check(place: &Place, report: &mut Report) {
             keyed.push(provider.prefix());
         }
     }
-    match (place.parameter("Model"), place.parameter("ModelBaseUrl")) {
-        (Some(model), Some(base)) => endpoint(place, report, model, base).await,
-        (Some(model), None) => {
+    let base = place.overrides().model_base_url;
+    match place.parameter("Model") {
+        Some(model) if !base.is_empty() => endpoint(place, report, model, &base).await,
+        Some(model) => {
             let prefix = model.split('/').next().unwrap_or_default();
             if !keyed.contains(&prefix) {
                 report.wrong(
@@ -23,11 +24,11 @@ pub async fn check(place: &Place, report: &mut Report) {
                 );
             }
         }
-        (None, _) if keyed.is_empty() => report.wrong(
+        None if keyed.is_empty() => report.wrong(
             "Models: there is no key for any model",
             "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY.",
         ),
-        (None, _) => {}
+        None => {}
     }
 }
 

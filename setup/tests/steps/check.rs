@@ -42,6 +42,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
         ],
         scopes: Some(vec!["chat:write".to_owned(), "admin".to_owned()]),
         permissions: Some(vec!["write:sandboxes".to_owned()]),
+        ..Options::default()
     })
     .await;
     let team = world.chat.seeds().team_id;
@@ -135,9 +136,9 @@ async fn an_endpoint_of_ones_own_has_to_offer_the_model() {
         // The address of the endpoint is known only once the world has started.
         let first = World::start().await;
         let base = format!("{}/own", first.models);
-        let parameters = vec![("Model", model.to_owned()), ("ModelBaseUrl", base)];
         let world = World::with(Options {
-            parameters,
+            parameters: vec![("Model", model.to_owned())],
+            model_base_url: Some(base),
             ..Options::default()
         })
         .await;

@@ -44,12 +44,9 @@ Parameters:
   DiscordPublicKey: { Type: String, Default: "" }
   AllowedGuilds: { Type: String, Default: "" }
   AllowedTeams: { Type: String, Default: "" }
-  DiscordApi: { Type: String }
-  SlackApi: { Type: String }
-  DaytonaApi: { Type: String }
   DaytonaSnapshot: { Type: String, Default: "" }
   Model: { Type: String, Default: anthropic/some-model }
-  ModelBaseUrl: { Type: String, Default: "" }
+  Overrides: { Type: String, Default: "{}" }
   Ingress: { Type: String }
 Resources:
   IngressSecret: { Type: AWS::SecretsManager::Secret, Properties: { SecretString: "{}" } }
@@ -80,6 +77,8 @@ impl Backstage for Nothing {
 pub struct Options {
     /// Parameters of the template.
     pub parameters: Vec<(&'static str, String)>,
+    /// An endpoint of one's own for the model.
+    pub model_base_url: Option<String>,
     /// Scopes of the Slack token; all that are needed where none are named.
     pub scopes: Option<Vec<String>>,
     /// Permissions of the Daytona key; likewise.
@@ -139,14 +138,16 @@ impl World {
         let ingress = ingress(&public_key).await;
         let models = models().await;
         let seeds = chat.seeds();
+        let overrides = json!({
+            "discord_api": chat.discord_api(), "slack_api": chat.slack_api(), "daytona_api": provider.api_url(),
+            "model_base_url": options.model_base_url.unwrap_or_default(),
+        });
         let mut parameters: BTreeMap<String, String> = [
             ("DiscordApplicationId", APPLICATION.to_owned()),
             ("DiscordPublicKey", public_key.clone()),
             ("AllowedGuilds", seeds.guild_id.clone()),
             ("AllowedTeams", seeds.team_id.clone()),
-            ("DiscordApi", chat.discord_api()),
-            ("SlackApi", chat.slack_api()),
-            ("DaytonaApi", provider.api_url()),
+            ("Overrides", overrides.to_string()),
             ("Ingress", ingress.clone()),
         ]
         .into_iter()
@@ -159,6 +160,7 @@ impl World {
         let engine = Engine::start(bobbin_local_aws::Settings {
             template,
             parameters,
+            secrets: BTreeMap::new(),
             stack_name: "bobbin".to_owned(),
             region: "us-east-1".to_owned(),
             state_dir: folder.path().join("aws"),

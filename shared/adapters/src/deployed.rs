@@ -1,7 +1,7 @@
 //! A deployed stack, found by its name from a person's terminal: its outputs and parameters, by one signed call of
 //! `CloudFormation`'s `DescribeStacks`; its keys, its queues and its table by those.
 //!
-//! A person's call now and then needs no SDK crate: it is signed by `aws-sigv4`, goes out by [`crate::http`] with its
+//! A person's call now and then needs no SDK crate: it is signed by [`crate::signing`], goes out by [`crate::http`] with its
 //! guard and bounds, and the one answer that is XML is read by roxmltree. Deliberately absent: retries (a person is there
 //! to repeat the command), and every call that changes a stack.
 

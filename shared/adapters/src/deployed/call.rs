@@ -1,15 +1,14 @@
 //! One signed call of a service that has no client here: an address, a signature, an answer, and what a refusal means.
 
-use std::time::SystemTime;
-
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use crate::aws::Account;
 use crate::http::{Answer, Hosts, Http};
+use crate::secrets::Secret;
+use crate::signing::{self, Keys, Scope};
+use crate::world::now_ms;
 
 /// Bytes of an answer: 200 outputs and 200 parameters of 4 KiB each, and their descriptions, fit; a secret has 64 KiB.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -144,29 +143,35 @@ async fn signature(
     address: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> Result<Vec<(String, String)>, String> {
-    let unsigned = |e: &dyn std::error::Error| format!("The call to AWS could not be signed: {e}");
-    let identity = account.credentials().await?.into();
-    let parameters = v4::SigningParams::builder()
-        .identity(&identity)
-        .region(account.region())
-        .name(service.name)
-        .time(SystemTime::now())
-        .settings(SigningSettings::default())
-        .build()
-        .map_err(|e| unsigned(&e))?;
-    let request = SignableRequest::new(
-        "POST",
-        address,
-        headers.iter().copied(),
-        SignableBody::Bytes(body.as_bytes()),
-    )
-    .map_err(|e| unsigned(&e))?;
-    let (instructions, _) = sign(request, &parameters.into())
-        .map_err(|e| unsigned(&e))?
-        .into_parts();
-    Ok(instructions
-        .headers()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect())
+) -> Result<Vec<(&'static str, String)>, String> {
+    let credentials = account.credentials().await?;
+    let token = credentials.session_token();
+    let keys = Keys {
+        access_key_id: credentials.access_key_id().to_owned(),
+        secret_access_key: Secret::from(credentials.secret_access_key().to_owned()),
+        session_token: token.map(|token| Secret::from(token.to_owned())),
+    };
+    let scope = Scope {
+        region: account.region(),
+        service: service.name,
+    };
+    let date = signing::date(now_ms() / 1_000);
+    let host = authority(address);
+    let mut signed = headers.to_vec();
+    signed.extend([("host", host.as_str()), ("x-amz-date", &date)]);
+    signed.extend(token.map(|token| ("x-amz-security-token", token)));
+    signed.sort_unstable();
+    let authorization = signing::authorization(&keys, scope, &date, &signed, body.as_bytes());
+    let mut own = vec![
+        ("authorization", authorization),
+        ("x-amz-date", date.clone()),
+    ];
+    own.extend(token.map(|token| ("x-amz-security-token", token.to_owned())));
+    Ok(own)
+}
+
+/// What the header `host` holds for an address.
+fn authority(address: &str) -> String {
+    let rest = address.split("://").nth(1).unwrap_or(address);
+    rest.split('/').next().unwrap_or_default().to_owned()
 }

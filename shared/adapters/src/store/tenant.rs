@@ -10,13 +10,17 @@ use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_core::settings::{Catalogue, Settings};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use super::{CONDITION_FAILED, ITEM, Item, Store, StoreError, classify, number, text};
 use crate::aws::words;
+use crate::direct::{Direct, Service};
 
 /// The item of the settings, and its attribute.
 pub(super) const SETTINGS: &str = "settings";
 const CATALOGUE: &str = "catalogue";
+/// Longest wait for an item that is read without the SDK.
+const READ_MS_MAX: u64 = 10_000;
 
 impl Store {
     /// The settings of a tenant, read consistently; those of a tenant that has none are the default ones.
@@ -115,6 +119,61 @@ impl Store {
     }
 }
 
+/// The items of tenants, read alone, without the SDK: for the function that is in a hurry.
+#[derive(Debug, Clone)]
+pub struct Tenants {
+    aws: Direct,
+    table: String,
+}
+
+impl Tenants {
+    /// Those of this table.
+    #[must_use]
+    pub fn new(aws: Direct, table: &str) -> Self {
+        Self {
+            aws,
+            table: table.to_owned(),
+        }
+    }
+
+    /// The settings of a tenant, as [`Store::settings`] reads them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
+        self.item(tenant, SETTINGS).await
+    }
+
+    /// The catalogue of a tenant, as [`Store::catalogue`] reads it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
+        self.item(tenant, CATALOGUE).await
+    }
+
+    async fn item<T: DeserializeOwned + Default>(
+        &self,
+        tenant: &str,
+        name: &str,
+    ) -> Result<T, StoreError> {
+        let request = json!({
+            "TableName": self.table,
+            "Key": { "thread": { "S": partition(tenant) }, ITEM: { "S": name } },
+            "ConsistentRead": true,
+        });
+        let answer = self
+            .aws
+            .call(Service::Tables, "GetItem", &request, READ_MS_MAX)
+            .await
+            .map_err(|e| classify(e.code(), e.to_string()))?;
+        match answer.get("Item") {
+            Some(item) => decode(item[name]["S"].as_str(), name),
+            None => Ok(T::default()),
+        }
+    }
+}
+
 /// The key of a tenant's settings.
 pub(super) fn settings_key(tenant: &str) -> Item {
     key(tenant, SETTINGS)
@@ -125,12 +184,13 @@ pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
     read(item, SETTINGS)
 }
 
+fn partition(tenant: &str) -> String {
+    format!("tenant:{tenant}")
+}
+
 fn key(tenant: &str, item: &str) -> Item {
     HashMap::from([
-        (
-            "thread".to_owned(),
-            AttributeValue::S(format!("tenant:{tenant}")),
-        ),
+        ("thread".to_owned(), AttributeValue::S(partition(tenant))),
         (ITEM.to_owned(), AttributeValue::S(item.to_owned())),
     ])
 }
@@ -144,8 +204,11 @@ fn item(tenant: &str, name: &str, body: serde_json::Result<String>) -> Result<It
 }
 
 fn read<T: DeserializeOwned>(item: &Item, name: &str) -> Result<T, StoreError> {
-    let body = text(item, name)
-        .ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
+    decode(text(item, name), name)
+}
+
+fn decode<T: DeserializeOwned>(body: Option<&str>, name: &str) -> Result<T, StoreError> {
+    let body = body.ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
     serde_json::from_str(body)
         .map_err(|e| StoreError::Damaged(format!("the {name} cannot be read: {e}")))
 }
