@@ -3,43 +3,57 @@
 use bobbin_core::wire::slack::manifest::{link, manifest};
 use clap::{Args, Subcommand};
 
-use crate::Done;
+use crate::place::Place;
 
 /// What of it is set up.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum What {
     /// Print the manifest of the app, and the link that makes the app from it
     Manifest(Manifest),
 }
 
 /// Print the manifest of the app, and the link that makes the app from it.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Manifest {
-    /// Where the ingress answers: the function URL of the stack, or the address of a tunnel
+    /// Where the ingress answers, instead of at the stack's address: that of a tunnel
     #[arg(long, value_name = "URL")]
-    address: String,
+    pub address: Option<String>,
     /// Print the link alone
     #[arg(long)]
-    link: bool,
+    pub link: bool,
 }
 
-/// Does it.
+/// Prints it as it is, so that it can be piped on. Undone by deleting the app at Slack: nothing is written here.
 ///
 /// # Errors
-/// Why the address cannot be one.
-pub fn run(what: &What) -> Result<Done, String> {
+/// Why the address cannot be one, or is not known.
+pub async fn run(place: &Place, what: &What) -> Result<(), String> {
     let What::Manifest(wanted) = what;
-    let manifest = manifest(&wanted.address).map_err(|e| format!("--address: {e}"))?;
-    let link = link(&manifest);
-    let words = match wanted.link {
-        true => link,
-        false => format!(
-            "{manifest:#}\n\nPaste it under \"Create New App\", \"From a manifest\" at https://api.slack.com/apps, or open:\n{link}\n\n\
-Then install the app to the workspace, and give its signing secret and bot token to the stack (SlackSigningSecret, SlackBotToken)."
-        ),
+    let address = match &wanted.address {
+        Some(address) => address.clone(),
+        None => address_of(place).await?,
     };
-    Ok(Done {
-        words,
-        to_do: false,
-    })
+    let manifest = manifest(&address).map_err(|e| format!("--address: {e}"))?;
+    let link = link(&manifest);
+    match wanted.link {
+        true => println!("{link}"),
+        false => println!(
+            "{manifest:#}\n\nPaste it under \"Create New App\", \"From a manifest\" at https://api.slack.com/apps, or open:\n{link}\n\n\
+Then install the app to the workspace, and store its signing secret and bot token: bobbin-setup secrets."
+        ),
+    }
+    Ok(())
+}
+
+/// The link that makes the app for the stack.
+///
+/// # Errors
+/// Why there is none.
+pub async fn link_for_stack(place: &Place) -> Result<String, String> {
+    let manifest = manifest(&address_of(place).await?).map_err(|e| e.to_string())?;
+    Ok(link(&manifest))
+}
+
+async fn address_of(place: &Place) -> Result<String, String> {
+    Ok(place.stack().await?.output("IngressAddress")?.to_owned())
 }

@@ -17,6 +17,7 @@ mod protocol;
 mod run;
 mod scenarios;
 mod security;
+mod setup;
 mod slack;
 mod slack_surface;
 mod surface;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         browser::trials(),
         emulated::trials(),
         security::trials(),
+        setup::trials(),
     ]
     .into_iter()
     .flatten()

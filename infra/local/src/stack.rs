@@ -377,7 +377,13 @@ fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
     };
     let word =
         |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let scopes = manifest["oauth_config"]["scopes"]["bot"].as_array();
     Ok(SlackKeys {
+        scopes: scopes
+            .into_iter()
+            .flatten()
+            .filter_map(|scope| scope.as_str().map(str::to_owned))
+            .collect(),
         signing_secret: keys.slack_signing_secret.clone(),
         bot_token: keys.slack_bot_token.clone(),
         bot_user_id: keys.slack_bot_user_id.clone(),

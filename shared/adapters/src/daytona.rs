@@ -2,7 +2,9 @@
 //!
 //! Promised: one method a call, one error that says what to do ([`DaytonaError::failure`]); a create, start or stop is
 //! asked for and never waited for (read the sandbox next: its answer is not the outcome). Deliberately absent:
-//! retries and state (both are `decide`'s), sessions, snapshots, and the preview traffic itself (see `opencode`).
+//! retries and state (both are `decide`'s), sessions, and the preview traffic itself (see `opencode`).
+
+mod prepared;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -10,9 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use reqwest::Method;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use rustls::pki_types::CertificateDer;
 use serde::de::DeserializeOwned;
 

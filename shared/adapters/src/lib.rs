@@ -9,10 +9,14 @@ pub mod config;
 pub mod control;
 pub mod daytona;
 pub mod dead;
+#[cfg(feature = "deployed")]
+pub mod deployed;
 pub mod direct;
 pub mod discord;
 pub mod http;
 pub mod metrics;
+#[cfg(feature = "deployed")]
+pub mod model_keys;
 pub mod opencode;
 pub mod opening;
 pub mod overview;

@@ -9,6 +9,7 @@ mod files;
 mod looks;
 mod people;
 mod posting;
+mod setting_up;
 mod status;
 mod stream;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 pub use self::error::SlackError;
+pub use self::setting_up::{Installed, deliver};
 use crate::http::{Answer, Hosts, Http, HttpError};
 
 /// One call takes no longer.

@@ -48,8 +48,8 @@ pub fn milliseconds(time: &str) -> Option<Ms> {
     u64::try_from(time.to_millis().ok()?).ok()
 }
 
-/// What a sandbox is built from where no snapshot is configured.
-const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
+/// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
+pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
 /// The sandbox side, from configuration and keys.
 ///

@@ -100,19 +100,15 @@ impl IntoResponse for Reply {
 /// How a platform answers a fault.
 pub type FaultReply = fn(&Fault) -> Reply;
 
-/// Reads, meets faults, answers by `serve`, logs.
+/// Meets faults, answers by `serve`, logs.
 pub async fn pass(
     hub: &Hub,
     platform: &str,
     faults: &Mutex<Faults>,
     fault_reply: FaultReply,
-    request: Request,
+    call: Call,
     serve: impl FnOnce(&Hub, &Call) -> Reply,
 ) -> Response {
-    let call = match read(request).await {
-        Ok(call) => call,
-        Err(status) => return status.into_response(),
-    };
     let route = format!("{} /{}", call.method, call.path.join("/"));
     let fault = held(faults).take(&route);
     if let Some(fault) = fault.as_ref().filter(|fault| fault.delay_ms > 0) {

@@ -154,7 +154,18 @@ impl Hub {
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
             .ok_or(NoAnswer::NoIngress)?;
-        let mut request = self.http.post(format!("{base}{path}")).body(body);
+        self.deliver_to(&format!("{base}{path}"), headers, body)
+            .await
+    }
+
+    /// The same to an address of its own.
+    pub async fn deliver_to(
+        &self,
+        url: &str,
+        headers: &[(&str, String)],
+        body: Vec<u8>,
+    ) -> Result<Answer, NoAnswer> {
+        let mut request = self.http.post(url).body(body);
         for (name, value) in headers {
             request = request.header(*name, value);
         }

@@ -61,6 +61,8 @@ pub struct SlackKeys {
     pub shortcuts: Vec<SlackShortcut>,
     /// Slash commands of the manifest.
     pub commands: Vec<SlackCommand>,
+    /// Scopes that the bot token has; told with every answer, and enforced by nothing here.
+    pub scopes: Vec<String>,
 }
 
 /// A message shortcut (manifest `features.shortcuts` with `type: message`).

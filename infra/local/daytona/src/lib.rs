@@ -77,6 +77,8 @@ pub struct Settings {
     pub toolbox_url: Option<String>,
     /// The snapshot of a create that names neither one nor a build; it is always there and active.
     pub default_snapshot: String,
+    /// What the key may do, as `GET /api-keys/current` tells it; nothing is refused for it.
+    pub key_permissions: Vec<String>,
     /// Test control: holds calls of functions.
     pub gates: Gates,
 }
@@ -97,6 +99,15 @@ impl Settings {
             init: None,
             toolbox_url: None,
             default_snapshot: "bobbin-opencode".to_owned(),
+            key_permissions: [
+                "write:sandboxes",
+                "delete:sandboxes",
+                "write:snapshots",
+                "delete:snapshots",
+                "read:limits",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             gates: Gates::default(),
         }
     }
@@ -228,6 +239,7 @@ impl Provider {
                 .toolbox_url
                 .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
             default_snapshot: settings.default_snapshot,
+            key_permissions: settings.key_permissions,
             gates: settings.gates,
             state_dir,
             tools,

@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     /// Announced as `toolboxProxyUrl`.
     pub(crate) toolbox_url: String,
     pub(crate) default_snapshot: String,
+    /// What the key may do, as it is told; nothing is refused for it.
+    pub(crate) key_permissions: Vec<String>,
     /// As the processes' mark has it.
     pub(crate) state_dir: String,
     pub(crate) tools: Vec<PathBuf>,

@@ -64,6 +64,9 @@ pub(crate) struct Snapshot {
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) last_used_at: Option<i64>,
+    /// Why its build failed.
+    #[serde(default)]
+    pub(crate) error: Option<String>,
 }
 
 /// A secret without its value, which this provider has no use for and does not keep.

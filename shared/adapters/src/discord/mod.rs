@@ -8,6 +8,7 @@ mod client;
 mod error;
 mod pace;
 mod registration;
+mod setting_up;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub use self::client::RATE_WAIT_MS_MAX;
 use self::client::{Call, Client};
 pub use self::error::DiscordError;
 pub use self::registration::{Application, application};
+pub use self::setting_up::Channel;
 use crate::http::Http;
 
 /// An edit can overtake Discord's processing of the first answer; its 404 is believed after this long.

@@ -15,6 +15,22 @@ pub struct Application {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// The public key that its interactions are verified with, 64 hex digits.
+    pub verify_key: String,
+    /// Where Discord delivers interactions; none where the application would have to hold a gateway connection.
+    pub endpoint: Option<String>,
+}
+
+impl Application {
+    pub(super) fn read(said: &Value) -> Option<Self> {
+        let text = |name: &str| said[name].as_str().map(str::to_owned);
+        Some(Self {
+            id: text("id")?,
+            name: text("name").unwrap_or_default(),
+            verify_key: text("verify_key").unwrap_or_default(),
+            endpoint: text("interactions_endpoint_url").filter(|url| !url.is_empty()),
+        })
+    }
 }
 
 /// Asks whose token it is; `base` ends in the version, `http` must allow its host.
@@ -30,17 +46,10 @@ pub async fn application(
     // The application is not known yet, so the agent names none.
     let client = Client::new(http, base, "", bot_token);
     let found = client.call(&call, None, None).await?;
-    let text = |name: &str| found[name].as_str().map(str::to_owned);
-    match text("id") {
-        Some(id) => Ok(Application {
-            id,
-            name: text("name").unwrap_or_default(),
-        }),
-        None => Err(DiscordError::Unreadable {
-            route: call.name,
-            status: 200,
-        }),
-    }
+    Application::read(&found).ok_or(DiscordError::Unreadable {
+        route: call.name,
+        status: 200,
+    })
 }
 
 impl Discord {
@@ -53,9 +62,7 @@ impl Discord {
         guild: Option<&str>,
     ) -> Result<Vec<Difference>, DiscordError> {
         let (path, wanted) = self.scope(guild);
-        let major = guild.unwrap_or_default();
-        let list = call("list commands", Method::GET, &path, major);
-        let listed = self.client.call(&list, None, None).await?;
+        let listed = self.listed(&path, guild).await?;
         Ok(differences(&listed, &wanted))
     }
 
@@ -78,6 +85,52 @@ impl Discord {
         Ok(changed)
     }
 
+    /// What of ours removing would take away, for all guilds or one.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn removable_commands(
+        &self,
+        guild: Option<&str>,
+    ) -> Result<Vec<Difference>, DiscordError> {
+        let (path, _) = self.scope(guild);
+        let listed = self.listed(&path, guild).await?;
+        Ok(differences(&listed, &Value::Array(Vec::new())))
+    }
+
+    /// Takes every command away, for all guilds or one, and answers which there were.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn remove_commands(
+        &self,
+        guild: Option<&str>,
+    ) -> Result<Vec<Difference>, DiscordError> {
+        let gone = self.removable_commands(guild).await?;
+        if !gone.is_empty() {
+            let (path, _) = self.scope(guild);
+            let set = call(
+                "set commands",
+                Method::PUT,
+                &path,
+                guild.unwrap_or_default(),
+            );
+            let none = Value::Array(Vec::new());
+            self.client.call(&set, Some(&none), None).await?;
+        }
+        Ok(gone)
+    }
+
+    async fn listed(&self, path: &str, guild: Option<&str>) -> Result<Value, DiscordError> {
+        let list = call(
+            "list commands",
+            Method::GET,
+            path,
+            guild.unwrap_or_default(),
+        );
+        self.client.call(&list, None, None).await
+    }
+
     /// The route of a scope and the set that belongs there.
     fn scope(&self, guild: Option<&str>) -> (String, Value) {
         let application = &self.application;
@@ -91,7 +144,7 @@ impl Discord {
     }
 }
 
-fn call(name: &'static str, method: Method, path: &str, major: &str) -> Call {
+pub(super) fn call(name: &'static str, method: Method, path: &str, major: &str) -> Call {
     Call {
         name,
         method,

@@ -3,6 +3,8 @@
 //! Unknown fields are ignored, states are an open list, nearly everything is optional; only `id` and `name` are
 //! demanded. Deliberately absent: everything of v2, whose creation, tokens and disks work differently.
 
+pub mod prepared;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

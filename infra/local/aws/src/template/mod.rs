@@ -18,6 +18,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::account::Account;
+use crate::cloudformation::HIDDEN;
 use crate::dynamodb::TableSettings;
 use crate::lambda::Mapping;
 use crate::scheduler::TemplateSchedule;
@@ -108,6 +109,19 @@ impl Template {
             document,
             parameters,
         })
+    }
+
+    /// The settled parameters as they may be told: those that the template hides as asterisks.
+    pub(crate) fn told_parameters(&self) -> BTreeMap<String, String> {
+        let hidden = |name: &str| {
+            let declared = &self.document["Parameters"][name]["NoEcho"];
+            *declared == true || *declared == "true"
+        };
+        let told = |(name, value): (&String, &String)| {
+            let value = if hidden(name) { HIDDEN } else { value };
+            (name.clone(), value.to_owned())
+        };
+        self.parameters.iter().map(told).collect()
     }
 
     /// Logical ids of the functions that have a URL.

@@ -1,6 +1,7 @@
 //! Who the bot is: its user, its application, its commands, its guild.
 
 use super::check::Faulty;
+use super::interaction;
 use super::{ADMIN_PERMISSIONS, MEMBER_PERMISSIONS, Outcome, Refusal};
 use crate::gate::{Call, Reply};
 use crate::hub::Hub;
@@ -61,6 +62,38 @@ pub fn get(hub: &Hub, store: &Store) -> Outcome {
         app[name] = value;
     }
     Ok(Reply::json(app))
+}
+
+/// Discord looks at an endpoint before it keeps its address: a PING must be answered, and one that is signed badly refused.
+/// The refusal, where one of the two is not so.
+pub async fn unfit_endpoint(hub: &Hub, call: &Call) -> Option<Reply> {
+    let is_ours = call.token("Bot") == Some(hub.discord.bot_token.as_str());
+    let url = call.body.str("interactions_endpoint_url");
+    let segments = call.segments();
+    if !is_ours
+        || call.method != "PATCH"
+        || !segments.ends_with(&["applications", "@me"])
+        || url.is_empty()
+    {
+        return None;
+    }
+    let probed = interaction::probe(hub, Some(url)).await;
+    let fits = probed["good"]["status"] == 200
+        && probed["good"]["body"]["type"] == 1
+        && probed["bad"]["status"] == 401;
+    if fits {
+        return None;
+    }
+    let mut wrong = Faulty::default();
+    wrong.at(
+        "interactions_endpoint_url",
+        "APPLICATION_INTERACTIONS_ENDPOINT_URL_INVALID",
+        "Validation failed. The specified interactions endpoint url could not be verified.",
+    );
+    wrong.done().err().map(|refusal| Reply {
+        status: refusal.status,
+        ..Reply::json(refusal.body)
+    })
 }
 
 pub fn patch(hub: &Hub, store: &Store, call: &Call) -> Outcome {

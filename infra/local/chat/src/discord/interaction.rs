@@ -20,7 +20,7 @@ pub const ANSWERS: &str = "discord-answers";
 pub async fn act(hub: &Hub, act: &Value) -> Result<Value, Impossible> {
     match act.str("type") {
         "message" => return say(hub, act),
-        "ping" => return Ok(ping(hub).await),
+        "ping" => return Ok(probe(hub, None).await),
         _ => {}
     }
     let Built { record, payload } = {
@@ -36,7 +36,7 @@ pub async fn act(hub: &Hub, act: &Value) -> Result<Value, Impossible> {
             Ok::<_, Impossible>(built)
         })?
     };
-    let answer = post(hub, &payload, true).await;
+    let answer = post(hub, None, &payload, true).await;
     let store = hub.store();
     let outcome = settle(hub, &store, record.str("token"), &answer)?;
     Ok(
@@ -60,8 +60,8 @@ fn say(hub: &Hub, act: &Value) -> Result<Value, Impossible> {
     })
 }
 
-/// Discord's probe of an endpoint: a PING, and one with a bad signature.
-async fn ping(hub: &Hub) -> Value {
+/// Discord's probe of an endpoint: a PING, and one with a bad signature. Without an address that of the ingress.
+pub async fn probe(hub: &Hub, url: Option<&str>) -> Value {
     let body = json!({"id": hub.ids.snowflake(), "application_id": hub.discord.application_id, "type": 1, "token": "ping", "version": 1});
     let read = |answer: Result<Answer, NoAnswer>| match answer {
         Ok(answer) => {
@@ -69,11 +69,16 @@ async fn ping(hub: &Hub) -> Value {
         }
         Err(error) => json!({"status": 0, "error": error.to_string()}),
     };
-    json!({"good": read(post(hub, &body, true).await), "bad": read(post(hub, &body, false).await)})
+    json!({"good": read(post(hub, url, &body, true).await), "bad": read(post(hub, url, &body, false).await)})
 }
 
 /// Signs (rightly or, for the probe, over another body) and posts.
-async fn post(hub: &Hub, payload: &Value, good: bool) -> Result<Answer, NoAnswer> {
+async fn post(
+    hub: &Hub,
+    url: Option<&str>,
+    payload: &Value,
+    good: bool,
+) -> Result<Answer, NoAnswer> {
     let body = payload.to_string().into_bytes();
     let timestamp = (now_ms() / 1_000).to_string();
     let signed: &[u8] = if good { &body } else { b"{}" };
@@ -87,7 +92,10 @@ async fn post(hub: &Hub, payload: &Value, good: bool) -> Result<Answer, NoAnswer
         ("x-signature-ed25519", signature),
         ("x-signature-timestamp", timestamp),
     ];
-    hub.deliver("/discord/interactions", &headers, body).await
+    match url {
+        Some(url) => hub.deliver_to(url, &headers, body).await,
+        None => hub.deliver("/discord/interactions", &headers, body).await,
+    }
 }
 
 /// Applies the ingress's answer, or shows the person that there was none.

@@ -17,7 +17,7 @@ use crate::ids::now_ms;
 use crate::limits::{RATE_WINDOW_MS, RATE_WINDOW_REQUESTS, RATE_WINDOWS_MAX};
 use crate::store::{Store, StoreError};
 use axum::extract::Request;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
@@ -67,13 +67,19 @@ impl From<StoreError> for Refusal {
 
 /// Serves one request of the bot.
 pub async fn serve(hub: &Hub, request: Request) -> Response {
+    let call = match gate::read(request).await {
+        Ok(call) => call,
+        Err(status) => return status.into_response(),
+    };
+    let unfit = app::unfit_endpoint(hub, &call).await;
+    let serve = |hub: &Hub, call: &Call| unfit.unwrap_or_else(|| answer(hub, call));
     gate::pass(
         hub,
         "discord",
         &hub.discord_faults,
         fault_reply,
-        request,
-        answer,
+        call,
+        serve,
     )
     .await
 }

@@ -18,7 +18,7 @@ use crate::hub::Hub;
 use crate::json::Read;
 use crate::store::{Store, StoreError};
 use axum::extract::Request;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 /// A refusal in Slack's form.
@@ -60,15 +60,10 @@ impl Fail {
 
 /// Serves one request of the bot.
 pub async fn serve(hub: &Hub, request: Request) -> Response {
-    gate::pass(
-        hub,
-        "slack",
-        &hub.slack_faults,
-        fault_reply,
-        request,
-        answer,
-    )
-    .await
+    match gate::read(request).await {
+        Ok(call) => gate::pass(hub, "slack", &hub.slack_faults, fault_reply, call, answer).await,
+        Err(status) => status.into_response(),
+    }
 }
 
 fn answer(hub: &Hub, call: &Call) -> Reply {
@@ -80,14 +75,17 @@ fn answer(hub: &Hub, call: &Call) -> Reply {
                 let store = hub.store();
                 store.atomically(|store| route(hub, store, method, &args))
             });
-            Reply::json(match outcome {
+            let mut reply = Reply::json(match outcome {
                 Ok(Value::Object(mut body)) => {
                     body.insert("ok".to_owned(), true.into());
                     Value::Object(body)
                 }
                 Ok(_) => json!({"ok": true}),
                 Err(refusal) => refusal.body(),
-            })
+            });
+            let scopes = hub.slack.scopes.join(",");
+            reply.headers.push(("x-oauth-scopes", scopes));
+            reply
         }
         ["slack", "upload", id] => files::receive(hub, call, id),
         ["slack", "response", token] => {

@@ -86,6 +86,7 @@ fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
             bot_token: "local-bot-token".to_owned(),
         },
         slack: SlackKeys {
+            scopes: Vec::new(),
             signing_secret: SECRET.to_owned(),
             bot_token: "xoxb-local".to_owned(),
             bot_user_id: SLACK_BOT.to_owned(),

@@ -1,12 +1,14 @@
 //! The HTTP surface: the control API below `/api`, the toolbox below `/toolbox/{id}`, a test's controls below
 //! `/_control`. Anything else is 404 `Cannot METHOD path`.
 
+mod account;
 mod control;
 mod create;
 mod list;
 mod manage;
 mod previews;
 mod shelf;
+mod snapshots;
 
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ use crate::serve::Cut;
 use crate::shared::Context;
 use crate::toolbox;
 
-pub(crate) use shelf::stock;
+pub(crate) use snapshots::stock;
 
 /// What a handler answers.
 pub(crate) type Answer = Result<Response, Fail>;
@@ -92,16 +94,31 @@ pub(crate) fn router(shared: &Context) -> Router {
     let shelf = Router::new()
         .route(
             "/snapshots",
-            post(shelf::create_snapshot).get(shelf::list_snapshots),
+            post(snapshots::create_snapshot).get(snapshots::list_snapshots),
         )
         .route(
             "/snapshots/{snapshot}",
-            get(shelf::get_snapshot).delete(shelf::delete_snapshot),
+            get(snapshots::get_snapshot).delete(snapshots::delete_snapshot),
         )
         .route(
             "/snapshots/{snapshot}/activate",
-            post(shelf::activate_snapshot),
+            post(snapshots::activate_snapshot),
         )
+        .route(
+            "/snapshots/{snapshot}/deactivate",
+            post(snapshots::deactivate_snapshot),
+        )
+        .route(
+            "/snapshots/{snapshot}/build-logs-url",
+            get(snapshots::build_logs_url),
+        )
+        .route(
+            "/snapshots/{snapshot}/build-logs",
+            get(snapshots::build_logs),
+        )
+        .route("/api-keys/current", get(account::current_key))
+        .route("/organizations", get(account::organizations))
+        .route("/organizations/{organization}/usage", get(account::usage))
         .route(
             "/secret",
             post(shelf::create_secret).get(shelf::list_secrets_bare),

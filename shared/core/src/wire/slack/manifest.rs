@@ -70,6 +70,17 @@ pub fn scopes_of(method: &str) -> Option<&'static [&'static str]> {
     Some(found.1)
 }
 
+/// Every scope that the app needs, in the order of their names.
+#[must_use]
+pub fn scopes() -> BTreeSet<&'static str> {
+    METHODS
+        .iter()
+        .chain(&EVENTS)
+        .flat_map(|(_, scopes)| scopes.iter().copied())
+        .chain(OTHER_SCOPES)
+        .collect()
+}
+
 /// The manifest of the app whose ingress answers at `address` (`https://…`, without a path).
 ///
 /// # Errors
@@ -81,12 +92,6 @@ pub fn manifest(address: &str) -> Result<Value, BadAddress> {
     if host.is_empty() || !host.chars().all(plain) {
         return Err(BadAddress(crate::text::shorten(address, 200)));
     }
-    let scopes: BTreeSet<&str> = METHODS
-        .iter()
-        .chain(&EVENTS)
-        .flat_map(|(_, scopes)| scopes.iter().copied())
-        .chain(OTHER_SCOPES)
-        .collect();
     let events: Vec<&str> = EVENTS.iter().map(|(event, _)| *event).collect();
     Ok(json!({
         "_metadata": { "major_version": 2, "minor_version": 1 },
@@ -123,7 +128,7 @@ pub fn manifest(address: &str) -> Result<Value, BadAddress> {
                 "description": "Start a task from this message",
             }],
         },
-        "oauth_config": { "scopes": { "bot": scopes } },
+        "oauth_config": { "scopes": { "bot": scopes() } },
         "settings": {
             "event_subscriptions": {
                 "request_url": format!("{base}/slack/events"),

@@ -1,0 +1,144 @@
+//! Daytona: whether the key counts, what it may, and how many sandboxes still fit.
+
+use bobbin_adapters::daytona::{Daytona, DaytonaError};
+use bobbin_adapters::world::DOCKERFILE;
+use bobbin_core::wire::daytona::prepared::{ApiKey, Readiness, RegionUsage, snapshot_name};
+
+use crate::place::Place;
+use crate::report::Report;
+
+pub async fn check(place: &Place, report: &mut Report) {
+    let Some(found) = place.key("daytona_api_key").await else {
+        report.wrong(
+            "Daytona: no API key, so there can be no sandbox",
+            "Set DAYTONA_API_KEY: https://app.daytona.io/dashboard/keys.",
+        );
+        return;
+    };
+    let source = found.source;
+    let daytona = match place.daytona(&found.value) {
+        Ok(daytona) => daytona,
+        Err(why) => return report.wrong(&format!("Daytona: {why}"), ""),
+    };
+    match daytona.current_key().await {
+        Ok(key) => permissions(report, &key, source),
+        Err(DaytonaError::BadKey) => {
+            return report.wrong(
+                &format!("Daytona: the API key of {source} is refused"),
+                "Make a new one at https://app.daytona.io/dashboard/keys; keys can expire.",
+            );
+        }
+        Err(error) => {
+            return report.wrong(
+                &format!("Daytona: the API key could not be tried: {error}"),
+                "Try again; check --daytona-api where you set it.",
+            );
+        }
+    }
+    organization(report, &daytona).await;
+    snapshot(place, report, &daytona).await;
+}
+
+fn permissions(report: &mut Report, key: &ApiKey, source: &str) {
+    let until = match key.expires_at.as_deref() {
+        Some(at) => format!("until {at}"),
+        None => "without an end".to_owned(),
+    };
+    let missing = key.missing();
+    if missing.is_empty() {
+        return report.right(&format!(
+            "Daytona: the API key of {source} is \"{}\", valid {until}, and may do what is needed",
+            key.name
+        ));
+    }
+    let lacks: Vec<String> = missing
+        .iter()
+        .map(|(name, why)| format!("{name} ({why})"))
+        .collect();
+    report.wrong(
+        &format!("Daytona: the API key of {source} is \"{}\", valid {until}, and lacks {}", key.name, lacks.join(", ")),
+        "Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.",
+    );
+}
+
+/// A key need not be allowed to see organisation and quota; then nothing is said against it.
+async fn organization(report: &mut Report, daytona: &Daytona) {
+    let organizations = match daytona.organizations().await {
+        Ok(organizations) => organizations,
+        Err(error) => {
+            return report.note(&format!("Daytona: the organisation is not told: {error}"));
+        }
+    };
+    // A key belongs to one organisation, but its owner may be in several, and the key's is not named.
+    let [organization] = organizations.as_slice() else {
+        return report.note(&format!(
+            "Daytona: the key's owner is in {} organisations; the dashboard shows the quota of the key's own",
+            organizations.len()
+        ));
+    };
+    let name = &organization.name;
+    if organization.suspended {
+        return report.wrong(
+            &format!("Daytona: the organisation {name} is suspended, so there can be no sandbox"),
+            "The dashboard says why: https://app.daytona.io/dashboard.",
+        );
+    }
+    match daytona.usage(&organization.id).await {
+        Ok(usage) => {
+            let ours = |region: &&RegionUsage| region.sandbox_class == "container";
+            for region in usage.region_usage.iter().filter(ours) {
+                quota(report, name, region);
+            }
+        }
+        Err(error) => report.note(&format!(
+            "Daytona: the organisation is {name}; its quota is not told: {error}"
+        )),
+    }
+}
+
+fn quota(report: &mut Report, name: &str, region: &RegionUsage) {
+    let place = format!(
+        "Daytona: in the organisation {name}, region {},",
+        region.region_id
+    );
+    match region.room() {
+        (0, scarce) => report.wrong(
+            &format!("{place} no further sandbox fits: {scarce} is used up"),
+            "Delete or archive sandboxes, or raise the limits: https://app.daytona.io/dashboard/limits.",
+        ),
+        (room, scarce) => report.right(&format!("{place} {room} more sandboxes fit; {scarce} ends first")),
+    }
+}
+
+/// The snapshot that the stack names has to be there.
+async fn snapshot(place: &Place, report: &mut Report, daytona: &Daytona) {
+    let ours = snapshot_name(DOCKERFILE);
+    let Some(named) = place.parameter("DaytonaSnapshot") else {
+        if place.stack().await.is_ok() {
+            report.note(&format!("Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin-setup snapshot builds {ours}"));
+        }
+        return;
+    };
+    match daytona.snapshot(named).await {
+        Ok(Some(found)) if found.readiness() == Readiness::Ready => {
+            report.right(&format!("Daytona: the stack's snapshot {named} is ready"));
+            if named != ours
+                && named.starts_with(bobbin_core::wire::daytona::prepared::SNAPSHOT_PREFIX)
+            {
+                report.note(&format!("Daytona: it is of another version of infra/sandbox; bobbin-setup snapshot builds {ours}"));
+            }
+        }
+        Ok(Some(found)) => report.wrong(
+            &format!("Daytona: the stack's snapshot {named} is {}", found.state),
+            "bobbin-setup snapshot builds or wakes it.",
+        ),
+        Ok(None) => report.wrong(
+            &format!("Daytona: there is no snapshot {named}, which the stack names"),
+            "bobbin-setup snapshot builds one and says what to deploy.",
+        ),
+        Err(error) => report.wrong(
+            &format!("Daytona: the snapshot {named} could not be looked at: {error}"),
+            "",
+        ),
+    }
+}

@@ -1,0 +1,110 @@
+//! The keys: how each is called in the environment, and where a person finds it; the stack's names for them are core's.
+
+use bobbin_core::keys::Key as Stored;
+
+/// A key.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Key {
+    /// As the stack knows it.
+    pub key: Stored,
+    /// In the environment.
+    pub variable: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Where it is found.
+    pub found: &'static str,
+}
+
+impl Key {
+    /// Its name in the secret.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.key.name()
+    }
+
+    /// The stack's output that names the secret which holds it.
+    #[must_use]
+    pub fn output(&self) -> String {
+        format!("{}Arn", self.key.secret())
+    }
+}
+
+/// Every key that a person gives, in the order in which they are asked for. The stack's own key is not among them: it
+/// makes that itself.
+pub const KEYS: [Key; 7] = [
+    Key {
+        key: Stored::DiscordBotToken,
+        variable: "DISCORD_BOT_TOKEN",
+        title: "Discord bot token",
+        found: "https://discord.com/developers/applications, the application, Bot, Reset Token",
+    },
+    Key {
+        key: Stored::SlackSigningSecret,
+        variable: "SLACK_SIGNING_SECRET",
+        title: "Slack signing secret",
+        found: "https://api.slack.com/apps, the app, Basic Information, App Credentials",
+    },
+    Key {
+        key: Stored::SlackBotToken,
+        variable: "SLACK_BOT_TOKEN",
+        title: "Slack bot token",
+        found: "https://api.slack.com/apps, the app, OAuth & Permissions, after Install to Workspace",
+    },
+    Key {
+        key: Stored::DaytonaApiKey,
+        variable: "DAYTONA_API_KEY",
+        title: "Daytona API key",
+        found: "https://app.daytona.io/dashboard/keys",
+    },
+    Key {
+        key: Stored::AnthropicApiKey,
+        variable: "ANTHROPIC_API_KEY",
+        title: "Anthropic API key",
+        found: "https://platform.claude.com/settings/keys",
+    },
+    Key {
+        key: Stored::OpenAiApiKey,
+        variable: "OPENAI_API_KEY",
+        title: "OpenAI API key",
+        found: "https://platform.openai.com/api-keys",
+    },
+    Key {
+        key: Stored::OpenRouterApiKey,
+        variable: "OPENROUTER_API_KEY",
+        title: "OpenRouter API key",
+        found: "https://openrouter.ai/settings/keys",
+    },
+];
+
+/// The outputs that name the secrets, each once.
+pub const OUTPUTS: [&str; 3] = ["WorkerSecretArn", "IngressSecretArn", "ProviderSecretArn"];
+
+/// A key by its name in the secret or in the environment.
+///
+/// # Errors
+/// The names that there are.
+pub fn named(name: &str) -> Result<&'static Key, String> {
+    let known = |key: &&Key| key.name() == name || key.variable == name;
+    KEYS.iter().find(known).ok_or_else(|| {
+        let all: Vec<&str> = KEYS.iter().map(|key| key.variable).collect();
+        format!("the keys are {}", all.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_by_either_name_and_lies_in_a_known_secret() {
+        for key in &KEYS {
+            assert_eq!(named(key.name()), Ok(key));
+            assert_eq!(named(key.variable), Ok(key));
+            assert!(OUTPUTS.contains(&key.output().as_str()), "{}", key.output());
+        }
+        assert!(
+            named("stack_key")
+                .is_err_and(|why| why.starts_with("the keys are DISCORD_BOT_TOKEN, "))
+        );
+    }
+}

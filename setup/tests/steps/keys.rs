@@ -1,0 +1,142 @@
+//! `secrets`
+
+use serde_json::json;
+
+use crate::support::{
+    DAYTONA_KEY, DISCORD_TOKEN, KEYED, MODEL_KEY, SIGNING_SECRET, SLACK_TOKEN, World,
+};
+
+#[tokio::test]
+async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again() {
+    let world = World::start().await;
+    let dry = world.run_keyed(&["secrets", "--dry-run"]).await;
+    dry.is(
+        3,
+        "  to do Anthropic API key would be stored
+  to do Discord bot token would be stored
+  to do Slack bot token would be stored
+  to do Slack signing secret would be stored
+  to do Daytona API key would be stored
+",
+    );
+    assert_eq!(world.secret("ProviderSecret").await, json!({}));
+
+    let stored = world.run_keyed(&["secrets"]).await;
+    stored.is(
+        0,
+        "  ok    Anthropic API key is stored now
+  ok    Discord bot token is stored now
+  ok    Slack bot token is stored now
+  ok    Slack signing secret is stored now
+  ok    Daytona API key is stored now
+  note  The functions take a changed key up by themselves; nothing has to be deployed.
+",
+    );
+    assert_eq!(
+        world.secret("WorkerSecret").await,
+        json!({"kept": "as it is", "discord_bot_token": DISCORD_TOKEN, "slack_bot_token": SLACK_TOKEN, "anthropic_api_key": MODEL_KEY})
+    );
+    assert_eq!(
+        world.secret("IngressSecret").await,
+        json!({"slack_signing_secret": SIGNING_SECRET})
+    );
+    assert_eq!(
+        world.secret("ProviderSecret").await,
+        json!({"daytona_api_key": DAYTONA_KEY})
+    );
+
+    let again = world.run(&["secrets", "--from-env"], &KEYED[..1]).await;
+    again.is(0, "  ok    Discord bot token is stored already\n");
+    let other = world
+        .run(
+            &["secrets"],
+            &[
+                ("DISCORD_BOT_TOKEN", "a-new-one"),
+                ("OPENAI_API_KEY", "first"),
+            ],
+        )
+        .await;
+    other.is(
+        0,
+        "  ok    Discord bot token was another one and is replaced
+  ok    OpenAI API key is stored now
+  note  The functions take a changed key up by themselves; nothing has to be deployed.
+",
+    );
+    let held = world.secret("WorkerSecret").await;
+    assert_eq!(
+        (&held["discord_bot_token"], &held["slack_bot_token"]),
+        (&json!("a-new-one"), &json!(SLACK_TOKEN))
+    );
+
+    let forgotten = world
+        .run_keyed(&[
+            "secrets",
+            "--forget",
+            "OPENAI_API_KEY",
+            "--forget",
+            "openrouter_api_key",
+        ])
+        .await;
+    forgotten.is(
+        0,
+        "  ok    OpenAI API key is forgotten
+  ok    OpenRouter API key was not stored
+  note  The functions take a changed key up by themselves; nothing has to be deployed.
+",
+    );
+    assert!(
+        world
+            .secret("WorkerSecret")
+            .await
+            .get("openai_api_key")
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn without_a_key_nothing_is_stored_and_an_unknown_one_is_named() {
+    let world = World::start().await;
+    world
+        .run(&["secrets"], &[])
+        .await
+        .is(0, "  note  No key was given, so nothing is stored.\n");
+    let unknown = world.run(&["secrets", "--forget", "STACK_KEY"], &[]).await;
+    assert_eq!(unknown.code, 2);
+    assert!(
+        unknown
+            .err
+            .contains("the keys are DISCORD_BOT_TOKEN, SLACK_SIGNING_SECRET,"),
+        "{}",
+        unknown.err
+    );
+    let stackless = world.run(&["secrets", "--stack", "other"], &KEYED).await;
+    stackless.refused("There is no stack other in us-east-1.");
+}
+
+/// In a terminal, what neither environment nor stack has is asked for. `script` (of every Linux) gives the program one.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn in_a_terminal_the_missing_keys_are_asked_for() {
+    let world = World::start().await;
+    let stored = world
+        .run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)])
+        .await;
+    assert_eq!(stored.code, 0, "{}", stored.err);
+    let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", ""];
+    let said = world.type_in("secrets", "leaves it out: ", &typed).await;
+    assert!(said.contains("Discord bot token (https://discord.com/developers/applications, the application, Bot, Reset Token)"), "{said}");
+    assert!(!said.contains("Slack bot token ("), "it is known: {said}");
+    assert!(
+        said.contains("  ok    Daytona API key is stored now"),
+        "{said}"
+    );
+    assert_eq!(
+        world.secret("WorkerSecret").await,
+        json!({"kept": "as it is", "slack_bot_token": SLACK_TOKEN, "discord_bot_token": DISCORD_TOKEN})
+    );
+    assert_eq!(
+        world.secret("ProviderSecret").await,
+        json!({"daytona_api_key": DAYTONA_KEY})
+    );
+}
