@@ -51,12 +51,11 @@ impl Queues {
             Body::Control(_) | Body::Announce(_) | Body::Overview(_) => &self.control,
             Body::Message(_) | Body::Open(_) => &self.messages,
         };
-        let text = serde_json::to_string(body).map_err(|e| QueueError::Send(e.to_string()))?;
         let send = self
             .client
             .send_message()
             .queue_url(url)
-            .message_body(text)
+            .message_body(body.encode())
             .message_group_id(body.group())
             .message_deduplication_id(body.id())
             .send();

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
+use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::settings::{Catalogue, Settings};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{CONDITION_FAILED, ITEM, Item, Store, StoreError, classify, number, text};
@@ -24,7 +26,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`]. Settings that cannot be read are an error: they may say who is to be kept out.
     pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
-        self.tenant_item(tenant, SETTINGS).await
+        let stored = self.tenant_item(tenant, SETTINGS).await?;
+        stored.map_or_else(|| Ok(Settings::default()), |item| settings(&item))
     }
 
     /// Writes the settings if the stored ones are still of version `expected` (0: none are stored), as version
@@ -42,7 +45,8 @@ impl Store {
             version: expected + 1,
             ..settings.clone()
         };
-        let mut item = item(tenant, SETTINGS, serde_json::to_string(&stored))?;
+        let text = schema::write(Shape::Settings, &stored, &stored.kept);
+        let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), number(stored.version));
         let put = self
             .client
@@ -68,11 +72,15 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
-        self.tenant_item(tenant, CATALOGUE).await
+        let Some(item) = self.tenant_item(tenant, CATALOGUE).await? else {
+            return Ok(Catalogue::default());
+        };
+        let (read, kept) = read::<Catalogue>(&item, Shape::Catalogue, CATALOGUE)?;
+        Ok(Catalogue { kept, ..read })
     }
 
-    /// Writes the catalogue, whatever stands there: it holds suggestions, and the next turn mends what two workers
-    /// took from each other.
+    /// Writes the catalogue, whatever stands there, unless it is of a newer shape than this worker reads: it holds
+    /// suggestions, and the next turn mends what two workers took from each other.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -81,25 +89,28 @@ impl Store {
         tenant: &str,
         catalogue: &Catalogue,
     ) -> Result<(), StoreError> {
-        self.client
+        let text = schema::write(Shape::Catalogue, catalogue, &catalogue.kept);
+        let mut item = item(tenant, CATALOGUE, text)?;
+        let shape = catalogue.kept.schema().max(Shape::Catalogue.writes());
+        item.insert(schema::FIELD.to_owned(), number(shape.into()));
+        let put = self
+            .client
             .put_item()
             .table_name(&self.table)
-            .set_item(Some(item(
-                tenant,
-                CATALOGUE,
-                serde_json::to_string(catalogue),
-            )?))
-            .send()
-            .await
-            .map(|_| ())
-            .map_err(|e| classify(e.code(), words(&e)))
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#schema) OR #schema <= :reads")
+            .expression_attribute_names("#schema", schema::FIELD)
+            .expression_attribute_values(":reads", number(Shape::Catalogue.reads().into()));
+        match put.send().await {
+            Ok(_) => Ok(()),
+            Err(e) if e.code() == Some(CONDITION_FAILED) => Err(StoreError::Newer(
+                "the catalogue has become one of a newer worker's".to_owned(),
+            )),
+            Err(e) => Err(classify(e.code(), words(&e))),
+        }
     }
 
-    async fn tenant_item<T: DeserializeOwned + Default>(
-        &self,
-        tenant: &str,
-        name: &str,
-    ) -> Result<T, StoreError> {
+    async fn tenant_item(&self, tenant: &str, name: &str) -> Result<Option<Item>, StoreError> {
         let answer = self
             .client
             .get_item()
@@ -109,9 +120,7 @@ impl Store {
             .send()
             .await
             .map_err(|e| classify(e.code(), words(&e)))?;
-        answer
-            .item
-            .map_or_else(|| Ok(T::default()), |item| read(&item, name))
+        Ok(answer.item)
     }
 }
 
@@ -122,7 +131,8 @@ pub(super) fn settings_key(tenant: &str) -> Item {
 
 /// The settings that an item holds.
 pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
-    read(item, SETTINGS)
+    let (read, kept) = read::<Settings>(item, Shape::Settings, SETTINGS)?;
+    Ok(Settings { kept, ..read })
 }
 
 fn key(tenant: &str, item: &str) -> Item {
@@ -143,9 +153,12 @@ fn item(tenant: &str, name: &str, body: serde_json::Result<String>) -> Result<It
     Ok(item)
 }
 
-fn read<T: DeserializeOwned>(item: &Item, name: &str) -> Result<T, StoreError> {
+fn read<T: DeserializeOwned + Serialize>(
+    item: &Item,
+    shape: Shape,
+    name: &str,
+) -> Result<(T, Kept), StoreError> {
     let body = text(item, name)
         .ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
-    serde_json::from_str(body)
-        .map_err(|e| StoreError::Damaged(format!("the {name} cannot be read: {e}")))
+    Ok(schema::read(shape, body)?)
 }
