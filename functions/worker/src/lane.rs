@@ -57,7 +57,7 @@ impl Worker {
     pub async fn from_environment() -> Result<Self, String> {
         let config = Config::from_environment()?;
         let clients = Clients::from_environment()?;
-        let secrets = Secrets::read(&clients.secrets, &config.secret_id).await?;
+        let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
         let parts = Parts {
             wakes: Wakes::new(clients.scheduler, &config),
             breakers: Breakers::new(clients.dynamodb.clone(), &config.table, &config.limits),
@@ -68,7 +68,7 @@ impl Worker {
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
-            queues: Queues::new(clients.sqs, &config),
+            queues: Queues::new(clients.direct, &config),
             parts,
             config,
         })

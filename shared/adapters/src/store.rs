@@ -9,6 +9,8 @@
 
 mod tenant;
 
+pub use tenant::Tenants;
+
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;

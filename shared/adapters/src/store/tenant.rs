@@ -12,13 +12,17 @@ use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::{CONDITION_FAILED, ITEM, Item, Store, StoreError, classify, number, text};
 use crate::aws::words;
+use crate::direct::{Direct, Service};
 
 /// The item of the settings, and its attribute.
 pub(super) const SETTINGS: &str = "settings";
 const CATALOGUE: &str = "catalogue";
+/// Longest wait for an item that is read without the SDK.
+const READ_MS_MAX: u64 = 10_000;
 
 impl Store {
     /// The settings of a tenant, read consistently; those of a tenant that has none are the default ones.
@@ -72,11 +76,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
-        let Some(item) = self.tenant_item(tenant, CATALOGUE).await? else {
-            return Ok(Catalogue::default());
-        };
-        let (read, kept) = read::<Catalogue>(&item, Shape::Catalogue, CATALOGUE)?;
-        Ok(Catalogue { kept, ..read })
+        match self.tenant_item(tenant, CATALOGUE).await? {
+            Some(item) => read_catalogue(text(&item, CATALOGUE)),
+            None => Ok(Catalogue::default()),
+        }
     }
 
     /// Writes the catalogue, whatever stands there, unless it is of a newer shape than this worker reads: it holds
@@ -124,6 +127,60 @@ impl Store {
     }
 }
 
+/// The items of tenants, read alone, without the SDK: for the function that is in a hurry.
+#[derive(Debug, Clone)]
+pub struct Tenants {
+    aws: Direct,
+    table: String,
+}
+
+impl Tenants {
+    /// Those of this table.
+    #[must_use]
+    pub fn new(aws: Direct, table: &str) -> Self {
+        Self {
+            aws,
+            table: table.to_owned(),
+        }
+    }
+
+    /// The settings of a tenant, as [`Store::settings`] reads them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
+        match self.item(tenant, SETTINGS).await? {
+            Some(item) => read_settings(item[SETTINGS]["S"].as_str()),
+            None => Ok(Settings::default()),
+        }
+    }
+
+    /// The catalogue of a tenant, as [`Store::catalogue`] reads it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
+        match self.item(tenant, CATALOGUE).await? {
+            Some(item) => read_catalogue(item[CATALOGUE]["S"].as_str()),
+            None => Ok(Catalogue::default()),
+        }
+    }
+
+    async fn item(&self, tenant: &str, name: &str) -> Result<Option<Value>, StoreError> {
+        let request = json!({
+            "TableName": self.table,
+            "Key": { "thread": { "S": partition(tenant) }, ITEM: { "S": name } },
+            "ConsistentRead": true,
+        });
+        let answer = self
+            .aws
+            .call(Service::Tables, "GetItem", &request, READ_MS_MAX)
+            .await
+            .map_err(|e| classify(e.code(), e.to_string()))?;
+        Ok(answer.get("Item").cloned())
+    }
+}
+
 /// The key of a tenant's settings.
 pub(super) fn settings_key(tenant: &str) -> Item {
     key(tenant, SETTINGS)
@@ -131,15 +188,18 @@ pub(super) fn settings_key(tenant: &str) -> Item {
 
 /// The settings that an item holds.
 pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
-    let (read, kept) = read::<Settings>(item, Shape::Settings, SETTINGS)?;
-    Ok(Settings { kept, ..read })
+    read_settings(text(item, SETTINGS))
+}
+
+fn partition(tenant: &str) -> String {
+    format!("tenant:{tenant}")
 }
 
 fn key(tenant: &str, item: &str) -> Item {
     HashMap::from([
         (
             "thread".to_owned(),
-            AttributeValue::S(format!("tenant:{tenant}")),
+            AttributeValue::S(partition(tenant)),
         ),
         (ITEM.to_owned(), AttributeValue::S(item.to_owned())),
     ])
@@ -153,12 +213,22 @@ fn item(tenant: &str, name: &str, body: serde_json::Result<String>) -> Result<It
     Ok(item)
 }
 
-fn read<T: DeserializeOwned + Serialize>(
-    item: &Item,
+fn read_settings(text: Option<&str>) -> Result<Settings, StoreError> {
+    let (read, kept) = decode::<Settings>(Shape::Settings, text)?;
+    Ok(Settings { kept, ..read })
+}
+
+fn read_catalogue(text: Option<&str>) -> Result<Catalogue, StoreError> {
+    let (read, kept) = decode::<Catalogue>(Shape::Catalogue, text)?;
+    Ok(Catalogue { kept, ..read })
+}
+
+fn decode<T: DeserializeOwned + Serialize>(
     shape: Shape,
-    name: &str,
+    text: Option<&str>,
 ) -> Result<(T, Kept), StoreError> {
-    let body = text(item, name)
-        .ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
-    Ok(schema::read(shape, body)?)
+    let text = text.ok_or_else(|| {
+        StoreError::Damaged(format!("there is no attribute with the {}", shape.word()))
+    })?;
+    Ok(schema::read(shape, text)?)
 }
