@@ -118,7 +118,11 @@ impl Message {
     pub fn about(&self) -> &str {
         match &self.work {
             Work::Bury { turn } => turn,
-            Work::Prompt(_) | Work::Sweep | Work::Look | Work::Reset { .. } => &self.id,
+            Work::Prompt(_)
+            | Work::Sweep
+            | Work::Look
+            | Work::Reset { .. }
+            | Work::Operate { .. } => &self.id,
         }
     }
 }
@@ -146,6 +150,38 @@ pub enum Work {
         /// The id of that message.
         turn: String,
     },
+    /// Who runs the stack wants the sandbox in another state.
+    Operate {
+        /// Which.
+        want: Operation,
+    },
+}
+
+/// What who runs the stack can want of a thread's sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Stop it, keep its disk.
+    Pause,
+    /// Bring it back, with its server and agent session.
+    Resume,
+    /// Delete it; the thread goes on with a new one.
+    Destroy,
+}
+
+impl Operation {
+    /// Every one of them.
+    pub const ALL: [Self; 3] = [Self::Pause, Self::Resume, Self::Destroy];
+
+    /// The word that is stored, typed and shown.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Destroy => "destroy",
+        }
+    }
 }
 
 /// A person's words for the agent.
@@ -302,6 +338,8 @@ pub enum Reply {
         /// Who sees it.
         user: String,
     },
+    /// Nobody waits for words: who runs the stack reads the record.
+    Nobody,
 }
 
 impl Reply {
@@ -338,6 +376,11 @@ pub enum Want {
     },
     /// End the present turn, and every one that waits behind it.
     StopAll,
+    /// End exactly this turn, if it is the present one. Said by who runs the stack: no tenant's settings can forbid it.
+    Halt {
+        /// The turn.
+        turn: String,
+    },
     /// Give a waiting prompt to the agent at once, within the run that is under way.
     Now {
         /// The turn that waits.

@@ -11,6 +11,7 @@ mod bring_up;
 mod bury;
 mod choose;
 mod mark;
+mod operate;
 pub mod orphan;
 mod prompt;
 pub mod queue;
@@ -89,5 +90,6 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Look => take_down::look(session, context),
         Work::Reset { by, standing } => take_down::reset(session, (by, standing), context),
         Work::Bury { turn } => bury::next(session, turn, context),
+        Work::Operate { want } => operate::next(session, *want, context),
     }
 }
