@@ -167,11 +167,13 @@ pub enum Operation {
     Resume,
     /// Delete it; the thread goes on with a new one.
     Destroy,
+    /// Take out of the record what people wrote and what they are called; only where there is no sandbox any more.
+    Forget,
 }
 
 impl Operation {
     /// Every one of them.
-    pub const ALL: [Self; 3] = [Self::Pause, Self::Resume, Self::Destroy];
+    pub const ALL: [Self; 4] = [Self::Pause, Self::Resume, Self::Destroy, Self::Forget];
 
     /// The word that is stored, typed and shown.
     #[must_use]
@@ -180,6 +182,7 @@ impl Operation {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Destroy => "destroy",
+            Self::Forget => "forget",
         }
     }
 }

@@ -26,7 +26,7 @@ const TROUBLE_MS: u64 = 90 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 30] = [
+const MET: [&str; 31] = [
     "Answered",
     "Failed",
     "Cancelled",
@@ -57,6 +57,7 @@ const MET: [&str; 30] = [
     "pause",
     "resume",
     "destroy",
+    "forget",
 ];
 
 /// What is done in a history, by its seed.
@@ -93,7 +94,7 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
         }
         // Who runs the stack does something, whatever runs or waits.
         if dice.falls(250) {
-            let want = Operation::ALL[usize::try_from(dice.below(3)).unwrap_or(0)];
+            let want = Operation::ALL[usize::try_from(dice.below(4)).unwrap_or(0)];
             let message = world.message(place, &format!("t{place}o"), Work::Operate { want });
             world.plan(dice.below(TROUBLE_MS), place, Deed::Send(message));
         }

@@ -7,7 +7,7 @@
 use super::{Context, Next, bring_up, mark, prompt, take_down, words};
 use crate::event::Coarse;
 use crate::message::{Operation, Work};
-use crate::session::{OPERATED_MAX, Operated, Phase, Session};
+use crate::session::{OPERATED_MAX, Operated, Outcome, Phase, Session};
 
 /// What it needs next.
 pub(super) fn next(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
@@ -33,6 +33,7 @@ pub(super) fn next(session: &mut Session, want: Operation, context: &Context<'_>
         Operation::Pause => pause(session, context),
         Operation::Resume => resume(session, context),
         Operation::Destroy => destroy(session, context),
+        Operation::Forget => forget(session, context),
     }
 }
 
@@ -110,6 +111,58 @@ fn resume(session: &mut Session, context: &Context<'_>) -> Next {
             let trouble = words::not_ready(limits.start_ms);
             end(session, want, Some(&trouble), context)
         }
+    }
+}
+
+/// What a repeat of a message needs stays: the ids of what has ended, and the generation, which never comes back.
+fn forget(session: &mut Session, context: &Context<'_>) -> Next {
+    let want = Operation::Forget;
+    if !matches!(session.phase, Phase::Destroyed) {
+        let trouble = "it still has a sandbox with people's files: destroy that first";
+        return end(session, want, Some(trouble), context);
+    }
+    for ended in &mut session.ended {
+        match &mut ended.outcome {
+            Outcome::Cancelled { by } => by.clear(),
+            Outcome::Failed { reason } => reason.clear(),
+            Outcome::Answered | Outcome::Joined { .. } | Outcome::Lost => {}
+        }
+    }
+    session.timeline.clear();
+    session.shown.clear();
+    (session.repo, session.surveyed, session.briefed) = (None, None, None);
+    session.fresh_since_ms = context.now_ms;
+    for operated in &mut session.operated {
+        operated.trouble = operated.trouble.take().map(|_| String::new());
+    }
+    end(session, want, None, context)
+}
+
+/// What an operation would meet, as the record stands now; the group's head decides again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// It can be asked for.
+    Open,
+    /// A turn is under way: it waits for that one's end, or somebody ends it first.
+    Busy,
+    /// There is nothing for it to do; why.
+    Pointless(&'static str),
+}
+
+/// What it would meet.
+#[must_use]
+pub fn outlook(session: &Session, want: Operation) -> Outlook {
+    if session.turn.is_some() {
+        return Outlook::Busy;
+    }
+    match (want, session.phase) {
+        (Operation::Forget, Phase::Destroyed) => Outlook::Open,
+        (Operation::Forget, _) => {
+            Outlook::Pointless("it still has a sandbox with people's files: destroy that first")
+        }
+        (_, Phase::Destroyed | Phase::Error) => Outlook::Pointless(NONE),
+        (Operation::Pause, Phase::Paused) => Outlook::Pointless("it is paused already"),
+        _ => Outlook::Open,
     }
 }
 

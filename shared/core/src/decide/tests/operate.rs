@@ -68,7 +68,7 @@ fn a_destroy_deletes_the_sandbox_tells_the_thread_and_the_thread_goes_on_knowing
 
 #[test]
 fn nothing_is_made_or_touched_where_there_is_no_sandbox() {
-    for want in Operation::ALL {
+    for want in [Operation::Pause, Operation::Resume, Operation::Destroy] {
         let world = active();
         deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
         let posts = world.with(|s| s.posts.len());
@@ -78,6 +78,56 @@ fn nothing_is_made_or_touched_where_there_is_no_sandbox() {
             (want, Some("the thread has no sandbox".to_owned()))
         );
         world.with(|s| assert_eq!((s.sandboxes.len(), s.posts.len()), (0, posts)));
+    }
+}
+
+#[test]
+fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_still_do_nothing() {
+    let world = active();
+    deliver_until_done(&world, &operation("o1", Operation::Forget), 1);
+    assert_eq!(
+        came_of(&world)[0].1.as_deref(),
+        Some("it still has a sandbox with people's files: destroy that first")
+    );
+    world.with(|s| s.marks.cancelled.insert("m2".to_owned(), person("ann")));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    deliver_until_done(&world, &operation("o2", Operation::Destroy), 1);
+    deliver_until_done(&world, &operation("o3", Operation::Forget), 1);
+    let session = record(&world);
+    assert_eq!(
+        outcomes(&world),
+        [Outcome::Answered, Outcome::Cancelled { by: String::new() }]
+    );
+    assert!(session.timeline.is_empty() && session.repo.is_none());
+    assert!(!session.encode().contains("ann"), "{session:?}");
+    deliver_until_done(&world, &prompt("m1"), 2);
+    assert_eq!(outcomes(&world).len(), 2, "m1 does not run again");
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(
+        record(&world).generation,
+        2,
+        "a generation never comes back"
+    );
+}
+
+#[test]
+fn the_outlook_says_what_runs_and_what_is_pointless() {
+    use super::super::operate::{Outlook, outlook};
+    let session = record(&paused());
+    assert_eq!(outlook(&session, Operation::Resume), Outlook::Open);
+    assert_eq!(
+        outlook(&session, Operation::Pause),
+        Outlook::Pointless("it is paused already")
+    );
+    let running = Session {
+        turn: serde_json::from_value(serde_json::json!({
+            "id": "m2", "by": person("ann"), "accepted_at_ms": 1, "stage": {"stage": "running"},
+        }))
+        .unwrap(),
+        ..session
+    };
+    for want in Operation::ALL {
+        assert_eq!(outlook(&running, want), Outlook::Busy);
     }
 }
 
