@@ -125,6 +125,7 @@ impl Chat {
                 .tell(reply, text)
                 .await
                 .map_err(|e| e.failure()),
+            Reply::Nobody => Ok(()),
         }
     }
 

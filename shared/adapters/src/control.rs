@@ -71,11 +71,15 @@ impl Lane<'_> {
         }
         let found = self.store.look(&control.thread).await;
         let found = found.map_err(|e| e.failure())?;
+        // Nor does what who runs the stack says.
+        if let Want::Halt { turn } = &control.want {
+            return self.halt(control, turn, found.session.as_ref()).await;
+        }
         if let Err(refusal) = admitted(control, &found.settings) {
             return self.chat.tell(&control.reply, &refusal.to_string()).await;
         }
         match &control.want {
-            Want::Say { .. } | Want::Help { .. } => Ok(()),
+            Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
             Want::StopAll => self.stop_all(control, &found, now_ms).await,
             Want::Now { turn } => self.now(control, &found, turn).await,
             Want::Diff { turn } => self.diff(control, turn.as_deref(), &found).await,
@@ -257,6 +261,19 @@ impl Lane<'_> {
         match wanted {
             Some(_) => Ok(()),
             None => self.chat.tell(&control.reply, "Stopping…").await,
+        }
+    }
+
+    /// The same for exactly this turn; one that runs no more, or never did, is left alone.
+    async fn halt(
+        &self,
+        control: &Control,
+        id: &str,
+        session: Option<&Session>,
+    ) -> Result<(), Failure> {
+        match session.and_then(|session| session.turn.as_ref()) {
+            Some(turn) if turn.id == id => self.cancel(control, session, turn).await,
+            _ => Ok(()),
         }
     }
 

@@ -27,7 +27,7 @@ pub async fn bury(
     );
     match body {
         Body::Message(Message {
-            work: Work::Sweep | Work::Look | Work::Bury { .. },
+            work: Work::Sweep | Work::Look | Work::Bury { .. } | Work::Operate { .. },
             ..
         }) => Verdict::Done,
         Body::Message(message) => {

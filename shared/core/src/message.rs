@@ -119,7 +119,11 @@ impl Message {
     pub fn about(&self) -> &str {
         match &self.work {
             Work::Bury { turn } => turn,
-            Work::Prompt(_) | Work::Sweep | Work::Look | Work::Reset { .. } => &self.id,
+            Work::Prompt(_)
+            | Work::Sweep
+            | Work::Look
+            | Work::Reset { .. }
+            | Work::Operate { .. } => &self.id,
         }
     }
 }
@@ -147,6 +151,41 @@ pub enum Work {
         /// The id of that message.
         turn: String,
     },
+    /// Who runs the stack wants the sandbox in another state.
+    Operate {
+        /// Which.
+        want: Operation,
+    },
+}
+
+/// What who runs the stack can want of a thread's sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Stop it, keep its disk.
+    Pause,
+    /// Bring it back, with its server and agent session.
+    Resume,
+    /// Delete it; the thread goes on with a new one.
+    Destroy,
+    /// Take out of the record what people wrote and what they are called; only where there is no sandbox any more.
+    Forget,
+}
+
+impl Operation {
+    /// Every one of them.
+    pub const ALL: [Self; 4] = [Self::Pause, Self::Resume, Self::Destroy, Self::Forget];
+
+    /// The word that is stored, typed and shown.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Destroy => "destroy",
+            Self::Forget => "forget",
+        }
+    }
 }
 
 /// A person's words for the agent.
@@ -303,6 +342,8 @@ pub enum Reply {
         /// Who sees it.
         user: String,
     },
+    /// Nobody waits for words: who runs the stack reads the record.
+    Nobody,
 }
 
 impl Reply {
@@ -339,6 +380,11 @@ pub enum Want {
     },
     /// End the present turn, and every one that waits behind it.
     StopAll,
+    /// End exactly this turn, if it is the present one. Said by who runs the stack: no tenant's settings can forbid it.
+    Halt {
+        /// The turn.
+        turn: String,
+    },
     /// Give a waiting prompt to the agent at once, within the run that is under way.
     Now {
         /// The turn that waits.

@@ -15,7 +15,7 @@ use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::message::{Choice, Person, Prompt, Selection};
+use crate::message::{Choice, Operation, Person, Prompt, Selection};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::settings::Offer;
 
@@ -122,6 +122,9 @@ pub struct Session {
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
+    /// What who runs the stack wanted last, newest last: a repeat of one of them does nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operated: Vec<Operated>,
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
     pub kept: Kept,
@@ -372,6 +375,23 @@ pub struct EndedTurn {
     pub at_ms: Ms,
 }
 
+/// Something that who runs the stack wanted, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Operated {
+    /// The message's id.
+    pub id: String,
+    /// What was wanted.
+    pub want: Operation,
+    /// When it was over.
+    pub at_ms: Ms,
+    /// Why it was not done; none: it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// Operations that a record remembers.
+pub const OPERATED_MAX: usize = 10;
+
 /// A permission or question that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ask {
@@ -486,8 +506,10 @@ pub struct Seen {
     pub abort_sent: bool,
     /// The final card stands.
     pub final_card: bool,
-    /// Why the sandbox could not be deleted, for the person who wanted that.
+    /// What stood in the way, for the person who wanted something of the sandbox.
     pub trouble: Option<String>,
+    /// How often the server did not answer while no turn was there to count it.
+    pub downs: u32,
     /// The notice stands.
     pub noticed: bool,
     /// A stop or delete was asked for at this time.
@@ -634,6 +656,7 @@ impl Session {
             surveyed: None,
             shown: Vec::new(),
             timeline: Vec::new(),
+            operated: Vec::new(),
             kept: Kept::default(),
             seen: Seen::default(),
         }

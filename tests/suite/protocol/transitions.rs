@@ -26,6 +26,7 @@ impl Transition {
             Work::Look => "look",
             Work::Reset { .. } => "reset",
             Work::Bury { .. } => "burial",
+            Work::Operate { want } => want.word(),
         };
         Before(Self {
             from: phase.word(),

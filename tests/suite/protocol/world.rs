@@ -225,8 +225,12 @@ impl Inner {
         let accepted = match &message.work {
             Work::Prompt(_) => Some(Accepted::Prompt),
             Work::Reset { .. } => Some(Accepted::Reset),
+            Work::Operate { .. } => Some(Accepted::Operation),
             Work::Sweep | Work::Look | Work::Bury { .. } => None,
         };
+        if let Work::Operate { want } = &message.work {
+            self.met.insert(want.word());
+        }
         if let Some(kind) = accepted {
             if here.turns.contains(&message.id) {
                 self.met.insert("duplicate");
