@@ -5,6 +5,7 @@ mod orphans;
 mod tick;
 mod vanished;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use bobbin_adapters::aws::Clients;
@@ -14,28 +15,29 @@ use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
-use bobbin_adapters::telemetry;
 use bobbin_adapters::world::now_ms;
+use bobbin_adapters::{startup, telemetry};
 use bobbin_core::wire::daytona::stack_label;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     telemetry::start();
-    let config = Config::from_environment()?;
-    let clients = Clients::from_environment()?;
-    let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
-    let daytona = Daytona::new(&config.daytona_api, secrets.daytona_api_key.expose())
-        .map_err(|e| format!("DAYTONA_API: {e}"))?;
-    let store = Store::new(clients.dynamodb, &config.table);
-    let queues = Queues::new(clients.direct, &config);
-    let metrics = Metrics::new(&config.stack);
-    let sweeper = Arc::new((config, store, queues, daytona, metrics));
-    lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
+    let sweeper = match Sweeper::from_environment().await {
+        Ok(sweeper) => Arc::new(sweeper),
+        Err(why) => return startup::refuse(&why).await,
+    };
+    let sweeping = lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
         let sweeper = Arc::clone(&sweeper);
         async move {
-            let (config, store, queues, daytona, metrics) = &*sweeper;
+            let Sweeper {
+                config,
+                store,
+                queues,
+                daytona,
+                metrics,
+            } = &*sweeper;
             // All are tried, whatever becomes of the others; an error of any is one of the tick's.
             let due = tick::tick(store, queues, metrics).await;
             let listed = daytona.list(&stack_label(&config.stack)).await;
@@ -49,6 +51,33 @@ async fn main() -> Result<(), Error> {
             };
             Ok::<_, Error>(json!({"due": due?, "orphans": orphans?, "vanished": vanished?}))
         }
-    }))
-    .await
+    }));
+    startup::ended(sweeping.await)
+}
+
+/// Everything that the sweeper needs, made once a process.
+struct Sweeper {
+    config: Config,
+    store: Store,
+    queues: Queues,
+    daytona: Daytona,
+    metrics: Metrics,
+}
+
+impl Sweeper {
+    /// From the function's environment and the stack's secret.
+    async fn from_environment() -> Result<Self, String> {
+        startup::in_lambda()?;
+        let config = Config::from_environment()?;
+        let clients = Clients::from_environment()?;
+        let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
+        Ok(Self {
+            daytona: Daytona::new(&config.daytona_api, secrets.daytona_api_key.expose())
+                .map_err(|e| format!("DAYTONA_API: {e}"))?,
+            store: Store::new(clients.dynamodb, &config.table),
+            queues: Queues::new(clients.direct, &config),
+            metrics: Metrics::new(&config.stack),
+            config,
+        })
+    }
 }

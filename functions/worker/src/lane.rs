@@ -15,8 +15,9 @@ use bobbin_adapters::dead;
 use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
 use bobbin_adapters::overview;
-use bobbin_adapters::queue::Queues;
+use bobbin_adapters::queue::{Lane as QueueLane, Queues};
 use bobbin_adapters::secrets::Secrets;
+use bobbin_adapters::startup;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::wake::Wakes;
 use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
@@ -24,7 +25,8 @@ use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
 use bobbin_core::schema::{NEWER, Unreadable};
-use bobbin_core::signals::BURIED;
+use bobbin_core::signals::{BURIED, CONTROL_AGE, MESSAGE_AGE};
+use tracing::{Instrument as _, Span};
 
 /// The function's time that is left for saving and giving back after a slice.
 const WIND_UP_MS: u64 = 60_000;
@@ -41,6 +43,11 @@ pub struct Worker {
     parts: Parts,
 }
 
+/// What every line about a message bears: the id of its turn, and its group.
+fn within(correlation_id: &str, group: &str) -> Span {
+    tracing::error_span!("message", correlation_id, group)
+}
+
 /// One receipt of one record.
 struct Receipt {
     queue_url: String,
@@ -55,6 +62,7 @@ impl Worker {
     /// # Errors
     /// A sentence that names what is missing or wrong.
     pub async fn from_environment() -> Result<Self, String> {
+        startup::in_lambda()?;
         let config = Config::from_environment()?;
         let clients = Clients::from_environment()?;
         let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
@@ -78,6 +86,7 @@ impl Worker {
     pub async fn take(&self, record: SqsMessage, deadline_ms: Ms) -> bool {
         let Some(receipt) = self.receipt(&record) else {
             tracing::error!(
+                event = "message.strange",
                 "a record came without a receipt or from a queue that is not ours; it stays on its queue"
             );
             return false;
@@ -89,12 +98,16 @@ impl Worker {
                     || receipt.receive <= self.config.limits.attempts =>
             {
                 let id = record.message_id.as_deref().unwrap_or_default();
-                let verdict = Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
-                return self.conclude(id, &receipt, verdict).await;
+                let verdict =
+                    Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
+                return self
+                    .conclude(&receipt, verdict)
+                    .instrument(within(id, ""))
+                    .await;
             }
             // A repeat cannot make it readable: it goes to the dead letters by its count.
             Err(error) => {
-                tracing::error!(message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
+                tracing::error!(event = "message.unreadable", message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
                 if self.queues.is_dead(&receipt.queue_url) {
                     return self.bury_unread(&record).await;
                 }
@@ -102,25 +115,66 @@ impl Worker {
                 return false;
             }
         };
+        let around = within(body.correlation(), &body.group());
+        self.taken(&record, &body, &receipt, deadline_ms)
+            .instrument(around)
+            .await
+    }
+
+    async fn taken(
+        &self,
+        record: &SqsMessage,
+        body: &Body,
+        receipt: &Receipt,
+        deadline_ms: Ms,
+    ) -> bool {
+        self.tell_age(record, receipt);
         let visibility = Visibility::default();
-        if !self.claim(&receipt, &visibility).await {
+        if !self.claim(receipt, &visibility).await {
             return false;
         }
         let verdict = tokio::select! {
-            verdict = self.work(&body, &receipt, &visibility, deadline_ms) => verdict,
-            never = self.heartbeat(&receipt, &visibility) => match never {},
+            verdict = self.work(body, receipt, &visibility, deadline_ms) => verdict,
+            never = self.heartbeat(receipt, &visibility) => match never {},
         };
-        self.conclude(body.id(), &receipt, verdict).await
+        self.conclude(receipt, verdict).await
+    }
+
+    /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
+    fn tell_age(&self, record: &SqsMessage, receipt: &Receipt) {
+        let sent_ms = record.attributes.get("SentTimestamp");
+        let sent_ms = sent_ms.and_then(|sent| sent.parse::<Ms>().ok());
+        let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
+        let receive = receipt.receive;
+        tracing::info!(
+            event = "message.taken",
+            receive,
+            age_ms,
+            "a message has come"
+        );
+        let metric = match self.queues.lane(&receipt.queue_url) {
+            _ if receive > 1 => None,
+            Some(QueueLane::Messages) => Some(MESSAGE_AGE),
+            Some(QueueLane::Control) => Some(CONTROL_AGE),
+            None => None,
+        };
+        if let (Some(metric), Some(age_ms)) = (metric, age_ms) {
+            let age = (metric, Unit::Milliseconds, age_ms);
+            self.parts.metrics.put(&[age], now_ms());
+        }
     }
 
     /// Does with the message what was found. True: it may be deleted.
-    async fn conclude(&self, id: &str, receipt: &Receipt, verdict: Verdict) -> bool {
+    async fn conclude(&self, receipt: &Receipt, verdict: Verdict) -> bool {
         let receive = receipt.receive;
         let delay_ms = match verdict {
-            Verdict::Done => return true,
+            Verdict::Done => {
+                tracing::info!(event = "message.done", receive, "the message is done");
+                return true;
+            }
             Verdict::Hold { delay_ms, why } => {
                 tracing::info!(
-                    message.id = id,
+                    event = "message.held",
                     receive,
                     delay_ms,
                     "the message is given back: {why}"
@@ -129,15 +183,19 @@ impl Worker {
             }
             Verdict::Newer { delay_ms, seen } => {
                 self.parts.metrics.put(&[(NEWER, Unit::Count, 1)], now_ms());
-                tracing::warn!(message.id = id, receive, delay_ms, "{NEWER}: {seen}");
+                tracing::warn!(event = NEWER, receive, delay_ms, "{seen}");
                 delay_ms
             }
         };
         let Receipt {
             queue_url, handle, ..
         } = receipt;
-        if let Err(error) = self.queues.set_visibility(queue_url, handle, delay_ms).await {
-            tracing::warn!(message.id = id, %error, "it comes back when its visibility ends");
+        if let Err(error) = self
+            .queues
+            .set_visibility(queue_url, handle, delay_ms)
+            .await
+        {
+            tracing::warn!(event = "message.visibility.failed", %error, "it comes back when its visibility ends");
         }
         false
     }
@@ -156,7 +214,7 @@ impl Worker {
             Ok(thread) => match dead::tell_thread(&self.queues, thread, id, now_ms()).await {
                 Ok(()) => true,
                 Err(error) => {
-                    tracing::warn!(%error, "a thread could not be told of a dead letter yet");
+                    tracing::warn!(event = "message.bury.failed", %error, "a thread could not be told of a dead letter yet");
                     false
                 }
             },
@@ -173,7 +231,7 @@ impl Worker {
         } = receipt;
         let soon_ms = self.config.limits.backoff_ms;
         if let Err(error) = self.queues.set_visibility(queue_url, handle, soon_ms).await {
-            tracing::warn!(%error, "it comes back when its visibility ends");
+            tracing::warn!(event = "message.visibility.failed", %error, "it comes back when its visibility ends");
         }
     }
 
@@ -315,7 +373,7 @@ impl Worker {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "the message could not be kept invisible");
+                tracing::warn!(event = "message.visibility.failed", %error, "the message could not be kept invisible");
                 false
             }
         }

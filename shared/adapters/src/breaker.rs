@@ -76,6 +76,7 @@ impl Breakers {
             match self.write(provider, &claimed, &known, now_ms).await {
                 Written::Yes => {
                     tracing::info!(
+                        event = "provider.breaker.probed",
                         provider,
                         "provider.breaker.probed: one call looks whether the provider is back"
                     );
@@ -106,6 +107,7 @@ impl Breakers {
             && before.open_until_ms != after.open_until_ms
         {
             tracing::warn!(
+                event = "provider.breaker.opened",
                 provider,
                 open_ms = after.open_ms,
                 until_ms,
@@ -131,6 +133,7 @@ impl Breakers {
             && after.is_closed()
         {
             tracing::info!(
+                event = "provider.breaker.closed",
                 provider,
                 "provider.breaker.closed: the provider answers again"
             );
@@ -157,7 +160,11 @@ impl Breakers {
                 Written::Lost => {}
             }
         }
-        tracing::debug!(provider, "a breaker was changed by others each time");
+        tracing::debug!(
+            event = "provider.breaker.raced",
+            provider,
+            "a breaker was changed by others each time"
+        );
         None
     }
 
@@ -192,7 +199,12 @@ impl Breakers {
             .send();
         let seen = match tokio::time::timeout(Duration::from_millis(TABLE_MS_MAX), read).await {
             Ok(Ok(answer)) => {
-                match answer.item.as_ref().map(decode).unwrap_or_else(|| Ok(Known::default())) {
+                match answer
+                    .item
+                    .as_ref()
+                    .map(decode)
+                    .unwrap_or_else(|| Ok(Known::default()))
+                {
                     Ok(known) => {
                         let at_ms = now_ms;
                         return Some(self.keep(provider, Known { at_ms, ..known }));
@@ -204,6 +216,7 @@ impl Breakers {
             Err(_) => format!("no answer within {TABLE_MS_MAX} ms"),
         };
         tracing::warn!(
+            event = "provider.breaker.unread",
             provider,
             seen,
             "a breaker could not be read; it counts as closed"
@@ -220,18 +233,12 @@ impl Breakers {
     }
 
     /// Writes a breaker in the place of the one that is known.
-    async fn write(
-        &self,
-        provider: &str,
-        breaker: &Breaker,
-        known: &Known,
-        now_ms: Ms,
-    ) -> Written {
+    async fn write(&self, provider: &str, breaker: &Breaker, known: &Known, now_ms: Ms) -> Written {
         let expected = known.version;
         let text = match schema::write(Shape::Breaker, breaker, &known.kept) {
             Ok(text) => text,
             Err(error) => {
-                tracing::error!(provider, %error, "a breaker could not be written down");
+                tracing::error!(event = "provider.breaker.unwritten", provider, %error, "a breaker could not be written down");
                 return Written::NoAnswer;
             }
         };
@@ -268,7 +275,12 @@ impl Breakers {
             Ok(Err(error)) => words(&error),
             Err(_) => format!("no answer within {TABLE_MS_MAX} ms"),
         };
-        tracing::warn!(provider, seen, "a breaker could not be written");
+        tracing::warn!(
+            event = "provider.breaker.unwritten",
+            provider,
+            seen,
+            "a breaker could not be written"
+        );
         Written::NoAnswer
     }
 }

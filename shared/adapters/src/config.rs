@@ -4,6 +4,7 @@ use std::env;
 
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
+use reqwest::Url;
 
 /// Where wake-ups are set, and what they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,14 +98,19 @@ impl Config {
                 .ok_or_else(|| {
                     format!("{name} is not set: deploy with template.yaml, which sets it")
                 })
+                .and_then(|value| address(name, value))
         };
         let optional = |name: &str| env::var(name).unwrap_or_default();
         let limits: Limits = match optional("LIMITS").as_str() {
             "" => Limits::DEFAULT,
-            text => serde_json::from_str(text)
-                .map_err(|e| format!("LIMITS is not a JSON object of known bounds: {e}"))?,
+            text => serde_json::from_str(text).map_err(|e| {
+                format!("LIMITS is not a JSON object of known bounds: {e}. Correct the template's parameter Limits")
+            })?,
         };
-        limits.check()?;
+        limits
+            .check()
+            .map_err(|rule| format!("{rule}. Correct the template's parameter Limits"))?;
+        log_level(&optional("LOG_LEVEL"))?;
         Ok(Self {
             stack: required("STACK")?,
             table: required("TABLE")?,
@@ -128,7 +134,10 @@ impl Config {
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
             model: required("MODEL")?,
             models: list(&optional("MODELS")),
-            model_base_url: optional("MODEL_BASE_URL"),
+            model_base_url: match optional("MODEL_BASE_URL") {
+                none if none.is_empty() => none,
+                set => address("MODEL_BASE_URL", set)?,
+            },
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),
                 &optional("ALLOWED_TEAMS"),
@@ -137,6 +146,29 @@ impl Config {
             ),
             limits,
         })
+    }
+}
+
+/// What is called an address (`…_URL`, `…_API`) is one: with a scheme that is spoken and a host. The rest is as it is.
+fn address(name: &str, value: String) -> Result<String, String> {
+    let is_address = name.ends_with("_URL") || name.ends_with("_API");
+    let usable = Url::parse(&value)
+        .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+    match is_address && !usable {
+        true => Err(format!(
+            "{name} is {value:?}, which is no address: expected one such as https://example.com"
+        )),
+        false => Ok(value),
+    }
+}
+
+/// Nothing means `info`.
+fn log_level(value: &str) -> Result<(), String> {
+    match value {
+        "" | "trace" | "debug" | "info" | "warn" | "error" => Ok(()),
+        other => Err(format!(
+            "LOG_LEVEL is {other:?}; it can be trace, debug, info, warn or error"
+        )),
     }
 }
 

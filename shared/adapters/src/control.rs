@@ -56,7 +56,7 @@ impl Lane<'_> {
             }
             Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, self.limits),
             Err(failure) => {
-                tracing::warn!(thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
+                tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
                 Verdict::Done
             }
         }
@@ -292,7 +292,7 @@ impl Lane<'_> {
                 .abort_answering(&control.thread, generation, agent_session)
                 .await
         {
-            tracing::info!(thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
         }
         Ok(())
     }

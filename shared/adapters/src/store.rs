@@ -226,7 +226,9 @@ impl Store {
         let Some(item) = items.first() else {
             return Ok(None);
         };
-        let numbered = item.get(schema::FIELD).and_then(|number| number.as_n().ok());
+        let numbered = item
+            .get(schema::FIELD)
+            .and_then(|number| number.as_n().ok());
         let numbered = numbered.map_or(Ok(1), |number| number.parse());
         let damaged = |_| StoreError::Damaged("a patch has no number of a shape".to_owned());
         Shape::Patch.admit(numbered.map_err(damaged)?)?;
@@ -347,13 +349,9 @@ impl Store {
         turn: &str,
         by: &Person,
     ) -> Result<(), StoreError> {
-        self.mark(
-            thread,
-            &format!("{CANCEL}{turn}"),
-            mark_text(by),
-        )
-        .await
-        .map(|_| ())
+        self.mark(thread, &format!("{CANCEL}{turn}"), mark_text(by))
+            .await
+            .map(|_| ())
     }
 
     /// Settles an ask; false if somebody was first.
@@ -366,12 +364,8 @@ impl Store {
         ask: &str,
         settlement: &Settlement,
     ) -> Result<bool, StoreError> {
-        self.mark(
-            thread,
-            &format!("{ASK}{ask}"),
-            mark_text(settlement),
-        )
-        .await
+        self.mark(thread, &format!("{ASK}{ask}"), mark_text(settlement))
+            .await
     }
 
     /// Marks a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun

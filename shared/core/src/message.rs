@@ -477,6 +477,34 @@ impl Body {
         }
     }
 
+    /// The id by which everything about one prompt is found in the logs, from the request to the sandbox: that of its
+    /// turn. What is about no turn goes by its own.
+    #[must_use]
+    pub fn correlation(&self) -> &str {
+        match self {
+            Self::Message(message) => message.about(),
+            Self::Open(open) => &open.id,
+            Self::Announce(announce) => &announce.turn,
+            Self::Overview(overview) => &overview.id,
+            Self::Control(control) => match &control.want {
+                Want::Stop { turn: Some(turn) }
+                | Want::Diff { turn: Some(turn) }
+                | Want::Halt { turn }
+                | Want::Now { turn }
+                | Want::Withdraw { turn }
+                | Want::Again { turn } => turn,
+                Want::Stop { turn: None }
+                | Want::Diff { turn: None }
+                | Want::StopAll
+                | Want::Configure { .. }
+                | Want::Status
+                | Want::Help { .. }
+                | Want::Say { .. }
+                | Want::Settle { .. } => &control.id,
+            },
+        }
+    }
+
     /// The deduplication id.
     #[must_use]
     pub fn id(&self) -> &str {
