@@ -9,8 +9,10 @@ mod deployment;
 mod discord;
 mod emulated;
 mod faults;
+mod functions;
 mod fuzz;
 mod manners;
+mod observe;
 mod promises;
 mod protocol;
 mod run;
@@ -20,6 +22,7 @@ mod slack;
 mod slack_surface;
 mod surface;
 mod trouble;
+mod upgrade;
 mod waiting;
 
 use std::process::ExitCode;
@@ -46,6 +49,9 @@ fn main() -> ExitCode {
         choice::trials(),
         artifacts::trials(),
         trouble::trials(),
+        functions::trials(),
+        observe::trials(),
+        upgrade::trials(),
         waiting::trials(),
         faults::trials(),
         manners::trials(),

@@ -60,7 +60,10 @@ fn a_newer_shape_is_refused_before_anything_of_it_is_read() {
     );
     assert_eq!(
         refused.to_string(),
-        "the record is of shape 2 and this worker reads up to 1: it waits for a newer worker"
+        format!(
+            "the record is of shape {newer} and this worker reads up to {}: it waits for a newer worker",
+            newer - 1
+        )
     );
 }
 

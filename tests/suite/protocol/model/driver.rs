@@ -359,6 +359,7 @@ impl Driver {
         let next = match (next, &after.turn) {
             (
                 Next::Do(Effect::SendPrompt {
+                    turn: of,
                     generation,
                     agent_session,
                     ids,
@@ -379,6 +380,7 @@ impl Driver {
                     None => turn.prompt_ids.clone().expect("a prompt has ids"),
                 };
                 Next::Do(Effect::SendPrompt {
+                    turn: of,
                     generation,
                     agent_session,
                     ids,
