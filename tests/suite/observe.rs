@@ -2,11 +2,12 @@
 //! field's style; metrics as CloudWatch reads them; and never a word of what was asked or answered.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bobbin_core::session::{Outcome, Phase};
 use bobbin_core::signals::{COST, Kind, OTHERS, TOKENS};
 use bobbin_core::wire::opencode::request::CORRELATION;
+use bobbin_tests::binaries::workspace;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::PAUSE_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -64,6 +65,13 @@ pub fn trials() -> Vec<Trial> {
             "observe::the_judge_of_metrics_refuses_what_cloudwatch_would",
             || {
                 judge_is_strict();
+                Ok(())
+            },
+        ),
+        beside(
+            "observe::every_line_that_the_functions_can_log_names_its_event",
+            || {
+                every_line_is_named();
                 Ok(())
             },
         ),
@@ -379,6 +387,37 @@ fn judge_is_strict() {
     }
 }
 
+/// Every call of the logging macros in what runs as a function.
+fn every_line_is_named() {
+    let (mut calls, mut unnamed) = (0, Vec::new());
+    for folder in ["functions", "shared/adapters/src", "shared/core/src"] {
+        for file in below(&workspace().join(folder)) {
+            if file.extension().is_none_or(|end| end != "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).unwrap();
+            for level in ["trace", "debug", "info", "warn", "error"] {
+                for (at, name) in text.match_indices(&format!("tracing::{level}!(")) {
+                    calls += 1;
+                    let first = text[at + name.len()..].trim_start();
+                    if !first.starts_with("event = ")
+                        && !first.starts_with("event, ")
+                        && !first.starts_with("event,\n")
+                    {
+                        let line = text[..at].lines().count();
+                        unnamed.push(format!("{}:{line}", file.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(calls > 50, "only {calls} calls were found");
+    assert!(
+        unnamed.is_empty(),
+        "without `event` as their first field: {unnamed:#?}"
+    );
+}
+
 /// Two or more words with dots between them.
 fn is_dotted(event: &str) -> bool {
     let word =
@@ -417,7 +456,14 @@ fn log(folder: &Path) -> Vec<Line> {
 }
 
 /// The files of one sandbox.
-fn files(folder: &Path, sandbox: &str) -> Vec<std::path::PathBuf> {
+fn files(folder: &Path, sandbox: &str) -> Vec<PathBuf> {
+    let mut found = below(folder);
+    found.retain(|path| path.components().any(|part| part.as_os_str() == sandbox));
+    found
+}
+
+/// Every file below a folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -428,7 +474,6 @@ fn files(folder: &Path, sandbox: &str) -> Vec<std::path::PathBuf> {
             }
         }
     }
-    found.retain(|path| path.components().any(|part| part.as_os_str() == sandbox));
     found
 }
 

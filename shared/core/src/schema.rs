@@ -151,6 +151,12 @@ pub enum Unreadable {
     },
 }
 
+impl From<Unreadable> for String {
+    fn from(unreadable: Unreadable) -> Self {
+        unreadable.to_string()
+    }
+}
+
 /// Reads a thing, with what this build does not know of it.
 ///
 /// # Errors

@@ -97,7 +97,7 @@ pub fn kind(event: &Event) -> &'static str {
 }
 
 /// The classes of failure, in the document's words.
-pub const FAILURES: [&str; 9] = [
+pub const FAILURES: [&str; 10] = [
     "session missing",
     "sandbox down",
     "sandbox gone",
@@ -105,6 +105,7 @@ pub const FAILURES: [&str; 9] = [
     "non-recoverable",
     "outage",
     "wait",
+    "newer",
     "thread gone",
     "turn failed",
 ];
