@@ -5,6 +5,7 @@ mod artifacts;
 mod asks;
 mod browser;
 mod choice;
+mod costs;
 mod deployment;
 mod discord;
 mod emulated;
@@ -21,6 +22,7 @@ mod security;
 mod slack;
 mod slack_surface;
 mod surface;
+mod traces;
 mod trouble;
 mod upgrade;
 mod waiting;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let trials: Vec<Trial> = [
         promises::trials(),
         deployment::trials(),
+        costs::trials(),
         protocol::trials(),
         fuzz::trials(),
         discord::trials(),
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         asks::trials(),
         choice::trials(),
         artifacts::trials(),
+        traces::trials(),
         trouble::trials(),
         functions::trials(),
         observe::trials(),

@@ -17,6 +17,7 @@ use bobbin_adapters::opening;
 use bobbin_adapters::overview;
 use bobbin_adapters::queue::{Lane as QueueLane, Queues};
 use bobbin_adapters::secrets::Secrets;
+use bobbin_adapters::spans::Spans;
 use bobbin_adapters::startup;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::wake::Wakes;
@@ -73,6 +74,7 @@ impl Worker {
             chat: Arc::new(Chat::new(&config, &secrets)?),
             sandboxes: Arc::new(world::sandboxes(&config, &secrets)?),
             metrics: Metrics::new(&config.stack),
+            spans: Spans::from_environment(),
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
