@@ -5,6 +5,7 @@
 //! while they type.
 
 mod door;
+mod signing;
 mod suggestions;
 
 use std::process::ExitCode;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::direct::Direct;
-use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::{startup, telemetry};
 use lambda_http::{Request, service_fn};
 
@@ -21,7 +21,7 @@ use crate::door::Door;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     telemetry::start();
-    let door = match open().await {
+    let door = match open() {
         Ok(door) => Arc::new(door),
         Err(why) => return startup::refuse(&why).await,
     };
@@ -34,10 +34,9 @@ async fn main() -> ExitCode {
     )
 }
 
-async fn open() -> Result<Door, String> {
+fn open() -> Result<Door, String> {
     startup::in_lambda()?;
     let config = Config::from_environment()?;
     let aws = Direct::from_environment()?;
-    let secrets = Secrets::read(&aws, &config.secret_id).await?;
-    Door::new(&config, &secrets, aws)
+    Door::new(&config, aws)
 }

@@ -2,6 +2,7 @@
 //! nothing, and it touches no sandbox of a live generation: those are stopped and deleted in their thread's own group.
 
 mod orphans;
+mod provider;
 mod tick;
 mod vanished;
 
@@ -10,21 +11,22 @@ use std::sync::Arc;
 
 use bobbin_adapters::aws::Clients;
 use bobbin_adapters::config::Config;
-use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
-use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::world::now_ms;
 use bobbin_adapters::{startup, telemetry};
+use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::stack_label;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
+use crate::provider::Provider;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     telemetry::start();
-    let sweeper = match Sweeper::from_environment().await {
+    let sweeper = match Sweeper::from_environment() {
         Ok(sweeper) => Arc::new(sweeper),
         Err(why) => return startup::refuse(&why).await,
     };
@@ -35,16 +37,32 @@ async fn main() -> ExitCode {
                 config,
                 store,
                 queues,
-                daytona,
+                provider,
                 metrics,
             } = &*sweeper;
             // All are tried, whatever becomes of the others; an error of any is one of the tick's.
-            let due = tick::tick(store, queues, metrics).await;
+            let (due, daytona) = tokio::join!(
+                tick::tick(store, queues, metrics),
+                provider.daytona(now_ms())
+            );
+            let daytona = match daytona {
+                Ok(Some(daytona)) => daytona,
+                // Not set up yet: nothing can be there, and nobody is to be woken.
+                Ok(None) => {
+                    let missing = Key::DaytonaApiKey.missing();
+                    tracing::warn!("{missing} No sandbox is looked for.");
+                    return Ok(json!({"due": due?, "orphans": missing}));
+                }
+                Err(error) => {
+                    due?;
+                    return Err(error.into());
+                }
+            };
             let listed = daytona.list(&stack_label(&config.stack)).await;
             let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
             let (orphans, vanished) = match &listed {
                 Ok(listed) => (
-                    orphans::reap(config, store, daytona, metrics, listed).await,
+                    orphans::reap(config, store, &daytona, metrics, listed).await,
                     vanished::look(store, queues, &config.limits, listed, now_ms()).await,
                 ),
                 Err(error) => (Err(error.clone()), Err(error.clone())),
@@ -60,20 +78,18 @@ struct Sweeper {
     config: Config,
     store: Store,
     queues: Queues,
-    daytona: Daytona,
+    provider: Provider,
     metrics: Metrics,
 }
 
 impl Sweeper {
-    /// From the function's environment and the stack's secret.
-    async fn from_environment() -> Result<Self, String> {
+    /// From the function's environment.
+    fn from_environment() -> Result<Self, String> {
         startup::in_lambda()?;
         let config = Config::from_environment()?;
         let clients = Clients::from_environment()?;
-        let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
         Ok(Self {
-            daytona: Daytona::new(&config.daytona_api, secrets.daytona_api_key.expose())
-                .map_err(|e| format!("DAYTONA_API: {e}"))?,
+            provider: Provider::new(&clients.direct, &config)?,
             store: Store::new(clients.dynamodb, &config.table),
             queues: Queues::new(clients.direct, &config),
             metrics: Metrics::new(&config.stack),
