@@ -21,6 +21,7 @@ pub mod model;
 pub mod processes;
 pub mod promises;
 pub mod provider;
+pub mod runtime;
 pub mod stack;
 pub mod wait;
 pub mod world;

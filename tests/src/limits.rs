@@ -61,3 +61,7 @@ pub const MESSAGES_MAX: usize = 100;
 pub const SCAN_PAGES_MAX: usize = 50;
 /// Event source mappings on `messages.fifo` at ministack, where each runs one batch at a time.
 pub const MAPPINGS: usize = 6;
+/// A function asks for work, or says why it cannot.
+pub const FUNCTION_START_MS_MAX: u64 = 30_000;
+/// A function answers an event that needs no sandbox.
+pub const FUNCTION_ANSWER_MS_MAX: u64 = 30_000;

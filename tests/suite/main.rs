@@ -10,8 +10,10 @@ mod deployment;
 mod discord;
 mod emulated;
 mod faults;
+mod functions;
 mod fuzz;
 mod manners;
+mod observe;
 mod promises;
 mod protocol;
 mod run;
@@ -23,6 +25,7 @@ mod slack_surface;
 mod surface;
 mod traces;
 mod trouble;
+mod upgrade;
 mod waiting;
 
 use std::process::ExitCode;
@@ -51,6 +54,9 @@ fn main() -> ExitCode {
         artifacts::trials(),
         traces::trials(),
         trouble::trials(),
+        functions::trials(),
+        observe::trials(),
+        upgrade::trials(),
         waiting::trials(),
         faults::trials(),
         manners::trials(),

@@ -11,6 +11,8 @@ use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
 use lambda_http::{Body, Error, Request, Response};
 
+use tracing::{Instrument as _, Span};
+
 use crate::signing::{Entrance, READ_MS_MAX, Signed, Signing};
 use crate::suggestions::Suggestions;
 
@@ -41,7 +43,7 @@ impl Door {
                     config.policy.clone(),
                     config.limits.clone(),
                 )
-                .map_err(|e| format!("DiscordPublicKey: {e}"))?,
+                .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?,
             ),
         };
         let secret = Kept::named_by("INGRESS_SECRET_ID", &aws, config, READ_MS_MAX)?;
@@ -65,10 +67,7 @@ impl Door {
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
             ("POST", path) => match self.intake(path, request).await {
-                Some(intake) => {
-                    told_again(request);
-                    self.accept(intake).await
-                }
+                Some(intake) => self.accept(request, intake).await,
                 None => HttpAnswer::text(
                     404,
                     "Nothing is here. Bobbin answers at /discord/interactions, /slack/events, /slack/interactivity and /slack/commands.",
@@ -129,38 +128,48 @@ impl Door {
         })
     }
 
-    async fn accept(&self, intake: Intake) -> HttpAnswer {
+    async fn accept(&self, request: &Request, intake: Intake) -> HttpAnswer {
+        // The id by which the worker's lines, and the sandbox, name the same prompt.
+        let body = intake.enqueue.as_ref();
+        let around = match body {
+            Some(body) => {
+                let correlation_id = body.correlation();
+                tracing::error_span!("request", correlation_id, group = body.group())
+            }
+            None => Span::none(),
+        };
+        self.take(request, intake).instrument(around).await
+    }
+
+    async fn take(&self, request: &Request, intake: Intake) -> HttpAnswer {
+        told_again(request);
         if let Some(body) = &intake.enqueue
             && let Err(error) = self.queues.send(body).await
         {
-            tracing::error!(request = intake.note, message.id = body.id(), %error, "a request was verified but could not be accepted");
+            tracing::error!(event = "ingress.failed", request = intake.note, %error, "a request was verified but could not be accepted");
             return intake.on_queue_failure;
         }
         if let Some(announce) = intake.enqueue.as_ref().and_then(Announce::of) {
             self.announce(announce).await;
         }
-        let message_id = intake
-            .enqueue
-            .as_ref()
-            .map(|body| body.id().to_owned())
-            .unwrap_or_default();
         let suggested = match &intake.lookup {
             Some(lookup) => self.suggestions.read(lookup).await,
             None => None,
         };
-        if intake.answer.status >= 500 {
-            tracing::error!(
-                request = intake.note,
-                status = intake.answer.status,
-                "a request could not be judged"
-            );
-        } else {
-            tracing::info!(
-                request = intake.note,
-                message.id = message_id,
-                status = intake.answer.status,
-                "a request was answered"
-            );
+        let (request, status) = (intake.note, intake.answer.status);
+        match (&intake.enqueue, status) {
+            (Some(_), _) => {
+                tracing::info!(event = "ingress.accepted", request, status, "a request was accepted");
+            }
+            (None, 500..) => {
+                tracing::error!(event = "ingress.failed", request, status, "a request could not be judged");
+            }
+            (None, 400..) => {
+                tracing::info!(event = "ingress.refused", request, status, "a request was refused");
+            }
+            (None, _) => {
+                tracing::info!(event = "ingress.answered", request, status, "a request was answered");
+            }
         }
         suggested.unwrap_or(intake.answer)
     }
@@ -176,7 +185,7 @@ impl Door {
             Err(_) => format!("no answer within {ANNOUNCE_MS_MAX} ms"),
         };
         tracing::warn!(
-            message.id = body.id(),
+            event = "ingress.unannounced",
             "a prompt was accepted but not announced: {why}"
         );
     }
@@ -193,6 +202,7 @@ fn told_again(request: &Request) {
     if let Some(number) = header("x-slack-retry-num") {
         let reason = header("x-slack-retry-reason").unwrap_or_default();
         tracing::info!(
+            event = "ingress.repeated",
             retry.number = number,
             retry.reason = reason,
             "slack sends an event again"

@@ -8,24 +8,35 @@ mod door;
 mod signing;
 mod suggestions;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::direct::Direct;
-use bobbin_adapters::telemetry;
-use lambda_http::{Error, Request, service_fn};
+use bobbin_adapters::{startup, telemetry};
+use lambda_http::{Request, service_fn};
 
 use crate::door::Door;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     telemetry::start();
+    let door = match open() {
+        Ok(door) => Arc::new(door),
+        Err(why) => return startup::refuse(&why).await,
+    };
+    startup::ended(
+        lambda_http::run(service_fn(move |request: Request| {
+            let door = Arc::clone(&door);
+            async move { door.answer(&request).await }
+        }))
+        .await,
+    )
+}
+
+fn open() -> Result<Door, String> {
+    startup::in_lambda()?;
     let config = Config::from_environment()?;
     let aws = Direct::from_environment()?;
-    let door = Arc::new(Door::new(&config, aws)?);
-    lambda_http::run(service_fn(move |request: Request| {
-        let door = Arc::clone(&door);
-        async move { door.answer(&request).await }
-    }))
-    .await
+    Door::new(&config, aws)
 }

@@ -40,7 +40,11 @@ impl Suggestions {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no answer within {READ_MS_MAX} ms"),
         };
-        tracing::warn!(tenant = lookup.tenant, "nothing could be suggested: {why}");
+        tracing::warn!(
+            event = "ingress.unsuggested",
+            tenant = lookup.tenant,
+            "nothing could be suggested: {why}"
+        );
         None
     }
 }

@@ -6,6 +6,7 @@ mod provider;
 mod tick;
 mod vanished;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use bobbin_adapters::aws::Clients;
@@ -13,8 +14,8 @@ use bobbin_adapters::config::Config;
 use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::store::Store;
-use bobbin_adapters::telemetry;
 use bobbin_adapters::world::now_ms;
+use bobbin_adapters::{startup, telemetry};
 use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::stack_label;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
@@ -23,19 +24,22 @@ use serde_json::{Value, json};
 use crate::provider::Provider;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     telemetry::start();
-    let config = Config::from_environment()?;
-    let clients = Clients::from_environment()?;
-    let provider = Provider::new(&clients.direct, &config)?;
-    let store = Store::new(clients.dynamodb, &config.table);
-    let queues = Queues::new(clients.direct, &config);
-    let metrics = Metrics::new(&config.stack);
-    let sweeper = Arc::new((config, store, queues, provider, metrics));
-    lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
+    let sweeper = match Sweeper::from_environment() {
+        Ok(sweeper) => Arc::new(sweeper),
+        Err(why) => return startup::refuse(&why).await,
+    };
+    let sweeping = lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
         let sweeper = Arc::clone(&sweeper);
         async move {
-            let (config, store, queues, provider, metrics) = &*sweeper;
+            let Sweeper {
+                config,
+                store,
+                queues,
+                provider,
+                metrics,
+            } = &*sweeper;
             // All are tried, whatever becomes of the others; an error of any is one of the tick's.
             let (due, daytona) = tokio::join!(
                 tick::tick(store, queues, metrics),
@@ -65,6 +69,31 @@ async fn main() -> Result<(), Error> {
             };
             Ok::<_, Error>(json!({"due": due?, "orphans": orphans?, "vanished": vanished?}))
         }
-    }))
-    .await
+    }));
+    startup::ended(sweeping.await)
+}
+
+/// Everything that the sweeper needs, made once a process.
+struct Sweeper {
+    config: Config,
+    store: Store,
+    queues: Queues,
+    provider: Provider,
+    metrics: Metrics,
+}
+
+impl Sweeper {
+    /// From the function's environment.
+    fn from_environment() -> Result<Self, String> {
+        startup::in_lambda()?;
+        let config = Config::from_environment()?;
+        let clients = Clients::from_environment()?;
+        Ok(Self {
+            provider: Provider::new(&clients.direct, &config)?,
+            store: Store::new(clients.dynamodb, &config.table),
+            queues: Queues::new(clients.direct, &config),
+            metrics: Metrics::new(&config.stack),
+            config,
+        })
+    }
 }

@@ -3,9 +3,10 @@
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::{Daytona, DaytonaError};
 use bobbin_adapters::metrics::{Metrics, Unit};
-use bobbin_adapters::store::Store;
+use bobbin_adapters::store::{Store, StoreError};
 use bobbin_adapters::world::{milliseconds, now_ms};
 use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::schema::NEWER;
 use bobbin_core::signals::ORPHANS;
 use bobbin_core::wire::daytona::Sandbox;
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ pub async fn reap(
             Ok(false) => {}
             Ok(true) => match daytona.delete(&sandbox.id).await {
                 Ok(()) | Err(DaytonaError::NotFound) => {
-                    tracing::warn!(sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
+                    tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
                     metrics.put(&[(ORPHANS, Unit::Count, 1)], now_ms());
                     deleted += 1;
                 }
@@ -47,7 +48,12 @@ pub async fn reap(
     match trouble {
         None => Ok(json!({"listed": listed.len(), "deleted": deleted})),
         Some(trouble) => {
-            tracing::error!(listed = listed.len(), deleted, "{trouble}");
+            tracing::error!(
+                event = "sandbox.orphan.failed",
+                listed = listed.len(),
+                deleted,
+                "{trouble}"
+            );
             Err(trouble)
         }
     }
@@ -59,7 +65,7 @@ async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<b
         sandbox.owner(),
         sandbox.created_at.as_deref().and_then(milliseconds),
     ) else {
-        tracing::warn!(sandbox.name = %sandbox.name, "a sandbox carries our stack's label but not its thread, generation or time of creation");
+        tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's label but not its thread, generation or time of creation");
         return Ok(false);
     };
     let grace_ms = config.limits.stale_grace_ms;
@@ -67,7 +73,15 @@ async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<b
     if !is_orphan(None, generation, created_ms, now_ms(), grace_ms) {
         return Ok(false);
     }
-    let (found, _) = store.record(&thread).await.map_err(|e| e.to_string())?;
+    let found = match store.record(&thread).await {
+        Ok((found, _)) => found,
+        // Only a newer worker can say whose it is: what it keeps is not ours to delete, and that is no trouble.
+        Err(StoreError::Newer(seen)) => {
+            tracing::warn!(event = NEWER, %thread, sandbox.name = %sandbox.name, "{seen}");
+            return Ok(false);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
     Ok(is_orphan(
         found.as_ref(),
         generation,

@@ -20,24 +20,35 @@ pub async fn tick(store: &Store, queues: &Queues, metrics: &Metrics) -> Result<V
         let found = match store.due(shard, now_ms).await {
             Ok(found) => found,
             Err(error) => {
-                tracing::error!(shard, %error, "a shard of the due index could not be read");
+                tracing::error!(event = "sweep.failed", shard, %error, "a shard of the due index could not be read");
                 trouble = Some(error.to_string());
                 continue;
             }
         };
         for (thread, due_at_ms) in found {
             due += 1;
-            match queues.send(&sweep(thread, due_at_ms, now_ms)).await {
-                Ok(()) => sent += 1,
+            let body = sweep(thread, due_at_ms, now_ms);
+            let (correlation_id, group) = (body.correlation(), body.group());
+            match queues.send(&body).await {
+                Ok(()) => {
+                    tracing::info!(
+                        event = "sweep.sent",
+                        correlation_id,
+                        group,
+                        due_at_ms,
+                        "a thread is due"
+                    );
+                    sent += 1;
+                }
                 Err(error) => {
-                    tracing::error!(%error, "a sweep could not be sent");
+                    tracing::error!(event = "sweep.failed", correlation_id, group, %error, "a sweep could not be sent");
                     trouble = Some(error.to_string());
                 }
             }
         }
     }
     metrics.put(&[(DUE, Unit::Count, due.into())], now_ms);
-    tracing::info!(due, sent, "a sweep is done");
+    tracing::info!(event = "sweep.done", due, sent, "a sweep is done");
     match trouble {
         None => Ok(json!({"due": due, "sent": sent})),
         Some(trouble) => Err(trouble),

@@ -62,7 +62,11 @@ pub async fn look(
             }
         }
     }
-    tracing::info!(asked, "records without a listed sandbox were asked to look");
+    tracing::info!(
+        event = "sweep.looked",
+        asked,
+        "records without a listed sandbox were asked to look"
+    );
     match trouble {
         None => Ok(json!({"looked": true, "asked": asked})),
         Some(trouble) => Err(trouble),

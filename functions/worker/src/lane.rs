@@ -15,16 +15,19 @@ use bobbin_adapters::dead;
 use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
 use bobbin_adapters::overview;
-use bobbin_adapters::queue::Queues;
+use bobbin_adapters::queue::{Lane as QueueLane, Queues};
 use bobbin_adapters::secrets::{Kept, Keys, WorkerSecrets};
 use bobbin_adapters::spans::Spans;
+use bobbin_adapters::startup;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::wake::Wakes;
 use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
-use bobbin_core::signals::BURIED;
+use bobbin_core::schema::{NEWER, Unreadable};
+use bobbin_core::signals::{BURIED, CONTROL_AGE, MESSAGE_AGE};
+use tracing::{Instrument as _, Span};
 
 /// The function's time that is left for saving and giving back after a slice.
 const WIND_UP_MS: u64 = 60_000;
@@ -42,8 +45,14 @@ pub struct Worker {
     config: Config,
     queues: Queues,
     secrets: WorkerSecrets,
+    metrics: Metrics,
     /// The keys that are in use, and the clients that hold them.
     present: Mutex<(Keys, Parts)>,
+}
+
+/// What every line about a message bears: the id of its turn, and its group.
+fn within(correlation_id: &str, group: &str) -> Span {
+    tracing::error_span!("message", correlation_id, group)
 }
 
 /// One receipt of one record.
@@ -60,6 +69,7 @@ impl Worker {
     /// # Errors
     /// A sentence that names what is missing or wrong.
     pub async fn from_environment() -> Result<Self, String> {
+        startup::in_lambda()?;
         let config = Config::from_environment()?;
         let clients = Clients::from_environment()?;
         let aws = &clients.direct;
@@ -82,6 +92,7 @@ impl Worker {
         Ok(Self {
             queues: Queues::new(clients.direct, &config),
             secrets,
+            metrics: parts.metrics.clone(),
             present: Mutex::new((keys, parts)),
             config,
         })
@@ -116,15 +127,28 @@ impl Worker {
     pub async fn take(&self, record: SqsMessage, deadline_ms: Ms) -> bool {
         let Some(receipt) = self.receipt(&record) else {
             tracing::error!(
+                event = "message.strange",
                 "a record came without a receipt or from a queue that is not ours; it stays on its queue"
             );
             return false;
         };
-        let body = match serde_json::from_str::<Body>(record.body.as_deref().unwrap_or_default()) {
+        let body = match Body::decode(record.body.as_deref().unwrap_or_default()) {
             Ok(body) => body,
+            Err(newer @ Unreadable::Newer { .. })
+                if !self.queues.is_dead(&receipt.queue_url)
+                    || receipt.receive <= self.config.limits.attempts =>
+            {
+                let id = record.message_id.as_deref().unwrap_or_default();
+                let verdict =
+                    Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
+                return self
+                    .conclude(&receipt, verdict)
+                    .instrument(within(id, ""))
+                    .await;
+            }
             // A repeat cannot make it readable: it goes to the dead letters by its count.
             Err(error) => {
-                tracing::error!(message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
+                tracing::error!(event = "message.unreadable", message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
                 if self.queues.is_dead(&receipt.queue_url) {
                     return self.bury_unread(&record).await;
                 }
@@ -132,34 +156,90 @@ impl Worker {
                 return false;
             }
         };
+        let around = within(body.correlation(), &body.group());
+        self.taken(&record, &body, &receipt, deadline_ms)
+            .instrument(around)
+            .await
+    }
+
+    async fn taken(
+        &self,
+        record: &SqsMessage,
+        body: &Body,
+        receipt: &Receipt,
+        deadline_ms: Ms,
+    ) -> bool {
+        self.tell_age(record, receipt);
         let visibility = Visibility::default();
-        let (claimed, parts) = tokio::join!(self.claim(&receipt, &visibility), self.parts());
+        let (claimed, parts) = tokio::join!(self.claim(receipt, &visibility), self.parts());
         if !claimed {
             return false;
         }
         let verdict = tokio::select! {
-            verdict = self.work(&parts, &body, &receipt, &visibility, deadline_ms) => verdict,
-            never = self.heartbeat(&receipt, &visibility) => match never {},
+            verdict = self.work(&parts, body, receipt, &visibility, deadline_ms) => verdict,
+            never = self.heartbeat(receipt, &visibility) => match never {},
         };
-        match verdict {
-            Verdict::Done => true,
+        self.conclude(receipt, verdict).await
+    }
+
+    /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
+    fn tell_age(&self, record: &SqsMessage, receipt: &Receipt) {
+        let sent_ms = record.attributes.get("SentTimestamp");
+        let sent_ms = sent_ms.and_then(|sent| sent.parse::<Ms>().ok());
+        let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
+        let receive = receipt.receive;
+        tracing::info!(
+            event = "message.taken",
+            receive,
+            age_ms,
+            "a message has come"
+        );
+        let metric = match self.queues.lane(&receipt.queue_url) {
+            _ if receive > 1 => None,
+            Some(QueueLane::Messages) => Some(MESSAGE_AGE),
+            Some(QueueLane::Control) => Some(CONTROL_AGE),
+            None => None,
+        };
+        if let (Some(metric), Some(age_ms)) = (metric, age_ms) {
+            let age = (metric, Unit::Milliseconds, age_ms);
+            self.metrics.put(&[age], now_ms());
+        }
+    }
+
+    /// Does with the message what was found. True: it may be deleted.
+    async fn conclude(&self, receipt: &Receipt, verdict: Verdict) -> bool {
+        let receive = receipt.receive;
+        let delay_ms = match verdict {
+            Verdict::Done => {
+                tracing::info!(event = "message.done", receive, "the message is done");
+                return true;
+            }
             Verdict::Hold { delay_ms, why } => {
                 tracing::info!(
-                    message.id = body.id(),
-                    receive = receipt.receive,
+                    event = "message.held",
+                    receive,
                     delay_ms,
                     "the message is given back: {why}"
                 );
-                if let Err(error) = self
-                    .queues
-                    .set_visibility(&receipt.queue_url, &receipt.handle, delay_ms)
-                    .await
-                {
-                    tracing::warn!(message.id = body.id(), %error, "it comes back when its visibility ends");
-                }
-                false
+                delay_ms
             }
+            Verdict::Newer { delay_ms, seen } => {
+                self.metrics.put(&[(NEWER, Unit::Count, 1)], now_ms());
+                tracing::warn!(event = NEWER, receive, delay_ms, "{seen}");
+                delay_ms
+            }
+        };
+        let Receipt {
+            queue_url, handle, ..
+        } = receipt;
+        if let Err(error) = self
+            .queues
+            .set_visibility(queue_url, handle, delay_ms)
+            .await
+        {
+            tracing::warn!(event = "message.visibility.failed", %error, "it comes back when its visibility ends");
         }
+        false
     }
 
     /// A dead letter that nobody can read: its group and its id still say whose it was, and that thread is told. True:
@@ -176,7 +256,7 @@ impl Worker {
             Ok(thread) => match dead::tell_thread(&self.queues, thread, id, now_ms()).await {
                 Ok(()) => true,
                 Err(error) => {
-                    tracing::warn!(%error, "a thread could not be told of a dead letter yet");
+                    tracing::warn!(event = "message.bury.failed", %error, "a thread could not be told of a dead letter yet");
                     false
                 }
             },
@@ -193,7 +273,7 @@ impl Worker {
         } = receipt;
         let soon_ms = self.config.limits.backoff_ms;
         if let Err(error) = self.queues.set_visibility(queue_url, handle, soon_ms).await {
-            tracing::warn!(%error, "it comes back when its visibility ends");
+            tracing::warn!(event = "message.visibility.failed", %error, "it comes back when its visibility ends");
         }
     }
 
@@ -344,7 +424,7 @@ impl Worker {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "the message could not be kept invisible");
+                tracing::warn!(event = "message.visibility.failed", %error, "the message could not be kept invisible");
                 false
             }
         }

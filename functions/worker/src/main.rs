@@ -4,19 +4,23 @@
 
 mod lane;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use bobbin_adapters::telemetry;
+use bobbin_adapters::{startup, telemetry};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 use crate::lane::Worker;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     telemetry::start();
-    let worker = Arc::new(Worker::from_environment().await?);
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<SqsEvent>| {
+    let worker = match Worker::from_environment().await {
+        Ok(worker) => Arc::new(worker),
+        Err(why) => return startup::refuse(&why).await,
+    };
+    let working = lambda_runtime::run(service_fn(move |event: LambdaEvent<SqsEvent>| {
         let worker = Arc::clone(&worker);
         async move {
             let mut response = SqsBatchResponse::default();
@@ -29,6 +33,6 @@ async fn main() -> Result<(), Error> {
             }
             Ok::<_, Error>(response)
         }
-    }))
-    .await
+    }));
+    startup::ended(working.await)
 }

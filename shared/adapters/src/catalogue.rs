@@ -23,6 +23,7 @@ pub async fn note(store: &Store, tenant: &str, offer: &Offer, used: &Selection) 
         Err(_) => format!("no answer within {NOTE_MS_MAX} ms"),
     };
     tracing::info!(
+        event = "catalogue.skipped",
         tenant,
         "catalogue.skipped: what a turn uses was not noted: {why}"
     );

@@ -123,6 +123,7 @@ impl Chat {
                 .tell(reply, text)
                 .await
                 .map_err(|e| e.failure()),
+            Reply::Nobody => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@ use std::env;
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
 use bobbin_core::overrides::Overrides;
+use reqwest::Url;
 
 /// Where wake-ups are set, and what they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +92,17 @@ impl Config {
     pub fn from_environment() -> Result<Self, String> {
         let optional = |name: &str| env::var(name).unwrap_or_default();
         let overrides = Overrides::parse(&optional("OVERRIDES"))?;
+        for (name, value) in [
+            ("discord_api", &overrides.discord_api),
+            ("slack_api", &overrides.slack_api),
+            ("daytona_api", &overrides.daytona_api),
+            ("model_base_url", &overrides.model_base_url),
+        ] {
+            if !value.is_empty() {
+                address(&format!("{name} of the parameter Overrides"), value)?;
+            }
+        }
+        log_level(&optional("LOG_LEVEL"))?;
         Ok(Self {
             stack: required("STACK")?,
             table: required("TABLE")?,
@@ -122,15 +134,41 @@ impl Config {
     }
 }
 
-/// A variable that the template sets for this function.
+/// A variable that the template sets for this function. What is called an address (`…_URL`) is one.
 ///
 /// # Errors
 /// A sentence that names it.
 pub fn required(name: &str) -> Result<String, String> {
-    env::var(name)
+    let value = env::var(name)
         .ok()
         .filter(|value| !value.is_empty())
-        .ok_or_else(|| format!("{name} is not set: deploy with template.yaml, which sets it"))
+        .ok_or_else(|| format!("{name} is not set: deploy with template.yaml, which sets it"))?;
+    if name.ends_with("_URL") {
+        address(name, &value)?;
+    }
+    Ok(value)
+}
+
+/// An address has a scheme that is spoken, and a host.
+fn address(name: &str, value: &str) -> Result<(), String> {
+    let usable = Url::parse(value)
+        .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+    match usable {
+        true => Ok(()),
+        false => Err(format!(
+            "{name} is {value:?}, which is no address: expected one such as https://example.com"
+        )),
+    }
+}
+
+/// Nothing means `info`.
+fn log_level(value: &str) -> Result<(), String> {
+    match value {
+        "" | "trace" | "debug" | "info" | "warn" | "error" => Ok(()),
+        other => Err(format!(
+            "LOG_LEVEL is {other:?}; it can be trace, debug, info, warn or error"
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -54,8 +54,9 @@ impl Lane<'_> {
                     why: seen,
                 }
             }
+            Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, self.limits),
             Err(failure) => {
-                tracing::warn!(thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
+                tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
                 Verdict::Done
             }
         }
@@ -70,11 +71,15 @@ impl Lane<'_> {
         }
         let found = self.store.look(&control.thread).await;
         let found = found.map_err(|e| e.failure())?;
+        // Nor does what who runs the stack says.
+        if let Want::Halt { turn } = &control.want {
+            return self.halt(control, turn, found.session.as_ref()).await;
+        }
         if let Err(refusal) = admitted(control, &found.settings) {
             return self.chat.tell(&control.reply, &refusal.to_string()).await;
         }
         match &control.want {
-            Want::Say { .. } | Want::Help { .. } => Ok(()),
+            Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
             Want::StopAll => self.stop_all(control, &found, now_ms).await,
             Want::Now { turn } => self.now(control, &found, turn).await,
             Want::Diff { turn } => self.diff(control, turn.as_deref(), &found).await,
@@ -259,6 +264,19 @@ impl Lane<'_> {
         }
     }
 
+    /// The same for exactly this turn; one that runs no more, or never did, is left alone.
+    async fn halt(
+        &self,
+        control: &Control,
+        id: &str,
+        session: Option<&Session>,
+    ) -> Result<(), Failure> {
+        match session.and_then(|session| session.turn.as_ref()) {
+            Some(turn) if turn.id == id => self.cancel(control, session, turn).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Marks the running turn as cancelled, and ends its run.
     async fn cancel(
         &self,
@@ -274,7 +292,7 @@ impl Lane<'_> {
                 .abort_answering(&control.thread, generation, agent_session)
                 .await
         {
-            tracing::info!(thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
         }
         Ok(())
     }

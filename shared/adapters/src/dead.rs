@@ -21,13 +21,14 @@ pub async fn bury(
     now_ms: Ms,
 ) -> Verdict {
     tracing::error!(
+        event = "message.buried",
         message.id = body.id(),
         group = body.group(),
         "a message ended among the dead letters"
     );
     match body {
         Body::Message(Message {
-            work: Work::Sweep | Work::Look | Work::Bury { .. },
+            work: Work::Sweep | Work::Look | Work::Bury { .. } | Work::Operate { .. },
             ..
         }) => Verdict::Done,
         Body::Message(message) => {
@@ -74,7 +75,11 @@ pub async fn tell_thread(
 
 async fn tell(chat: &Chat, reply: &Reply) -> Verdict {
     if let Err(failure) = chat.tell(reply, words::NOT_DONE).await {
-        tracing::error!(?failure, "a person could not be told of a dead letter");
+        tracing::error!(
+            event = "message.bury.failed",
+            ?failure,
+            "a person could not be told of a dead letter"
+        );
     }
     Verdict::Done
 }

@@ -26,6 +26,7 @@ pub mod secrets;
 pub mod signing;
 pub mod slack;
 pub mod spans;
+pub mod startup;
 pub mod store;
 pub mod telemetry;
 pub mod wake;

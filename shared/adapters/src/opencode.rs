@@ -155,6 +155,8 @@ impl std::fmt::Debug for OpenCode {
 /// What a prompt says.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptText<'a> {
+    /// Whose prompt it is.
+    pub turn: &'a str,
     /// Added to the agent's own instructions.
     pub system: &'a str,
     /// The words.
@@ -287,7 +289,14 @@ impl OpenCode {
         with: &RunWith,
         prompt: &PromptText<'_>,
     ) -> Answered<()> {
-        let body = request::prompt(ids, with, prompt.system, prompt.text, prompt.images);
+        let body = request::prompt(
+            ids,
+            prompt.turn,
+            with,
+            prompt.system,
+            prompt.text,
+            prompt.images,
+        );
         self.call(
             Method::POST,
             &format!("/session/{session}/prompt_async"),

@@ -47,6 +47,7 @@ pub async fn open(
             delay_ms: limits.backoff(receive).max(after_ms),
             why: seen,
         },
+        Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, limits),
         Err(failure) => {
             let words = match failure {
                 Failure::Wait { seen, .. } => {
@@ -59,9 +60,9 @@ pub async fn open(
                 }
                 other => format!("No thread could be started: {other:?}"),
             };
-            tracing::warn!(interaction.id = %open.id, channel = %open.channel, "{words}");
+            tracing::warn!(event = "thread.open.failed", interaction.id = %open.id, channel = %open.channel, "{words}");
             if let Err(failure) = chat.tell(&open.reply, &words).await {
-                tracing::error!(interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
+                tracing::error!(event = "thread.open.untold", interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
             }
             Verdict::Done
         }

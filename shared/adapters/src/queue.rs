@@ -24,6 +24,15 @@ pub enum QueueError {
     Visibility(String),
 }
 
+/// What travels on which queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Work, a thread's in its order.
+    Messages,
+    /// Words that must not wait behind a run.
+    Control,
+}
+
 /// The two queues.
 #[derive(Debug, Clone)]
 pub struct Queues {
@@ -54,10 +63,9 @@ impl Queues {
             Body::Control(_) | Body::Announce(_) | Body::Overview(_) => &self.control,
             Body::Message(_) | Body::Open(_) => &self.messages,
         };
-        let text = serde_json::to_string(body).map_err(|e| QueueError::Send(e.to_string()))?;
         let request = json!({
             "QueueUrl": url,
-            "MessageBody": text,
+            "MessageBody": body.encode(),
             "MessageGroupId": body.group(),
             "MessageDeduplicationId": body.id(),
         });
@@ -77,6 +85,16 @@ impl Queues {
             .chain(&self.dead)
             .find(|url| url.rsplit('/').next() == Some(name))
             .map(String::as_str)
+    }
+
+    /// Which of the two lanes it is; none: neither.
+    #[must_use]
+    pub fn lane(&self, url: &str) -> Option<Lane> {
+        match url {
+            url if url == self.messages => Some(Lane::Messages),
+            url if url == self.control => Some(Lane::Control),
+            _ => None,
+        }
     }
 
     /// Whether it is a queue of dead letters.

@@ -35,6 +35,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::daytona::Daytona;
 use crate::http::{Http, HttpError};
+use crate::metrics::Metrics;
 use crate::opencode::{OpenCode, OpenCodeError};
 use attach::FileSources;
 use models::Models;
@@ -133,6 +134,7 @@ pub struct Sandboxes {
     http: Http,
     files: FileSources,
     clients: Mutex<HashMap<String, OpenCode>>,
+    metrics: Metrics,
 }
 
 impl std::fmt::Debug for Sandboxes {
@@ -155,6 +157,7 @@ impl Sandboxes {
             http: OpenCode::http(&settings.daytona_api)?,
             files: FileSources::new(&settings),
             clients: Mutex::default(),
+            metrics: Metrics::new(&settings.stack),
             settings,
         })
     }
@@ -238,6 +241,7 @@ impl Sandboxes {
                 files,
             } => Ok(self.attach(thread, *generation, turn, files).await),
             Effect::SendPrompt {
+                turn,
                 generation,
                 agent_session,
                 ids,
@@ -255,6 +259,7 @@ impl Sandboxes {
                     Ok(with) => {
                         let images = self.inline(thread, *generation, images).await;
                         let prompt = Sent {
+                            turn,
                             ids,
                             with: &with,
                             text,

@@ -1,9 +1,17 @@
-//! Logs: one JSON object a line on stdout, readable sentences with dotted fields, never bodies, tokens or prompts.
+//! Logs: one JSON object a line on stdout, a dotted `event` and a readable sentence, never bodies, tokens or prompts.
+//!
+//! What a span says, the `correlation_id` of the message in hand above all, stands in every line within it; a line that
+//! says the same field itself knows better.
+
+mod line;
 
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use line::Line;
 
 /// Starts logging at `LOG_LEVEL` (default `info`) for our own crates; libraries stay at `warn`, because at more verbose
 /// levels some of them print headers.
@@ -28,10 +36,8 @@ pub fn start() {
         .with_default(Level::WARN)
         .with_targets(ours.map(|target| (target, level)));
     let lines = tracing_subscriber::fmt::layer()
-        .json()
-        .flatten_event(true)
-        .with_current_span(false)
-        .with_ansi(false);
+        .fmt_fields(JsonFields::new())
+        .event_format(Line);
     // A second start (tests in one process) keeps the first.
     let _ = tracing_subscriber::registry()
         .with(targets)

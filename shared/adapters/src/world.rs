@@ -151,9 +151,15 @@ impl Live {
         *recorded = Some(session.clone());
         drop(recorded);
         for signal in &signals {
-            let turn = signal.turn.as_deref().unwrap_or_default();
-            let (thread, took_ms) = (&session.thread, signal.took_ms);
-            tracing::info!(%thread, turn, took_ms, generation = session.generation, "{}", signal.kind.name());
+            let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
+            let generation = session.generation;
+            match signal.turn.as_deref() {
+                // Also where it happened during another one's delivery.
+                Some(turn) => {
+                    tracing::info!(event, %thread, correlation_id = turn, turn, took_ms, generation, "{event}");
+                }
+                None => tracing::info!(event, %thread, took_ms, generation, "{event}"),
+            }
         }
         let ended: Vec<Usage> = entries.iter().map(|entry| entry.usage).collect();
         self.parts
@@ -282,7 +288,7 @@ impl World for Live {
             }
             Effect::Wake { at_ms } => {
                 if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
-                    tracing::warn!(%thread, %error, "no wake-up was set; the sweeper will find the thread");
+                    tracing::warn!(event = "wake.failed", %thread, %error, "no wake-up was set; the sweeper will find the thread");
                 }
                 Event::Woken
             }
@@ -304,9 +310,11 @@ impl World for Live {
         );
         match &event {
             Event::Failed(failure) => {
-                tracing::warn!(%thread, effect = effect.name(), took_ms, ?failure, "an effect failed")
+                tracing::warn!(event = "effect.failed", %thread, effect = effect.name(), took_ms, ?failure, "an effect failed")
             }
-            _ => tracing::debug!(%thread, effect = effect.name(), took_ms, "an effect is done"),
+            _ => {
+                tracing::debug!(event = "effect.done", %thread, effect = effect.name(), took_ms, "an effect is done")
+            }
         }
         event
     }
@@ -361,11 +369,11 @@ impl Live {
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,
             Ok(Err(failure)) => {
-                tracing::info!(%thread, ?failure, "the agent did not say what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not say what it offers");
                 Offer::default()
             }
             Err(_) => {
-                tracing::info!(%thread, "the agent did not say in time what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not say in time what it offers");
                 Offer::default()
             }
         };
@@ -386,7 +394,7 @@ impl Beside for Live {
                 marks
             }
             Err(error) => {
-                tracing::warn!(%thread, %error, "the marks could not be read");
+                tracing::warn!(event = "marks.unread", %thread, %error, "the marks could not be read");
                 Marks::default()
             }
         }
@@ -406,7 +414,7 @@ impl Beside for Live {
         match shown.await {
             Ok(stands) => Some(stands).filter(|stands| stands != at),
             Err(failure) => {
-                tracing::info!(%thread, ?failure, "a progress card could not be edited; the next one will be");
+                tracing::info!(event = "card.failed", %thread, ?failure, "a progress card could not be edited; the next one will be");
                 None
             }
         }

@@ -127,6 +127,7 @@ impl Scene {
         let (agent_session, ids, text) = (self.session.clone(), ids.clone(), text.to_owned());
         let sent = self
             .perform(Effect::SendPrompt {
+                turn: "1".to_owned(),
                 generation: GENERATION,
                 agent_session,
                 ids,
@@ -694,6 +695,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
         for again in [false, true] {
             let sent = scene
                 .perform(Effect::SendPrompt {
+                    turn: "1".to_owned(),
                     generation: GENERATION,
                     agent_session: scene.session.clone(),
                     ids: ids.clone(),

@@ -107,6 +107,8 @@ pub enum Effect {
     },
     /// Send the prompt unless the agent has it. Answers `Prompted`.
     SendPrompt {
+        /// The prompt's own turn: stored beside the words, so that what is in the sandbox is found by the id of the logs.
+        turn: String,
         /// Generation.
         generation: u32,
         /// OpenCode session.

@@ -24,6 +24,7 @@ pub mod message;
 pub mod overrides;
 pub mod overview;
 pub mod ports;
+pub mod schema;
 pub mod session;
 pub mod settings;
 pub mod signals;

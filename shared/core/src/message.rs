@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
+use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::settings::Change;
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
@@ -118,7 +119,11 @@ impl Message {
     pub fn about(&self) -> &str {
         match &self.work {
             Work::Bury { turn } => turn,
-            Work::Prompt(_) | Work::Sweep | Work::Look | Work::Reset { .. } => &self.id,
+            Work::Prompt(_)
+            | Work::Sweep
+            | Work::Look
+            | Work::Reset { .. }
+            | Work::Operate { .. } => &self.id,
         }
     }
 }
@@ -146,6 +151,41 @@ pub enum Work {
         /// The id of that message.
         turn: String,
     },
+    /// Who runs the stack wants the sandbox in another state.
+    Operate {
+        /// Which.
+        want: Operation,
+    },
+}
+
+/// What who runs the stack can want of a thread's sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Stop it, keep its disk.
+    Pause,
+    /// Bring it back, with its server and agent session.
+    Resume,
+    /// Delete it; the thread goes on with a new one.
+    Destroy,
+    /// Take out of the record what people wrote and what they are called; only where there is no sandbox any more.
+    Forget,
+}
+
+impl Operation {
+    /// Every one of them.
+    pub const ALL: [Self; 4] = [Self::Pause, Self::Resume, Self::Destroy, Self::Forget];
+
+    /// The word that is stored, typed and shown.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Destroy => "destroy",
+            Self::Forget => "forget",
+        }
+    }
 }
 
 /// A person's words for the agent.
@@ -302,6 +342,8 @@ pub enum Reply {
         /// Who sees it.
         user: String,
     },
+    /// Nobody waits for words: who runs the stack reads the record.
+    Nobody,
 }
 
 impl Reply {
@@ -338,6 +380,11 @@ pub enum Want {
     },
     /// End the present turn, and every one that waits behind it.
     StopAll,
+    /// End exactly this turn, if it is the present one. Said by who runs the stack: no tenant's settings can forbid it.
+    Halt {
+        /// The turn.
+        turn: String,
+    },
     /// Give a waiting prompt to the agent at once, within the run that is under way.
     Now {
         /// The turn that waits.
@@ -401,6 +448,23 @@ pub enum Choice {
 }
 
 impl Body {
+    /// The queued form.
+    ///
+    /// # Panics
+    /// Never: every field has a JSON form.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        schema::write(Shape::Body, self, &Kept::default()).expect("every field has a JSON form")
+    }
+
+    /// Reads the queued form. Unknown fields are left out: nobody writes a message back.
+    ///
+    /// # Errors
+    /// [`Unreadable`].
+    pub fn decode(text: &str) -> Result<Self, Unreadable> {
+        schema::read(Shape::Body, text).map(|(body, _)| body)
+    }
+
     /// The FIFO message group: the thread, so that its work stays in order.
     #[must_use]
     pub fn group(&self) -> String {
@@ -410,6 +474,34 @@ impl Body {
             Self::Control(c) => c.thread.to_string(),
             Self::Announce(a) => a.thread.to_string(),
             Self::Overview(o) => format!("home:{}:{}", o.team, o.by.id),
+        }
+    }
+
+    /// The id by which everything about one prompt is found in the logs, from the request to the sandbox: that of its
+    /// turn. What is about no turn goes by its own.
+    #[must_use]
+    pub fn correlation(&self) -> &str {
+        match self {
+            Self::Message(message) => message.about(),
+            Self::Open(open) => &open.id,
+            Self::Announce(announce) => &announce.turn,
+            Self::Overview(overview) => &overview.id,
+            Self::Control(control) => match &control.want {
+                Want::Stop { turn: Some(turn) }
+                | Want::Diff { turn: Some(turn) }
+                | Want::Halt { turn }
+                | Want::Now { turn }
+                | Want::Withdraw { turn }
+                | Want::Again { turn } => turn,
+                Want::Stop { turn: None }
+                | Want::Diff { turn: None }
+                | Want::StopAll
+                | Want::Configure { .. }
+                | Want::Status
+                | Want::Help { .. }
+                | Want::Say { .. }
+                | Want::Settle { .. } => &control.id,
+            },
         }
     }
 

@@ -15,7 +15,8 @@ use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::message::{Choice, Person, Prompt, Selection};
+use crate::message::{Choice, Operation, Person, Prompt, Selection};
+use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::settings::Offer;
 
 /// The phase of a thread's sandbox.
@@ -121,6 +122,12 @@ pub struct Session {
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
+    /// What who runs the stack wanted last, newest last: a repeat of one of them does nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operated: Vec<Operated>,
+    /// What of the stored record this build does not know: written back as it was.
+    #[serde(skip)]
+    pub kept: Kept,
     /// What this delivery has seen; never stored.
     #[serde(skip)]
     pub seen: Seen,
@@ -368,6 +375,23 @@ pub struct EndedTurn {
     pub at_ms: Ms,
 }
 
+/// Something that who runs the stack wanted, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Operated {
+    /// The message's id.
+    pub id: String,
+    /// What was wanted.
+    pub want: Operation,
+    /// When it was over.
+    pub at_ms: Ms,
+    /// Why it was not done; none: it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// Operations that a record remembers.
+pub const OPERATED_MAX: usize = 10;
+
 /// A permission or question that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ask {
@@ -482,8 +506,10 @@ pub struct Seen {
     pub abort_sent: bool,
     /// The final card stands.
     pub final_card: bool,
-    /// Why the sandbox could not be deleted, for the person who wanted that.
+    /// What stood in the way, for the person who wanted something of the sandbox.
     pub trouble: Option<String>,
+    /// How often the server did not answer while no turn was there to count it.
+    pub downs: u32,
     /// The notice stands.
     pub noticed: bool,
     /// A stop or delete was asked for at this time.
@@ -630,6 +656,8 @@ impl Session {
             surveyed: None,
             shown: Vec::new(),
             timeline: Vec::new(),
+            operated: Vec::new(),
+            kept: Kept::default(),
             seen: Seen::default(),
         }
     }
@@ -638,6 +666,7 @@ impl Session {
     #[must_use]
     pub fn same_record(&self, other: &Self) -> bool {
         let strip = |s: &Self| Self {
+            kept: Kept::default(),
             seen: Seen::default(),
             ..s.clone()
         };
@@ -650,15 +679,16 @@ impl Session {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        serde_json::to_string(self).expect("every field has a JSON form")
+        schema::write(Shape::Record, self, &self.kept).expect("every field has a JSON form")
     }
 
-    /// Reads the stored form; unknown fields are ignored, so that an older worker can read a newer record.
+    /// Reads the stored form. Unknown fields are kept, so that an older worker can write a newer record back.
     ///
     /// # Errors
-    /// The decoder's message, when the text is no record.
-    pub fn decode(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|e| format!("a session record cannot be read: {e}"))
+    /// [`Unreadable`].
+    pub fn decode(text: &str) -> Result<Self, Unreadable> {
+        let (read, kept) = schema::read::<Self>(Shape::Record, text)?;
+        Ok(Self { kept, ..read })
     }
 }
 
@@ -677,11 +707,17 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_a_newer_version_is_ignored() {
+    fn a_field_of_a_newer_worker_is_still_there_when_an_older_one_has_written_the_record() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let text = Session::new(thread, 5)
             .encode()
             .replacen('{', r#"{"from_the_future":1,"#, 1);
-        assert!(Session::decode(&text).is_ok());
+        let mut session = Session::decode(&text).expect("it can be read");
+        session.phase = Phase::Creating;
+        let written: serde_json::Value = serde_json::from_str(&session.encode()).expect("JSON");
+        assert_eq!(
+            (&written["from_the_future"], &written["phase"]),
+            (&1.into(), &"creating".into())
+        );
     }
 }

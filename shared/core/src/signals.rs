@@ -5,6 +5,7 @@
 //! people, agents and providers.
 
 use crate::ids::Ms;
+use crate::schema::NEWER;
 use crate::session::{EndedTurn, Outcome, Phase, Session, Stage, Turn};
 
 /// Something that has happened.
@@ -38,6 +39,8 @@ pub enum Kind {
     PromptSent,
     /// The same prompt was sent again.
     PromptResent,
+    /// The agent is done, and what came of it is about to be told. Took: since the prompt was sent.
+    RunEnded,
     /// A delivery gave its run back and another goes on with it.
     TurnSliced,
     /// A delivery of the turn failed, and another will try.
@@ -62,7 +65,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::CreateBegan,
         Self::CreateReady,
         Self::CreateFailed,
@@ -77,6 +80,7 @@ impl Kind {
         Self::TurnBegan,
         Self::PromptSent,
         Self::PromptResent,
+        Self::RunEnded,
         Self::TurnSliced,
         Self::TurnRetried,
         Self::OutageBegan,
@@ -107,6 +111,7 @@ impl Kind {
             Self::TurnBegan => "turn.began",
             Self::PromptSent => "prompt.sent",
             Self::PromptResent => "prompt.resent",
+            Self::RunEnded => "run.ended",
             Self::TurnSliced => "turn.sliced",
             Self::TurnRetried => "turn.retried",
             Self::OutageBegan => "provider.outage.began",
@@ -128,6 +133,7 @@ impl Kind {
             Self::ResumeReady => Some("sandbox.resume.ms"),
             Self::TurnBegan => Some("turn.queued.ms"),
             Self::PromptSent => Some("turn.prompted.ms"),
+            Self::RunEnded => Some("turn.run.ms"),
             Self::TurnAnswered => Some("turn.answered.ms"),
             _ => None,
         }
@@ -146,8 +152,23 @@ pub const BREAKER_OPENED: &str = "provider.breaker.opened";
 pub const BURIED: &str = "message.buried";
 /// Metric: threads that a tick of the sweeper found due.
 pub const DUE: &str = "sweep.due";
+/// Metric: how long a message has waited in the queue of messages, at its first delivery.
+pub const MESSAGE_AGE: &str = "queue.messages.age.ms";
+/// Metric: the same of the control lane.
+pub const CONTROL_AGE: &str = "queue.control.age.ms";
+/// Metric: looks at a server's health that found it not there yet.
+pub const HEALTH_RETRIES: &str = "server.health.retried";
 /// Metrics that no write of a record tells of.
-pub const OTHERS: [&str; 4] = [ORPHANS, BREAKER_OPENED, BURIED, DUE];
+pub const OTHERS: [&str; 8] = [
+    ORPHANS,
+    BREAKER_OPENED,
+    BURIED,
+    DUE,
+    NEWER,
+    MESSAGE_AGE,
+    CONTROL_AGE,
+    HEALTH_RETRIES,
+];
 /// Metric: tokens of turns that have ended.
 pub const TOKENS: &str = "turn.tokens";
 /// Metric: cost of turns that have ended, in millionths of a US dollar.
@@ -244,6 +265,13 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
     let received = before.is_none_or(|turn| turn.stage == Stage::Received);
     if received && matches!(after.stage, Stage::Prompting | Stage::Running) {
         tell(Kind::PromptSent, since_ms);
+    }
+    let over = |turn: &Turn| matches!(turn.stage, Stage::Ending { .. });
+    if let (Some(before), Some(sent_ms)) = (before, after.prompted_at_ms)
+        && over(after)
+        && !over(before)
+    {
+        tell(Kind::RunEnded, Some(now_ms.saturating_sub(sent_ms)));
     }
     let more = |of: fn(&Turn) -> u32| of(after) > before.map_or(0, of);
     for (kind, happened) in [

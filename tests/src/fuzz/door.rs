@@ -29,9 +29,9 @@ pub(super) fn taken(intake: &Intake, tenant: &str) {
         return;
     };
     assert_eq!(intake.answer.status, 200, "{intake:?}");
-    let written = serde_json::to_string(body).expect("a body has a JSON form");
+    let written = body.encode();
     assert_eq!(
-        &serde_json::from_str::<Body>(&written).expect("the worker reads it"),
+        &Body::decode(&written).expect("the worker reads it"),
         body,
         "{written}"
     );
@@ -47,14 +47,20 @@ pub(super) fn taken(intake: &Intake, tenant: &str) {
             let by = match &message.work {
                 Work::Prompt(prompt) => &prompt.by,
                 Work::Reset { by, .. } => by,
-                Work::Sweep | Work::Look | Work::Bury { .. } => {
+                Work::Sweep | Work::Look | Work::Bury { .. } | Work::Operate { .. } => {
                     panic!("nobody outside may ask for {:?}", message.work)
                 }
             };
             (message.thread.tenant(), by)
         }
         Body::Open(open) => (format!("discord:{}", open.guild), &open.prompt.by),
-        Body::Control(control) => (control.thread.tenant(), &control.by),
+        Body::Control(control) => {
+            assert!(
+                !matches!(control.want, Want::Halt { .. }),
+                "nobody outside may halt a turn"
+            );
+            (control.thread.tenant(), &control.by)
+        }
         Body::Overview(overview) => (format!("slack:{}", overview.team), &overview.by),
         Body::Announce(_) => {
             panic!("what waits is announced after it was accepted, not by the platform")

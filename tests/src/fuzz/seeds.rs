@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Body;
@@ -41,7 +43,11 @@ pub(super) fn discord_payloads(workspace: &Path) -> Vec<Seed> {
     // Without the blanks of a file that people read: more of the mutations meet something.
     files(&folder, ".json", u64::MAX)
         .iter()
-        .map(|path| named(path, json(path).to_string()))
+        .map(|path| {
+            let (_, body) = request(path);
+            let body: Value = serde_json::from_slice(&body).expect("an interaction is JSON");
+            named(path, body.to_string())
+        })
         .collect()
 }
 
@@ -108,7 +114,7 @@ pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
     };
     let written = |seed: &Seed, body: Body| Seed {
         name: seed.name.clone(),
-        bytes: serde_json::to_vec(&body).expect("a body has a JSON form"),
+        bytes: body.encode().into_bytes(),
     };
     let discord = discord_payloads(workspace);
     let slack = slack_events(workspace);
@@ -136,31 +142,35 @@ fn recorded(workspace: &Path, end: &str) -> Vec<Seed> {
         .collect()
 }
 
-/// Stored requests for one entrance, as it reads them (see `events/slack/README.md`).
+/// Stored requests for one entrance, as it reads them: of a form with a payload the payload alone.
 fn slack(workspace: &Path, endpoint: &str) -> Vec<Seed> {
     let stored = files(&workspace.join("events/slack"), ".json", u64::MAX);
     let of_endpoint = |path: &PathBuf| {
-        let stored = json(path);
-        (stored["endpoint"] == endpoint).then(|| {
-            let form = stored["form"].as_object().map(|fields| {
-                let fields = fields
-                    .iter()
-                    .map(|(name, value)| (name, value.as_str().unwrap_or_default()));
-                form_urlencoded::Serializer::new(String::new())
-                    .extend_pairs(fields)
-                    .finish()
-            });
-            let text = [&stored["json"], &stored["payload"]]
-                .into_iter()
-                .find(|value| !value.is_null())
-                .map(Value::to_string);
-            let bytes = form
-                .or(text)
-                .unwrap_or_else(|| panic!("{} has neither json, payload nor form", path.display()));
-            named(path, bytes)
-        })
+        let (entrance, body) = request(path);
+        let payload = form_urlencoded::parse(&body).find(|(name, _)| name == "payload");
+        let text = match payload {
+            Some((_, payload)) => payload.into_owned(),
+            None => String::from_utf8_lossy(&body).into_owned(),
+        };
+        (entrance == endpoint).then(|| named(path, text))
     };
     stored.iter().filter_map(of_endpoint).collect()
+}
+
+/// The entrance and the body of the request in a stored event (see `events/README.md`).
+fn request(path: &Path) -> (String, Vec<u8>) {
+    let event = json(path);
+    let entrance = event["rawPath"]
+        .as_str()
+        .and_then(|at| at.rsplit('/').next());
+    let body = event["body"].as_str().unwrap_or_default();
+    let body = match event["isBase64Encoded"] == true {
+        true => STANDARD
+            .decode(body)
+            .unwrap_or_else(|e| panic!("{}: {e}", path.display())),
+        false => body.as_bytes().to_vec(),
+    };
+    (entrance.unwrap_or_default().to_owned(), body)
 }
 
 fn headed(seed: &Seed, signature: &str, timestamp: &str) -> Seed {

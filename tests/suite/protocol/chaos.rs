@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use bobbin_core::ids::PostKind;
 use bobbin_core::limits::Limits;
+use bobbin_core::message::{Operation, Work};
 use libtest_mimic::{Failed, Trial};
 
 use super::dice::Dice;
@@ -25,7 +26,7 @@ const TROUBLE_MS: u64 = 90 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 27] = [
+const MET: [&str; 31] = [
     "Answered",
     "Failed",
     "Cancelled",
@@ -53,6 +54,10 @@ const MET: [&str; 27] = [
     "steered",
     "rolled",
     "called",
+    "pause",
+    "resume",
+    "destroy",
+    "forget",
 ];
 
 /// What is done in a history, by its seed.
@@ -86,6 +91,12 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
                 1 => dice.below(10 * 60_000),
                 _ => 25 * 60_000 + dice.below(20 * 60_000),
             };
+        }
+        // Who runs the stack does something, whatever runs or waits.
+        if dice.falls(250) {
+            let want = Operation::ALL[usize::try_from(dice.below(4)).unwrap_or(0)];
+            let message = world.message(place, &format!("t{place}o"), Work::Operate { want });
+            world.plan(dice.below(TROUBLE_MS), place, Deed::Send(message));
         }
         for deed in [Deed::Lose, Deed::ServerDies, Deed::StopsByItself] {
             if dice.falls(120) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bobbin_core::ids::PostKind;
 use bobbin_core::limits::Limits;
-use bobbin_core::message::Work;
+use bobbin_core::message::{Operation, Work};
 use bobbin_core::session::Phase;
 use libtest_mimic::{Failed, Trial};
 
@@ -129,7 +129,11 @@ fn reset_now(world: &World) {
     send(world, "r1", reset());
 }
 
-const SCENARIOS: [Scenario; 13] = [
+fn operate(world: &World, want: Operation) {
+    send(world, "o1", Work::Operate { want });
+}
+
+const SCENARIOS: [Scenario; 17] = [
     Scenario {
         name: "first message",
         before: nothing,
@@ -220,6 +224,39 @@ const SCENARIOS: [Scenario; 13] = [
         name: "reset",
         before: answered,
         then: reset_now,
+        proves: |place| {
+            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
+        },
+    },
+    Scenario {
+        name: "operator pauses",
+        before: answered,
+        then: |world| operate(world, Operation::Pause),
+        proves: |place| {
+            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Paused, 1))
+        },
+    },
+    Scenario {
+        name: "operator resumes",
+        before: paused,
+        then: |world| operate(world, Operation::Resume),
+        proves: |place| {
+            ended(place, 1, Ending::Answered)
+                && place.went_through(&[Phase::Paused, Phase::Resuming, Phase::Active])
+        },
+    },
+    Scenario {
+        name: "operator destroys",
+        before: answered,
+        then: |world| operate(world, Operation::Destroy),
+        proves: |place| {
+            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
+        },
+    },
+    Scenario {
+        name: "operator destroys a paused one",
+        before: paused,
+        then: |world| operate(world, Operation::Destroy),
         proves: |place| {
             ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
         },

@@ -213,6 +213,18 @@ impl Place {
                 }
             }
         }
+        for operated in &session.operated {
+            if !self.ended.contains(&operated.id) {
+                self.ended.push(operated.id.clone());
+                if let Some(turn) = self.turn(&operated.id) {
+                    let ending = match operated.trouble {
+                        None => Ending::Answered,
+                        Some(_) => Ending::Failed,
+                    };
+                    self.history.facts.push(Fact::Ended { turn, ending });
+                }
+            }
+        }
         let twice = |id: &String| session.ended.iter().filter(|ended| ended.id == *id).count() > 1;
         if let Some(turn) = self
             .ended

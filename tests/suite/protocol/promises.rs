@@ -73,6 +73,8 @@ pub enum Fact {
 pub enum Accepted {
     Prompt,
     Reset,
+    /// Who runs the stack wants something of the sandbox: the record alone says what came of it.
+    Operation,
 }
 
 /// How things stand when nothing is under way any more.
@@ -275,6 +277,9 @@ pub fn ended_once_visibly(history: &History) -> Result<(), String> {
         let count = |wanted: &Fact| history.facts.iter().filter(|fact| *fact == wanted).count();
         // Who refuses to be told, again and again, is not told: the record alone says so then.
         if count(&Fact::Refused { turn }) >= REFUSALS_MIN {
+            continue;
+        }
+        if *kind == Accepted::Operation {
             continue;
         }
         if *kind == Accepted::Reset {
@@ -519,7 +524,7 @@ fn good() -> History {
 /// What breaks exactly one promise, by its number.
 type Break = (u8, &'static str, fn(&mut History));
 
-const BREAKS: [Break; 19] = [
+const BREAKS: [Break; 20] = [
     (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
     (2, "an orphan", |h| {
         h.end.as_mut().unwrap().listed.push((0, false))
@@ -548,6 +553,9 @@ const BREAKS: [Break; 19] = [
     }),
     (3, "a reset that was not told", |h| {
         (h.accepted[0], h.facts[4]) = (Accepted::Reset, Fact::Shown { turn: 0 })
+    }),
+    (3, "an operation without an end", |h| {
+        h.accepted.push(Accepted::Operation)
     }),
     (4, "prompts out of order", |h| {
         h.facts

@@ -26,6 +26,7 @@ impl Transition {
             Work::Look => "look",
             Work::Reset { .. } => "reset",
             Work::Bury { .. } => "burial",
+            Work::Operate { want } => want.word(),
         };
         Before(Self {
             from: phase.word(),
@@ -88,6 +89,7 @@ pub fn kind(event: &Event) -> &'static str {
             Failure::NonRecoverable { .. } => "failed: non-recoverable",
             Failure::Outage { .. } => "failed: outage",
             Failure::Wait { .. } => "failed: wait",
+            Failure::Newer { .. } => "failed: newer",
             Failure::ThreadGone { .. } => "failed: thread gone",
             Failure::TurnFailed { .. } => "failed: turn failed",
         },
@@ -95,7 +97,7 @@ pub fn kind(event: &Event) -> &'static str {
 }
 
 /// The classes of failure, in the document's words.
-pub const FAILURES: [&str; 9] = [
+pub const FAILURES: [&str; 10] = [
     "session missing",
     "sandbox down",
     "sandbox gone",
@@ -103,6 +105,7 @@ pub const FAILURES: [&str; 9] = [
     "non-recoverable",
     "outage",
     "wait",
+    "newer",
     "thread gone",
     "turn failed",
 ];

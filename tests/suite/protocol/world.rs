@@ -225,8 +225,12 @@ impl Inner {
         let accepted = match &message.work {
             Work::Prompt(_) => Some(Accepted::Prompt),
             Work::Reset { .. } => Some(Accepted::Reset),
+            Work::Operate { .. } => Some(Accepted::Operation),
             Work::Sweep | Work::Look | Work::Bury { .. } => None,
         };
+        if let Work::Operate { want } = &message.work {
+            self.met.insert(want.word());
+        }
         if let Some(kind) = accepted {
             if here.turns.contains(&message.id) {
                 self.met.insert("duplicate");
@@ -571,7 +575,9 @@ impl World {
                 let queue = &mut inner.places[place].queue;
                 match verdict {
                     Some(Verdict::Done) => drop(queue.pop_front()),
-                    Some(Verdict::Hold { delay_ms, .. }) => give_back(queue, now_ms + delay_ms),
+                    Some(Verdict::Hold { delay_ms, .. } | Verdict::Newer { delay_ms, .. }) => {
+                        give_back(queue, now_ms + delay_ms);
+                    }
                     None => give_back(queue, until_ms),
                 }
             }

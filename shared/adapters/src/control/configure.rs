@@ -52,7 +52,7 @@ impl Lane<'_> {
             Ok(standing) => standing,
             Err(Failure::Wait { after_ms, seen }) => return Err(Failure::Wait { after_ms, seen }),
             Err(failure) => {
-                tracing::warn!(thread = %control.thread, ?failure, "settings.unsure: the platform did not say who manages the place");
+                tracing::warn!(event = "settings.unsure", thread = %control.thread, ?failure, "settings.unsure: the platform did not say who manages the place");
                 return Ok(NOT_SAID.to_owned());
             }
         };
@@ -65,7 +65,7 @@ impl Lane<'_> {
             let made = next == settings;
             if made || self.write(&tenant, &next, settings.version).await? {
                 let done = change_words(change, |list, id| named(&control.thread, list, id));
-                tracing::info!(tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
+                tracing::info!(event = "settings.changed", tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
                 return Ok(format!("Done: {done}."));
             }
             settings = self

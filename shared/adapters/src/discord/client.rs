@@ -125,10 +125,21 @@ impl Client {
             };
             match scope {
                 Scope::Shared => {
-                    tracing::info!(route = call.name, after_ms, "discord: a shared limit");
+                    tracing::info!(
+                        event = "discord.limited",
+                        route = call.name,
+                        after_ms,
+                        "discord: a shared limit"
+                    );
                 }
                 Scope::User | Scope::Global => {
-                    tracing::warn!(route = call.name, after_ms, ?scope, "discord: rate limited");
+                    tracing::warn!(
+                        event = "discord.limited",
+                        route = call.name,
+                        after_ms,
+                        ?scope,
+                        "discord: rate limited"
+                    );
                 }
             }
         }
@@ -220,6 +231,7 @@ impl Client {
             (401, _) if !call.by_token => {
                 self.known().revoked = true;
                 tracing::error!(
+                    event = "discord.revoked",
                     route = call.name,
                     "discord: the bot token was refused; no further call is made with it"
                 );

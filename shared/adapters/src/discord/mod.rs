@@ -144,7 +144,7 @@ impl Discord {
                         file: None,
                     };
                     if let Err(error) = self.edit_message(&message, &line).await {
-                        tracing::warn!(%error, "discord: the refused thread could not be told");
+                        tracing::warn!(event = "discord.untold", %error, "discord: the refused thread could not be told");
                     }
                 }
                 Err(refused)
@@ -206,7 +206,10 @@ impl Discord {
         };
         match told {
             Err(DiscordError::TokenGone) => {
-                tracing::info!("discord: a person could not be told, their interaction is over");
+                tracing::info!(
+                    event = "discord.untold",
+                    "discord: a person could not be told, their interaction is over"
+                );
                 Ok(())
             }
             other => other,
@@ -473,7 +476,7 @@ fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rende
         // More text than Discord processes; its own limit is not documented.
         (_, 500) => render::smaller(&rendered.body)?,
         (50_035 | 50_006, _) => {
-            tracing::error!(error = %refused, "discord: a body of ours was refused; its text is sent instead");
+            tracing::error!(event = "discord.body.refused", error = %refused, "discord: a body of ours was refused; its text is sent instead");
             if edit {
                 // A message once made of components stays so.
                 render::as_one_text(&rendered.body)

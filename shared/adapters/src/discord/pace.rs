@@ -103,6 +103,7 @@ impl Pace {
             self.invalid = Some((since, count.saturating_add(1)));
             if count + 1 == INVALID_MAX {
                 tracing::error!(
+                    event = "discord.halted",
                     route = call.name,
                     "discord: too many requests were invalid; none is made for ten minutes"
                 );

@@ -83,7 +83,7 @@ impl Sandboxes {
         let unread = |error: DaytonaError| match error {
             DaytonaError::NotFound => "is not there any more".to_owned(),
             error => {
-                tracing::warn!(%error, "a file to be shown could not be read");
+                tracing::warn!(event = "artifact.unread", %error, "a file to be shown could not be read");
                 "could not be read from the sandbox".to_owned()
             }
         };

@@ -210,7 +210,10 @@ impl Sandboxes {
         for image in images {
             let path = format!("project/{}", image.path);
             let Ok(bytes) = self.daytona.download(&sandbox, &path).await else {
-                tracing::warn!("an image could not be read from the sandbox");
+                tracing::warn!(
+                    event = "attachment.unread",
+                    "an image could not be read from the sandbox"
+                );
                 continue;
             };
             if let Some(media_type) = media_type(&bytes) {
@@ -235,7 +238,7 @@ impl Sandboxes {
         };
         let done = self.daytona.upload(&sandbox, uploads).await;
         if let Err(error) = &done {
-            tracing::warn!(error = %error, "attachments could not be copied into the sandbox");
+            tracing::warn!(event = "attachment.uncopied", error = %error, "attachments could not be copied into the sandbox");
         }
         done.is_ok()
     }

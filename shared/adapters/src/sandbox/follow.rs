@@ -407,7 +407,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             .show(self.thread, &self.what.card_kind, at, card);
         match timeout(Duration::from_millis(SHOW_MS_MAX), showing).await {
             Ok(stands) => self.moved = stands,
-            Err(_) => tracing::warn!("a card could not be shown in time"),
+            Err(_) => tracing::warn!(event = "card.late", "a card could not be shown in time"),
         }
         self.shown = Some((picture, Instant::now()));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bobbin_core::event::{Coarse, Event};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
+use bobbin_core::signals::HEALTH_RETRIES;
 use bobbin_core::wire::daytona::Sandbox;
 use bobbin_core::wire::opencode::request::{QUIET_ENVIRONMENT, plugin_marker};
 use bobbin_core::wire::opencode::steps::redact;
@@ -13,7 +14,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Sandboxes;
 use crate::daytona::DaytonaError;
+use crate::metrics::Unit;
 use crate::opencode::{OpenCode, OpenCodeError};
+use crate::world::now_ms;
 
 /// The script that prepares the project and starts the server; its first lines are set before it.
 const START_SCRIPT: &str = include_str!("start.sh");
@@ -40,7 +43,7 @@ impl Sandboxes {
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        match healthy_within(&agent, within_ms).await {
+        match self.healthy_within(&agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
             Err(error) => Err(match error.failure() {
                 failure @ (Failure::SandboxGone
@@ -74,7 +77,7 @@ impl Sandboxes {
         }
         self.run_start_script(&sandbox, &environment, restart)
             .await?;
-        match healthy_within(&agent, within_ms).await {
+        match self.healthy_within(&agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
             Err(error) => match error.failure() {
                 failure @ (Failure::SandboxGone
@@ -88,6 +91,24 @@ impl Sandboxes {
                 }
             },
         }
+    }
+
+    /// Polls the server until it is healthy, or the time is over and the last error counts. What was asked in vain is
+    /// counted.
+    async fn healthy_within(&self, agent: &OpenCode, within_ms: u64) -> Result<(), OpenCodeError> {
+        let (healthy, looks) = look_within(agent, within_ms).await;
+        let retries = looks.saturating_sub(1);
+        if retries > 0 {
+            tracing::info!(
+                event = HEALTH_RETRIES,
+                retries,
+                healthy = healthy.is_ok(),
+                "the server's health was asked for again"
+            );
+            let count = (HEALTH_RETRIES, Unit::Count, retries.into());
+            self.metrics.put(&[count], now_ms());
+        }
+        healthy
     }
 
     async fn run_start_script(
@@ -176,8 +197,8 @@ impl Sandboxes {
     }
 }
 
-/// Polls the server until it is healthy, or the time is over and the last error counts.
-async fn healthy_within(agent: &OpenCode, within_ms: u64) -> Result<(), OpenCodeError> {
+/// The same, with how often it was asked.
+async fn look_within(agent: &OpenCode, within_ms: u64) -> (Result<(), OpenCodeError>, u32) {
     let until = Instant::now() + Duration::from_millis(within_ms);
     let mut pause_ms = HEALTH_POLL_MS;
     let mut looks = 0_u32;
@@ -192,14 +213,14 @@ async fn healthy_within(agent: &OpenCode, within_ms: u64) -> Result<(), OpenCode
         };
         let look_until = until.min(Instant::now() + Duration::from_millis(HEALTH_LOOK_MS_MAX));
         let error = match timeout_at(look_until, look).await {
-            Ok(Ok(health)) if health.healthy => return Ok(()),
+            Ok(Ok(health)) if health.healthy => return (Ok(()), looks),
             Ok(Ok(_)) => OpenCodeError::Unreachable {
                 seen: "the server calls itself unhealthy".to_owned(),
             },
             Ok(Err(
                 error @ (OpenCodeError::Preview(DaytonaError::NotFound) | OpenCodeError::Guard(_)),
             )) => {
-                return Err(error);
+                return (Err(error), looks);
             }
             Ok(Err(error)) => error,
             Err(_) => OpenCodeError::Unreachable {
@@ -207,7 +228,7 @@ async fn healthy_within(agent: &OpenCode, within_ms: u64) -> Result<(), OpenCode
             },
         };
         if Instant::now() + Duration::from_millis(pause_ms) >= until {
-            return Err(error);
+            return (Err(error), looks);
         }
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         pause_ms = (pause_ms * 2).min(HEALTH_POLL_MS_MAX);

@@ -23,6 +23,8 @@ const STORED_POLL_MS: u64 = 250;
 /// A prompt to be sent.
 #[derive(Clone, Copy)]
 pub(super) struct Sent<'a> {
+    /// Whose prompt it is.
+    pub(super) turn: &'a str,
     /// Its ids, by which OpenCode knows it again.
     pub(super) ids: &'a PromptIds,
     /// Model and agent.
@@ -72,6 +74,7 @@ impl Sandboxes {
         prompt: Sent<'_>,
     ) -> Result<Event, Failure> {
         let Sent {
+            turn,
             ids,
             with,
             text,
@@ -92,6 +95,7 @@ impl Sandboxes {
         let system = told_to_agent(&self.settings.limits);
         let stored = async |text: &str, images: &[InlineImage]| {
             let prompt = PromptText {
+                turn,
                 system: &system,
                 text,
                 images,

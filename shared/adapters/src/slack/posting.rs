@@ -296,7 +296,7 @@ impl Slack {
     fn with_less(&self, wanted: &Wanted<'_>, refused: &Rendered, error: &SlackError) -> Rendered {
         match &wanted.simpler {
             Some(simpler) if simpler != refused => {
-                tracing::info!(%error, "Slack does not take the newer blocks of a card");
+                tracing::info!(event = "slack.blocks.refused", %error, "Slack does not take the newer blocks of a card");
                 if matches!(error, SlackError::Invalid { error, .. } if error.starts_with("invalid_blocks"))
                 {
                     self.no_plans(wanted.team);
@@ -425,7 +425,7 @@ impl Slack {
                 }
                 Err(error) => {
                     // Better twice than never: without the right to read, a post after a crash may repeat one.
-                    tracing::warn!(%error, "a Slack thread cannot be read back");
+                    tracing::warn!(event = "slack.thread.unread", %error, "a Slack thread cannot be read back");
                     return Ok(posts);
                 }
             };
@@ -480,7 +480,7 @@ impl Slack {
             Ok(_) => Ok(whole),
             Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "an answer's file cannot be posted to Slack");
+                tracing::warn!(event = "slack.file.refused", %error, "an answer's file cannot be posted to Slack");
                 Ok(render::free(&format!(
                     "_The answer was too long for messages, and its file could not be attached ({error})._\n\n{text}"
                 )))
@@ -491,7 +491,7 @@ impl Slack {
 
 /// The words alone: Slack did not take the blocks, which is a fault of ours and must not swallow the words.
 fn plain(rendered: &Rendered, error: &SlackError) -> Rendered {
-    tracing::error!(%error, "Slack does not take the blocks of a post; it is sent as text");
+    tracing::error!(event = "slack.blocks.refused", %error, "Slack does not take the blocks of a post; it is sent as text");
     Rendered {
         text: rendered.text.clone(),
         blocks: Vec::new(),

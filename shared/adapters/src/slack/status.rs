@@ -125,11 +125,11 @@ impl Slack {
                     | SlackError::Refused { .. }
                     | SlackError::Invalid { .. }),
                 ) => {
-                    tracing::info!(%error, "Slack does not take the status this way");
+                    tracing::info!(event = "slack.status.refused", %error, "Slack does not take the status this way");
                     statuses.downgrade(team, way);
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the status was not set");
+                    tracing::debug!(event = "slack.status.failed", %error, "the status was not set");
                     return;
                 }
             }

@@ -44,7 +44,7 @@ impl Slack {
                 return Err(error);
             }
             Err(error) => {
-                tracing::info!(%error, "Slack does not take a stream; the answer is posted");
+                tracing::info!(event = "slack.stream.refused", %error, "Slack does not take a stream; the answer is posted");
                 if !error.passes() {
                     self.no_streams(wanted.team);
                 }
@@ -64,7 +64,7 @@ impl Slack {
             }
             let arguments = render::append_stream(wanted.channel, &ts, piece);
             if let Err(error) = self.call("chat.appendStream", &arguments).await {
-                tracing::info!(%error, "a stream was cut off; the answer is completed by an edit");
+                tracing::info!(event = "slack.stream.cut", %error, "a stream was cut off; the answer is completed by an edit");
                 break;
             }
         }
@@ -89,7 +89,7 @@ impl Slack {
         let arguments = render::stop_stream(wanted.channel, ts, &wanted.key);
         if let Err(error) = self.call("chat.stopStream", &arguments).await {
             // It has ended by itself, or by its person; the edit below says whether it can be completed.
-            tracing::debug!(%error, "a stream could not be ended");
+            tracing::debug!(event = "slack.stream.unended", %error, "a stream could not be ended");
         }
         let at = PostRef {
             channel: wanted.channel.to_owned(),

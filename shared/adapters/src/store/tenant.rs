@@ -8,9 +8,11 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
+use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::settings::{Catalogue, Settings};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CONDITION_FAILED, ITEM, Item, Store, StoreError, classify, number, text};
 use crate::aws::words;
@@ -28,7 +30,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`]. Settings that cannot be read are an error: they may say who is to be kept out.
     pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
-        self.tenant_item(tenant, SETTINGS).await
+        let stored = self.tenant_item(tenant, SETTINGS).await?;
+        stored.map_or_else(|| Ok(Settings::default()), |item| settings(&item))
     }
 
     /// Writes the settings if the stored ones are still of version `expected` (0: none are stored), as version
@@ -46,7 +49,8 @@ impl Store {
             version: expected + 1,
             ..settings.clone()
         };
-        let mut item = item(tenant, SETTINGS, serde_json::to_string(&stored))?;
+        let text = schema::write(Shape::Settings, &stored, &stored.kept);
+        let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), number(stored.version));
         let put = self
             .client
@@ -72,11 +76,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
-        self.tenant_item(tenant, CATALOGUE).await
+        match self.tenant_item(tenant, CATALOGUE).await? {
+            Some(item) => read_catalogue(text(&item, CATALOGUE)),
+            None => Ok(Catalogue::default()),
+        }
     }
 
-    /// Writes the catalogue, whatever stands there: it holds suggestions, and the next turn mends what two workers
-    /// took from each other.
+    /// Writes the catalogue, whatever stands there, unless it is of a newer shape than this worker reads: it holds
+    /// suggestions, and the next turn mends what two workers took from each other.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -85,25 +92,28 @@ impl Store {
         tenant: &str,
         catalogue: &Catalogue,
     ) -> Result<(), StoreError> {
-        self.client
+        let text = schema::write(Shape::Catalogue, catalogue, &catalogue.kept);
+        let mut item = item(tenant, CATALOGUE, text)?;
+        let shape = catalogue.kept.schema().max(Shape::Catalogue.writes());
+        item.insert(schema::FIELD.to_owned(), number(shape.into()));
+        let put = self
+            .client
             .put_item()
             .table_name(&self.table)
-            .set_item(Some(item(
-                tenant,
-                CATALOGUE,
-                serde_json::to_string(catalogue),
-            )?))
-            .send()
-            .await
-            .map(|_| ())
-            .map_err(|e| classify(e.code(), words(&e)))
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#schema) OR #schema <= :reads")
+            .expression_attribute_names("#schema", schema::FIELD)
+            .expression_attribute_values(":reads", number(Shape::Catalogue.reads().into()));
+        match put.send().await {
+            Ok(_) => Ok(()),
+            Err(e) if e.code() == Some(CONDITION_FAILED) => Err(StoreError::Newer(
+                "the catalogue has become one of a newer worker's".to_owned(),
+            )),
+            Err(e) => Err(classify(e.code(), words(&e))),
+        }
     }
 
-    async fn tenant_item<T: DeserializeOwned + Default>(
-        &self,
-        tenant: &str,
-        name: &str,
-    ) -> Result<T, StoreError> {
+    async fn tenant_item(&self, tenant: &str, name: &str) -> Result<Option<Item>, StoreError> {
         let answer = self
             .client
             .get_item()
@@ -113,9 +123,7 @@ impl Store {
             .send()
             .await
             .map_err(|e| classify(e.code(), words(&e)))?;
-        answer
-            .item
-            .map_or_else(|| Ok(T::default()), |item| read(&item, name))
+        Ok(answer.item)
     }
 }
 
@@ -141,7 +149,10 @@ impl Tenants {
     /// # Errors
     /// [`StoreError`].
     pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
-        self.item(tenant, SETTINGS).await
+        match self.item(tenant, SETTINGS).await? {
+            Some(item) => read_settings(item[SETTINGS]["S"].as_str()),
+            None => Ok(Settings::default()),
+        }
     }
 
     /// The catalogue of a tenant, as [`Store::catalogue`] reads it.
@@ -149,14 +160,13 @@ impl Tenants {
     /// # Errors
     /// [`StoreError`].
     pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
-        self.item(tenant, CATALOGUE).await
+        match self.item(tenant, CATALOGUE).await? {
+            Some(item) => read_catalogue(item[CATALOGUE]["S"].as_str()),
+            None => Ok(Catalogue::default()),
+        }
     }
 
-    async fn item<T: DeserializeOwned + Default>(
-        &self,
-        tenant: &str,
-        name: &str,
-    ) -> Result<T, StoreError> {
+    async fn item(&self, tenant: &str, name: &str) -> Result<Option<Value>, StoreError> {
         let request = json!({
             "TableName": self.table,
             "Key": { "thread": { "S": partition(tenant) }, ITEM: { "S": name } },
@@ -167,10 +177,7 @@ impl Tenants {
             .call(Service::Tables, "GetItem", &request, READ_MS_MAX)
             .await
             .map_err(|e| classify(e.code(), e.to_string()))?;
-        match answer.get("Item") {
-            Some(item) => decode(item[name]["S"].as_str(), name),
-            None => Ok(T::default()),
-        }
+        Ok(answer.get("Item").cloned())
     }
 }
 
@@ -181,7 +188,7 @@ pub(super) fn settings_key(tenant: &str) -> Item {
 
 /// The settings that an item holds.
 pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
-    read(item, SETTINGS)
+    read_settings(text(item, SETTINGS))
 }
 
 fn partition(tenant: &str) -> String {
@@ -203,12 +210,22 @@ fn item(tenant: &str, name: &str, body: serde_json::Result<String>) -> Result<It
     Ok(item)
 }
 
-fn read<T: DeserializeOwned>(item: &Item, name: &str) -> Result<T, StoreError> {
-    decode(text(item, name), name)
+fn read_settings(text: Option<&str>) -> Result<Settings, StoreError> {
+    let (read, kept) = decode::<Settings>(Shape::Settings, text)?;
+    Ok(Settings { kept, ..read })
 }
 
-fn decode<T: DeserializeOwned>(body: Option<&str>, name: &str) -> Result<T, StoreError> {
-    let body = body.ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
-    serde_json::from_str(body)
-        .map_err(|e| StoreError::Damaged(format!("the {name} cannot be read: {e}")))
+fn read_catalogue(text: Option<&str>) -> Result<Catalogue, StoreError> {
+    let (read, kept) = decode::<Catalogue>(Shape::Catalogue, text)?;
+    Ok(Catalogue { kept, ..read })
+}
+
+fn decode<T: DeserializeOwned + Serialize>(
+    shape: Shape,
+    text: Option<&str>,
+) -> Result<(T, Kept), StoreError> {
+    let text = text.ok_or_else(|| {
+        StoreError::Damaged(format!("there is no attribute with the {}", shape.word()))
+    })?;
+    Ok(schema::read(shape, text)?)
 }

@@ -1,6 +1,6 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
-use super::{Context, Next, aftermath, aside, bring_up, choose, mark, steer, words};
+use super::{Context, Next, aftermath, aside, bring_up, choose, mark, operate, steer, words};
 use crate::event::{Answer, Coarse, Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::PostKind;
@@ -299,6 +299,13 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
         Failure::Outage { after_ms, seen } => {
             return outage(session, after_ms, seen, context);
         }
+        // The loop gives its message back before it asks; said here too, so that the table is whole.
+        Failure::Newer { seen } => {
+            return Some(Next::Hold {
+                delay_ms: limits.newer_ms_max,
+                why: seen,
+            });
+        }
         Failure::SessionMissing => {
             session.agent_session = None;
             session.seen.agent_session = false;
@@ -416,6 +423,9 @@ fn sandbox_down(session: &mut Session, seen: &str, context: &Context<'_>) {
         if spent {
             mark::fail(session, &words::server_went_away(seen));
         }
+    } else {
+        session.seen.downs += 1;
+        session.seen.trouble = Some(seen.to_owned());
     }
     session.seen.healthy = false;
     session.seen.agent_session = false;
@@ -449,7 +459,7 @@ fn give_up(
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
         Some(Stage::Ending { .. }) => mark::close_untold(session, reason, context),
         Some(_) => mark::fail(session, reason),
-        None => {}
+        None => operate::refused(session, reason, context),
     }
     match session.phase {
         Phase::Creating => {

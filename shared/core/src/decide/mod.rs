@@ -11,9 +11,11 @@ mod bring_up;
 mod bury;
 mod choose;
 mod mark;
+pub mod operate;
 pub mod orphan;
 mod prompt;
 pub mod queue;
+pub mod replay;
 mod steer;
 mod take_down;
 mod tell;
@@ -89,5 +91,6 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Look => take_down::look(session, context),
         Work::Reset { by, standing } => take_down::reset(session, (by, standing), context),
         Work::Bury { turn } => bury::next(session, turn, context),
+        Work::Operate { want } => operate::next(session, *want, context),
     }
 }

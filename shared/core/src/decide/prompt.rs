@@ -323,6 +323,7 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
         .collect::<Vec<_>>()
         .join("\n\n");
     Next::Do(Effect::SendPrompt {
+        turn: turn.id.clone(),
         generation: session.generation,
         agent_session: agent_session.clone(),
         ids: ids.clone(),

@@ -87,6 +87,7 @@ fn is_open(turn: &Turn) -> bool {
 fn send(session: &Session, steered: &Steered, again: bool, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     Some(Next::Do(Effect::SendPrompt {
+        turn: steered.turn.clone(),
         generation: session.generation,
         agent_session: session.agent_session.clone()?,
         ids: steered.ids.clone(),

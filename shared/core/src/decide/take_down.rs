@@ -144,13 +144,14 @@ pub(super) fn finish_half_made(session: &mut Session, context: &Context<'_>) -> 
     delete_step(session, context).unwrap_or(Next::Done)
 }
 
-fn begin_destroying(session: &mut Session, note: &str, context: &Context<'_>) {
+pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Context<'_>) {
     session.seen.sandbox = None;
     mark::enter(session, Phase::Destroying, note, context);
     mark::lease(session, context);
 }
 
-fn pause(session: &mut Session, context: &Context<'_>) -> Next {
+/// The next step of a pause; the phase has changed once it is over.
+pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let generation = session.generation;
     own_lease(session, context);

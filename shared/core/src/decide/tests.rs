@@ -3,6 +3,7 @@
 
 mod choice;
 mod fake;
+mod operate;
 mod steering;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -44,6 +44,8 @@ pub const NO_TEXT: &str =
 pub const DECLINED: &str = "The agent stopped because its request was declined. Reply to go on.";
 /// A sandbox ended by its time to live.
 pub const EXPIRED: &str = "This thread's sandbox was idle for a long time and has been deleted with its files. The next message starts a fresh one.";
+/// Who runs the stack has deleted it.
+pub const DESTROYED: &str = "The operator has deleted this thread's sandbox with its files. The next message starts a fresh one.";
 /// A reset is done.
 pub const RESET: &str =
     "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";

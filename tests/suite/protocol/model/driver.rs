@@ -13,7 +13,7 @@ use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Person, Prompt, Selection, Standing, Work};
+use bobbin_core::message::{Message, Operation, Person, Prompt, Selection, Standing, Work};
 use bobbin_core::session::{Marks, Queued, Session, Stage};
 use bobbin_core::settings::Settings;
 
@@ -142,6 +142,7 @@ pub struct Driver {
 pub enum Kind {
     Prompt,
     Reset,
+    Operate(Operation),
 }
 
 fn person() -> Person {
@@ -171,6 +172,7 @@ impl Driver {
                     },
                     ..Prompt::default()
                 }),
+                Kind::Operate(want) => Work::Operate { want: *want },
                 Kind::Reset => Work::Reset {
                     by: person(),
                     standing: Standing::default(),
@@ -357,6 +359,7 @@ impl Driver {
         let next = match (next, &after.turn) {
             (
                 Next::Do(Effect::SendPrompt {
+                    turn: of,
                     generation,
                     agent_session,
                     ids,
@@ -377,6 +380,7 @@ impl Driver {
                     None => turn.prompt_ids.clone().expect("a prompt has ids"),
                 };
                 Next::Do(Effect::SendPrompt {
+                    turn: of,
                     generation,
                     agent_session,
                     ids,

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use bobbin_core::message::Operation;
 use bobbin_core::session::Phase;
 use libtest_mimic::{Failed, Trial};
 use stateright::{Checker, Expectation, Model, Property};
@@ -158,6 +159,10 @@ impl Model for Walk {
                     && ended(w, s, Ending::Lost)
                     && !ended(w, s, Ending::Joined)
             }),
+            Property::sometimes("operated", |w: &Self, s| {
+                let record = w.machine.record(s);
+                record.operated.iter().any(|one| one.trouble.is_none())
+            }),
             Property::sometimes("paused", |w: &Self, s| {
                 w.machine.record(s).phase == Phase::Paused
             }),
@@ -278,7 +283,7 @@ const NONE: Budget = Budget {
     late: false,
 };
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 10] = [
     Row {
         name: "crashes_and_duplicates",
         kinds: &[Kind::Prompt, Kind::Prompt],
@@ -382,6 +387,44 @@ const ROWS: [Row; 8] = [
             ..NONE
         },
         reaches: &["joined", "lost together", "cancelled", "converged"],
+    },
+    Row {
+        name: "an_operator_who_pauses_and_resumes",
+        kinds: &[
+            Kind::Prompt,
+            Kind::Operate(Operation::Pause),
+            Kind::Operate(Operation::Resume),
+        ],
+        budget: Budget {
+            crashes: 1,
+            duplicates: 1,
+            sweeps: 1,
+            late: true,
+            ..NONE
+        },
+        reaches: &["paused", "resumed", "operated", "arrived late", "converged"],
+    },
+    Row {
+        name: "an_operator_who_destroys",
+        kinds: &[
+            Kind::Prompt,
+            Kind::Operate(Operation::Destroy),
+            Kind::Prompt,
+        ],
+        budget: Budget {
+            crashes: 1,
+            lapses: 1,
+            sweeps: 1,
+            late: true,
+            ..NONE
+        },
+        reaches: &[
+            "destroyed",
+            "made anew",
+            "operated",
+            "two at work",
+            "converged",
+        ],
     },
     Row {
         name: "lost_sandboxes",

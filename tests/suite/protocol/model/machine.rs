@@ -362,6 +362,15 @@ impl Machine {
                 ending: Ending::from(&ended.outcome),
             })
         }));
+        facts.extend(record.operated.iter().filter_map(|operated| {
+            Some(Fact::Ended {
+                turn: usize::from(self.driver.turn_of(&operated.id)?),
+                ending: match operated.trouble {
+                    None => Ending::Answered,
+                    Some(_) => Ending::Failed,
+                },
+            })
+        }));
         facts.extend(
             (s.left.losses < self.budget.losses).then_some(Fact::Disturbed {
                 generation: record.generation,
@@ -387,6 +396,7 @@ impl Machine {
         let accepted = self.kinds.iter().map(|kind| match kind {
             Kind::Prompt => Accepted::Prompt,
             Kind::Reset => Accepted::Reset,
+            Kind::Operate(_) => Accepted::Operation,
         });
         History {
             accepted: accepted.collect(),

@@ -76,8 +76,11 @@ pub struct RunWith {
     pub agent: Option<String>,
 }
 
+/// The name under which a prompt's words bear the id of their turn, as every line of the logs does.
+pub const CORRELATION: &str = "correlation_id";
+
 /// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless. `system` is added to the agent's own
-/// instructions.
+/// instructions; `turn` is kept with the words and never shown to the model.
 ///
 /// Images are parts of their own, with data in their addresses: a `file:` address would be read anew, and announced
 /// anew, by each repeat. A model that takes no images is told so by OpenCode and goes on; a prompt with an image that
@@ -85,13 +88,16 @@ pub struct RunWith {
 #[must_use]
 pub fn prompt(
     ids: &PromptIds,
+    turn: &str,
     with: &RunWith,
     system: &str,
     text: &str,
     images: &[InlineImage],
 ) -> Value {
     let model = &with.model;
-    let mut parts = vec![json!({ "id": ids.part(0), "type": "text", "text": text })];
+    let mut parts = vec![json!({
+        "id": ids.part(0), "type": "text", "text": text, "metadata": { CORRELATION: turn },
+    })];
     parts.extend(images.iter().enumerate().map(|(at, image)| {
         json!({ "id": ids.part(at + 1), "type": "file", "mime": image.media_type, "filename": image.name,
             "url": format!("data:{};base64,{}", image.media_type, image.base64) })

@@ -77,12 +77,15 @@ fn body(answer: &HttpAnswer) -> Value {
     serde_json::from_str(&answer.body).expect("JSON")
 }
 
+/// The interaction in a stored event (see `events/README.md`).
 fn event(name: &str) -> Value {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../events/discord")
         .join(format!("{name}.json"));
-    serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}")))
-        .expect("JSON")
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let event: Value = serde_json::from_str(&text).expect("JSON");
+    let body = event["body"].as_str().expect("a body");
+    serde_json::from_str(body).expect("JSON")
 }
 
 fn send(event: &Value) -> Intake {

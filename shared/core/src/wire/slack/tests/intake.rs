@@ -1,8 +1,10 @@
 //! What becomes of each request at the door: our own payloads (`events/slack`), then bad input.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{NOW_MS, app, request, sign, signed};
@@ -24,10 +26,27 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../events/slack")
 }
 
+/// The request in a stored event (see `events/README.md`), taken apart: its endpoint, and what is sent as `json`, as
+/// `payload` in a form, or as a `form`.
 fn stored(name: &str) -> Value {
     let path = folder().join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    serde_json::from_str(&text).unwrap()
+    let event: Value = serde_json::from_str(&text).unwrap();
+    let endpoint = event["rawPath"].as_str().unwrap().rsplit('/').next();
+    let body = event["body"].as_str().unwrap();
+    if event["isBase64Encoded"] == false {
+        let json: Value = serde_json::from_str(body).unwrap();
+        return json!({"endpoint": endpoint, "json": json});
+    }
+    let body = STANDARD.decode(body).unwrap();
+    let fields: BTreeMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
+    match fields.get("payload") {
+        Some(payload) => {
+            let payload: Value = serde_json::from_str(payload).unwrap();
+            json!({"endpoint": endpoint, "payload": payload})
+        }
+        None => json!({"endpoint": endpoint, "form": fields}),
+    }
 }
 
 fn sent(name: &str, teams: &str) -> Intake {

@@ -1,0 +1,244 @@
+//! What who runs the stack wants: done once, told on record, never under a running turn, and never a new sandbox.
+
+use super::*;
+use crate::message::Operation;
+use crate::session::Operated;
+
+fn operation(id: &str, want: Operation) -> Message {
+    work(id, Work::Operate { want })
+}
+
+fn paused() -> Fake {
+    let world = active();
+    deliver_until_done(&world, &operation("o1", Operation::Pause), 1);
+    world
+}
+
+fn came_of(world: &Fake) -> Vec<(Operation, Option<String>)> {
+    let of = |one: Operated| (one.want, one.trouble);
+    record(world).operated.into_iter().map(of).collect()
+}
+
+fn told(world: &Fake, word: &str) -> usize {
+    let post = Post::Notice(word.to_owned());
+    world.with(|s| s.posts.values().filter(|one| **one == post).count())
+}
+
+#[test]
+fn a_pause_stops_an_active_sandbox_before_its_idle_time_and_a_message_brings_it_back() {
+    let world = paused();
+    assert_eq!(record(&world).phase, Phase::Paused);
+    assert_eq!(came_of(&world), [(Operation::Pause, None)]);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+    assert_eq!(record(&world).generation, 1);
+}
+
+#[test]
+fn a_resume_brings_a_paused_sandbox_back_and_its_idle_time_begins_anew() {
+    let world = paused();
+    later(&world, Limits::DEFAULT.idle_pause_ms + 1);
+    deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
+    let session = record(&world);
+    assert_eq!(session.phase, Phase::Active);
+    assert_eq!(
+        session.due_at_ms,
+        Some(world.now_ms() + Limits::DEFAULT.idle_pause_ms)
+    );
+    assert_eq!(came_of(&world)[1], (Operation::Resume, None));
+}
+
+#[test]
+fn a_destroy_deletes_the_sandbox_tells_the_thread_and_the_thread_goes_on_knowing_what_was() {
+    let world = active();
+    deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
+    assert!(world.with(|s| s.sandboxes.is_empty()));
+    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(told(&world, super::super::words::DESTROYED), 1);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(record(&world).generation, 2);
+    let digests = world.with(|s| {
+        s.told
+            .iter()
+            .filter(|text| text.contains("went on elsewhere"))
+            .count()
+    });
+    assert_eq!(digests, 1);
+}
+
+#[test]
+fn nothing_is_made_or_touched_where_there_is_no_sandbox() {
+    for want in [Operation::Pause, Operation::Resume, Operation::Destroy] {
+        let world = active();
+        deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
+        let posts = world.with(|s| s.posts.len());
+        deliver_until_done(&world, &operation("o2", want), 1);
+        assert_eq!(
+            came_of(&world)[1],
+            (want, Some("the thread has no sandbox".to_owned()))
+        );
+        world.with(|s| assert_eq!((s.sandboxes.len(), s.posts.len()), (0, posts)));
+    }
+}
+
+#[test]
+fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_still_do_nothing() {
+    let world = active();
+    deliver_until_done(&world, &operation("o1", Operation::Forget), 1);
+    assert_eq!(
+        came_of(&world)[0].1.as_deref(),
+        Some("it still has a sandbox with people's files: destroy that first")
+    );
+    world.with(|s| s.marks.cancelled.insert("m2".to_owned(), person("ann")));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    deliver_until_done(&world, &operation("o2", Operation::Destroy), 1);
+    deliver_until_done(&world, &operation("o3", Operation::Forget), 1);
+    let session = record(&world);
+    assert_eq!(
+        outcomes(&world),
+        [Outcome::Answered, Outcome::Cancelled { by: String::new() }]
+    );
+    assert!(session.timeline.is_empty() && session.repo.is_none());
+    assert!(!session.encode().contains("ann"), "{session:?}");
+    deliver_until_done(&world, &prompt("m1"), 2);
+    assert_eq!(outcomes(&world).len(), 2, "m1 does not run again");
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(
+        record(&world).generation,
+        2,
+        "a generation never comes back"
+    );
+}
+
+#[test]
+fn the_outlook_says_what_runs_and_what_is_pointless() {
+    use super::super::operate::{Outlook, outlook};
+    let session = record(&paused());
+    assert_eq!(outlook(&session, Operation::Resume), Outlook::Open);
+    assert_eq!(
+        outlook(&session, Operation::Pause),
+        Outlook::Pointless("it is paused already")
+    );
+    let running = Session {
+        turn: serde_json::from_value(serde_json::json!({
+            "id": "m2", "by": person("ann"), "accepted_at_ms": 1, "stage": {"stage": "running"},
+        }))
+        .unwrap(),
+        ..session
+    };
+    for want in Operation::ALL {
+        assert_eq!(outlook(&running, want), Outlook::Busy);
+    }
+}
+
+#[test]
+fn a_repeat_does_nothing() {
+    let world = paused();
+    deliver_until_done(&world, &prompt("m2"), 1);
+    deliver_until_done(&world, &operation("o1", Operation::Pause), 2);
+    assert_eq!(record(&world).phase, Phase::Active);
+    assert_eq!(came_of(&world).len(), 1);
+}
+
+#[test]
+fn a_sandbox_that_vanished_is_not_made_anew_by_a_resume() {
+    let world = paused();
+    world.with(|s| s.sandboxes.clear());
+    deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
+    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(
+        came_of(&world)[1],
+        (
+            Operation::Resume,
+            Some("it does not exist any more".to_owned())
+        )
+    );
+}
+
+#[test]
+fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_on_record() {
+    let down = || Failure::SandboxDown {
+        seen: "no answer".to_owned(),
+    };
+    let world = paused();
+    world.with(|s| {
+        s.fail
+            .insert("ensure_server", vec![down(), down(), down(), down()])
+    });
+    deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
+    assert_eq!(
+        came_of(&world)[1].1.as_deref(),
+        Some("its server does not answer: no answer")
+    );
+    let busy = || Failure::Wait {
+        after_ms: 0,
+        seen: "429".to_owned(),
+    };
+    let world = active();
+    world.with(|s| s.fail.insert("stop", (0..20).map(|_| busy()).collect()));
+    let receives = deliver_until_done(&world, &operation("o1", Operation::Pause), 1);
+    assert!(receives <= 2 * (Limits::DEFAULT.attempts + 2), "{receives}");
+    assert_eq!(came_of(&world)[0].1.as_deref(), Some("it kept failing"));
+}
+
+#[test]
+fn a_refusal_of_the_provider_is_on_record_and_told_where_people_wait_for_their_files() {
+    let refused = Failure::NonRecoverable {
+        advice: "Daytona refused the API key.".to_owned(),
+    };
+    for want in [Operation::Pause, Operation::Destroy] {
+        let world = active();
+        let effect = match want {
+            Operation::Pause => "stop",
+            _ => "delete",
+        };
+        world.with(|s| s.fail.insert(effect, vec![refused.clone()]));
+        deliver_until_done(&world, &operation("o1", want), 1);
+        assert_eq!(
+            came_of(&world),
+            [(want, Some("Daytona refused the API key.".to_owned()))]
+        );
+        assert_eq!(told(&world, super::super::words::DESTROYED), 0);
+    }
+}
+
+#[test]
+fn a_crash_before_or_after_any_call_does_it_once() {
+    let scenarios: [(fn() -> Fake, Operation, Phase); 4] = [
+        (active, Operation::Pause, Phase::Paused),
+        (paused, Operation::Resume, Phase::Active),
+        (active, Operation::Destroy, Phase::Destroyed),
+        (paused, Operation::Destroy, Phase::Destroyed),
+    ];
+    let mut points = 0;
+    for (world, want, phase) in scenarios {
+        let message = operation("o9", want);
+        let calls = {
+            let world = world();
+            let before = world.with(|s| s.calls);
+            deliver_until_done(&world, &message, 1);
+            world.with(|s| s.calls) - before
+        };
+        for call in 1..=calls {
+            for after in [false, true] {
+                let world = world();
+                world.with(|s| s.crash_at = Some((s.calls + call, after)));
+                assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &message, 1))).is_err());
+                world.with(|s| s.crash_at = None);
+                deliver_until_done(&world, &message, 2);
+                points += 1;
+                let session = record(&world);
+                let known = session.operated.iter().filter(|one| one.id == "o9");
+                assert_eq!(
+                    (session.phase, known.count()),
+                    (phase, 1),
+                    "{want:?}, call {call}, after={after}: {session:?}"
+                );
+                if want == Operation::Destroy {
+                    assert_eq!(told(&world, super::super::words::DESTROYED), 1);
+                }
+            }
+        }
+    }
+    assert!(points > 40, "{points} crash points");
+}

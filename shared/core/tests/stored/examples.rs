@@ -1,0 +1,570 @@
+//! One item of each kind with every field filled: written out in full, so that a new field has to be filled here too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bobbin_core::artifacts::Artifact;
+use bobbin_core::asks::{Field, Opt, Question};
+use bobbin_core::breaker::Breaker;
+use bobbin_core::card::{PostRef, Usage};
+use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::ledger::Entry;
+use bobbin_core::message::{
+    Announce, Attachment, Body, Choice, Control, Message, Open, Operation, Overview, Person, Place,
+    Prompt, Quote, Reply, Selection, Standing, Want, Work,
+};
+use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::session::{
+    About, Ask, EndedTurn, Lease, Operated, Outcome, Phase, Queued, Seen, Session, Settlement,
+    Stage, Steered, Surveyed, TimelineEntry, Turn,
+};
+use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
+use serde::Serialize;
+
+/// A time, and others after it.
+const T: u64 = 1_795_294_965_000;
+
+/// The items of a shape: a name and the stored text.
+pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
+    match shape {
+        Shape::Record => records(),
+        Shape::Mark => vec![
+            ("cancelled", stored(shape, &anna())),
+            ("now", stored(shape, &anna())),
+            ("queued", stored(shape, &queued())),
+            ("settled-once", stored(shape, &settled(Choice::Once))),
+            ("settled-always", stored(shape, &settled(Choice::Always))),
+            ("settled-reject", stored(shape, &settled(Choice::Reject))),
+            ("settled-form", stored(shape, &settled(form()))),
+            ("settled-answers", stored(shape, &settled(answers()))),
+        ],
+        Shape::Entry => vec![
+            ("answered", stored(shape, &entry(Outcome::Answered))),
+            (
+                "joined",
+                stored(
+                    shape,
+                    &entry(Outcome::Joined {
+                        turn: "t-0".to_owned(),
+                    }),
+                ),
+            ),
+            ("failed", stored(shape, &entry(failed()))),
+            ("cancelled", stored(shape, &entry(cancelled()))),
+            ("lost", stored(shape, &entry(Outcome::Lost))),
+        ],
+        Shape::Patch => vec![("patch", PATCH.to_owned())],
+        Shape::Settings => vec![("settings", stored(shape, &settings()))],
+        Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
+        Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
+        Shape::Body => bodies(),
+    }
+}
+
+const PATCH: &str =
+    "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n";
+
+fn stored(shape: Shape, item: &impl Serialize) -> String {
+    schema::write(shape, item, &Kept::default()).unwrap()
+}
+
+fn anna() -> Person {
+    Person {
+        id: "U0ANNA00001".to_owned(),
+        name: "Anna".to_owned(),
+    }
+}
+
+fn thread() -> ThreadKey {
+    ThreadKey::slack("T0BOBBIN01", "C0BUILD0001", "1790000000.000100").unwrap()
+}
+
+fn selection() -> Selection {
+    Selection {
+        repo: Some("acme/shop".to_owned()),
+        model: Some("anthropic/claude".to_owned()),
+        agent: Some("build".to_owned()),
+    }
+}
+
+fn standing() -> Standing {
+    Standing {
+        channel: "C0BUILD0001".to_owned(),
+        roles: vec!["50".to_owned()],
+        manages: true,
+    }
+}
+
+fn prompt() -> Prompt {
+    Prompt {
+        text: "add a health check".to_owned(),
+        by: anna(),
+        attachments: vec![Attachment {
+            name: "plan.md".to_owned(),
+            url: "https://files.example/plan.md".to_owned(),
+            size: 12,
+            media_type: Some("text/markdown".to_owned()),
+        }],
+        quotes: vec![Quote {
+            by: "Sam".to_owned(),
+            text: "it is down again".to_owned(),
+        }],
+        wants: selection(),
+        standing: standing(),
+        now: true,
+    }
+}
+
+fn post(id: &str) -> PostRef {
+    PostRef {
+        channel: "C0BUILD0001".to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+fn usage() -> Usage {
+    Usage {
+        tokens: 1_200,
+        cost_micro_usd: 3_400,
+        files: 2,
+        added: 10,
+        removed: 3,
+    }
+}
+
+fn failed() -> Outcome {
+    Outcome::Failed {
+        reason: "The model refused.".to_owned(),
+    }
+}
+
+fn cancelled() -> Outcome {
+    Outcome::Cancelled {
+        by: "Anna".to_owned(),
+    }
+}
+
+fn ids(turn: &str) -> PromptIds {
+    PromptIds::mint(&thread(), turn, T)
+}
+
+fn asks() -> Vec<Ask> {
+    vec![
+        Ask {
+            id: "per_1".to_owned(),
+            about: About::Permission {
+                action: "bash".to_owned(),
+                subject: "rm -rf build".to_owned(),
+                left_out: 4,
+                places: Box::new(["/etc/*".to_owned()]),
+                always: Box::new(["rm *".to_owned()]),
+            },
+            expires_at_ms: T + 1_800_000,
+            post: Some(post("1790000000.000300")),
+            settled: true,
+        },
+        Ask {
+            id: "que_1".to_owned(),
+            about: About::Question {
+                questions: vec![Question {
+                    header: "Port".to_owned(),
+                    text: "Which port?".to_owned(),
+                    options: vec![Opt {
+                        label: "8080".to_owned(),
+                        description: "the usual one".to_owned(),
+                    }],
+                    multiple: true,
+                    free: true,
+                }],
+            },
+            expires_at_ms: T + 1_800_000,
+            post: Some(post("1790000000.000400")),
+            settled: false,
+        },
+    ]
+}
+
+fn turn(stage: Stage) -> Turn {
+    Turn {
+        id: "t-1".to_owned(),
+        by: anna(),
+        accepted_at_ms: T,
+        selection: selection(),
+        stage,
+        prompt_ids: Some(ids("t-1")),
+        prompted_generation: Some(2),
+        prompted_at_ms: Some(T + 5_000),
+        card: Some(post("1790000000.000200")),
+        posted: vec![post("1790000000.000500")],
+        parts: Some(2),
+        with_digest: true,
+        asks: asks(),
+        attempts: 1,
+        refusals: 1,
+        slices: 1,
+        resends: 1,
+        server_restarts: 1,
+        cancelled_by: Some(anna()),
+        trouble: Some("no answer in time".to_owned()),
+        outage_since_ms: Some(T + 6_000),
+        aborting: Some("It ran too long.".to_owned()),
+        steered: vec![Steered {
+            turn: "t-2".to_owned(),
+            prompt: prompt(),
+            accepted_at_ms: T + 1_000,
+            wanted_by: anna(),
+            ids: ids("t-2"),
+            card: Some(post("1790000000.000600")),
+            sent: true,
+            shown: true,
+        }],
+        card_since_ms: Some(T + 2_000),
+        rolls: 1,
+        old_card: Some(post("1790000000.000150")),
+        called: true,
+        artifacts: Some(vec![Artifact {
+            path: "plot.png".to_owned(),
+            size: 2_048,
+            sum: "5f2b".to_owned(),
+        }]),
+        artifacts_done: 1,
+        unshown: vec!["`big.bin` is too large".to_owned()],
+    }
+}
+
+fn session(phase: Phase, stage: Stage) -> Session {
+    let outcomes = [
+        Outcome::Answered,
+        Outcome::Joined {
+            turn: "t-0".to_owned(),
+        },
+        failed(),
+        cancelled(),
+        Outcome::Lost,
+    ];
+    let ended = outcomes
+        .into_iter()
+        .enumerate()
+        .map(|(n, outcome)| EndedTurn {
+            id: format!("e-{n}"),
+            outcome,
+            at_ms: T - 1_000,
+        });
+    Session {
+        thread: thread(),
+        version: 7,
+        phase,
+        phase_since_ms: T,
+        generation: 2,
+        agent_session: Some("ses_1".to_owned()),
+        turn: Some(turn(stage)),
+        ended: ended.collect(),
+        lease: Some(Lease {
+            holder: "sweep-1#1".to_owned(),
+            until_ms: T + 120_000,
+        }),
+        due_at_ms: Some(T + 1_800_000),
+        last_activity_ms: T,
+        wake_at_ms: Some(T + 1_800_000),
+        briefed: Some("ses_1".to_owned()),
+        fresh_since_ms: T - 5_000,
+        repo: Some("https://github.com/acme/shop".to_owned()),
+        surveyed: Some(Surveyed {
+            generation: 2,
+            selection: selection(),
+        }),
+        shown: vec!["0123456789abcdef".to_owned()],
+        timeline: vec![TimelineEntry {
+            at_ms: T,
+            phase,
+            note: "a prompt came".to_owned(),
+        }],
+        operated: vec![Operated {
+            id: "op-1".to_owned(),
+            want: Operation::Pause,
+            at_ms: T,
+            trouble: Some("it runs a turn".to_owned()),
+        }],
+        kept: Kept::default(),
+        seen: Seen::default(),
+    }
+}
+
+fn records() -> Vec<(&'static str, String)> {
+    let ending = Stage::Ending {
+        outcome: failed(),
+        usage: usage(),
+    };
+    [
+        ("creating", Phase::Creating, Stage::Received),
+        ("active", Phase::Active, Stage::Running),
+        ("pausing", Phase::Pausing, Stage::Received),
+        ("paused", Phase::Paused, Stage::Received),
+        ("resuming", Phase::Resuming, Stage::Prompting),
+        ("destroying", Phase::Destroying, ending.clone()),
+        ("destroyed", Phase::Destroyed, ending.clone()),
+        ("error", Phase::Error, ending),
+    ]
+    .into_iter()
+    .map(|(name, phase, stage)| (name, session(phase, stage).encode()))
+    .chain([("new", Session::new(thread(), T).encode())])
+    .collect()
+}
+
+fn queued() -> Queued {
+    Queued {
+        by: anna(),
+        accepted_at_ms: T,
+        card: Some(post("1790000000.000200")),
+        refused: true,
+        prompt: Some(Box::new(prompt())),
+    }
+}
+
+fn form() -> Choice {
+    let text = "9090".to_owned();
+    Choice::Form(vec![
+        Field::Picked {
+            question: 0,
+            options: vec![0, 1],
+        },
+        Field::Words {
+            question: 1,
+            text: text.clone(),
+        },
+        Field::Typed {
+            question: 2,
+            text: text.clone(),
+        },
+        Field::Lines { text },
+    ])
+}
+
+fn answers() -> Choice {
+    Choice::Answers(vec![vec!["8080".to_owned()]])
+}
+
+fn settled(choice: Choice) -> Settlement {
+    Settlement { by: anna(), choice }
+}
+
+fn entry(outcome: Outcome) -> Entry {
+    Entry {
+        turn: "t-1".to_owned(),
+        by: anna(),
+        accepted_at_ms: T,
+        ended_at_ms: T + 60_000,
+        outcome,
+        usage: usage(),
+        selection: selection(),
+        asked: "add a health check".to_owned(),
+        answered: "Done.".to_owned(),
+        card: Some(post("1790000000.000200")),
+        rolls: 1,
+        posted: vec![post("1790000000.000500")],
+        again: Some(prompt()),
+        patch: None,
+    }
+}
+
+fn changes() -> [(&'static str, Change); 4] {
+    [
+        ("show", Change::Show),
+        (
+            "default",
+            Change::Default {
+                channel: Some("C0BUILD0001".to_owned()),
+                of: Kind::Model,
+                value: Some("anthropic/claude".to_owned()),
+            },
+        ),
+        (
+            "allow",
+            Change::Allow {
+                list: List::Channels,
+                id: "C0BUILD0001".to_owned(),
+            },
+        ),
+        (
+            "disallow",
+            Change::Disallow {
+                list: List::People,
+                id: "U0ANNA00001".to_owned(),
+            },
+        ),
+    ]
+}
+
+fn settings() -> Settings {
+    Settings {
+        version: 3,
+        open_channels: BTreeSet::from(["C0BUILD0001".to_owned()]),
+        open_to: BTreeSet::from(["U0ANNA00001".to_owned()]),
+        defaults: selection(),
+        channels: BTreeMap::from([("C0BUILD0001".to_owned(), selection())]),
+        audit: changes()
+            .into_iter()
+            .map(|(id, change)| Changed {
+                id: id.to_owned(),
+                at_ms: T,
+                by: anna(),
+                change,
+            })
+            .collect(),
+        kept: Kept::default(),
+    }
+}
+
+fn catalogue() -> Catalogue {
+    let one = |text: &str| vec![text.to_owned()];
+    Catalogue {
+        models: one("anthropic/claude"),
+        agents: one("build"),
+        recent: Recent {
+            repos: one("acme/shop"),
+            models: one("anthropic/claude"),
+            agents: one("plan"),
+        },
+        kept: Kept::default(),
+    }
+}
+
+fn breaker() -> Breaker {
+    Breaker {
+        failures: 5,
+        since_ms: T,
+        open_until_ms: Some(T + 30_000),
+        open_ms: 30_000,
+        probing: Some(T + 90_000),
+    }
+}
+
+fn message(name: &'static str, work: Work) -> (&'static str, String) {
+    let body = Body::Message(Message {
+        id: "m-1".to_owned(),
+        thread: thread(),
+        accepted_at_ms: T,
+        work,
+    });
+    (name, body.encode())
+}
+
+fn control(name: &'static str, want: Want) -> (&'static str, String) {
+    let reply = match name {
+        "control-status" => Reply::Discord {
+            application: "1240000000000000001".to_owned(),
+            token: "a-token".to_owned(),
+        },
+        "control-halt" => Reply::Nobody,
+        _ => Reply::Slack {
+            channel: "C0BUILD0001".to_owned(),
+            thread_ts: Some("1790000000.000100".to_owned()),
+            user: "U0ANNA00001".to_owned(),
+        },
+    };
+    let body = Body::Control(Control {
+        id: "c-1".to_owned(),
+        thread: thread(),
+        by: anna(),
+        reply,
+        standing: standing(),
+        want,
+    });
+    (name, body.encode())
+}
+
+fn bodies() -> Vec<(&'static str, String)> {
+    let turn = || "t-1".to_owned();
+    let text = || "words".to_owned();
+    let ask = || "per_1".to_owned();
+    let settle = |choice| Want::Settle { ask: ask(), choice };
+    let reply = || Reply::Discord {
+        application: "1240000000000000001".to_owned(),
+        token: "a-token".to_owned(),
+    };
+    let overview = |place| {
+        Body::Overview(Overview {
+            id: "o-1".to_owned(),
+            team: "T0BOBBIN01".to_owned(),
+            by: anna(),
+            place,
+            refused: Some("no".to_owned()),
+            change: Some(Change::Show),
+        })
+        .encode()
+    };
+    let mut bodies = vec![
+        message("message-prompt", Work::Prompt(prompt())),
+        message("message-sweep", Work::Sweep),
+        message("message-look", Work::Look),
+        message(
+            "message-reset",
+            Work::Reset {
+                by: anna(),
+                standing: standing(),
+            },
+        ),
+        message("message-bury", Work::Bury { turn: turn() }),
+        message(
+            "message-operate",
+            Work::Operate {
+                want: Operation::Destroy,
+            },
+        ),
+        (
+            "open",
+            Body::Open(Open {
+                id: "m-1".to_owned(),
+                guild: "1240000000000000100".to_owned(),
+                channel: "1240000000000000200".to_owned(),
+                accepted_at_ms: T,
+                prompt: prompt(),
+                reply: reply(),
+            })
+            .encode(),
+        ),
+        (
+            "announce",
+            Body::Announce(Announce {
+                turn: turn(),
+                thread: thread(),
+                by: anna(),
+                accepted_at_ms: T,
+                prompt: Some(prompt()),
+            })
+            .encode(),
+        ),
+        ("overview-home", overview(Place::Home)),
+        (
+            "overview-answer",
+            overview(Place::Answer {
+                reply: reply(),
+                channel: "C0BUILD0001".to_owned(),
+            }),
+        ),
+        control("control-stop", Want::Stop { turn: Some(turn()) }),
+        control("control-stop-all", Want::StopAll),
+        control("control-halt", Want::Halt { turn: turn() }),
+        control("control-now", Want::Now { turn: turn() }),
+        control("control-withdraw", Want::Withdraw { turn: turn() }),
+        control("control-diff", Want::Diff { turn: Some(turn()) }),
+        control("control-status", Want::Status),
+        control("control-again", Want::Again { turn: turn() }),
+        control("control-help", Want::Help { text: text() }),
+        control("control-say", Want::Say { text: text() }),
+        control("control-settle-once", settle(Choice::Once)),
+        control("control-settle-always", settle(Choice::Always)),
+        control("control-settle-reject", settle(Choice::Reject)),
+        control("control-settle-form", settle(form())),
+        control("control-settle-answers", settle(answers())),
+    ];
+    let configure = [
+        "control-configure-show",
+        "control-configure-default",
+        "control-configure-allow",
+        "control-configure-disallow",
+    ];
+    for (name, (_, change)) in configure.into_iter().zip(changes()) {
+        bodies.push(control(name, Want::Configure { change }));
+    }
+    bodies
+}

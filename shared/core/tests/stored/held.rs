@@ -1,0 +1,131 @@
+//! What becomes of a message whose record, or something else that it needs, only a newer worker reads.
+
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+
+use bobbin_core::drive::{Delivery, Verdict, drive};
+use bobbin_core::effect::Effect;
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ledger::Entry;
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Message, Prompt, Work};
+use bobbin_core::ports::{Loaded, Saved, World};
+use bobbin_core::session::{Marks, Session};
+
+/// Where the newer thing is met.
+#[derive(Clone, Copy, PartialEq)]
+enum Met {
+    Loading,
+    Saving,
+    Performing,
+}
+
+struct Place {
+    met: Met,
+    saved: Mutex<u32>,
+    performed: Mutex<u32>,
+}
+
+fn newer() -> Failure {
+    Failure::Newer {
+        seen: "the record is of shape 2".to_owned(),
+    }
+}
+
+impl World for Place {
+    fn now_ms(&self) -> Ms {
+        1_000
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        100_000
+    }
+
+    async fn load(&self, _: &ThreadKey, _: &str) -> Result<Loaded, Failure> {
+        match self.met {
+            Met::Loading => Err(newer()),
+            _ => Ok(Loaded::default()),
+        }
+    }
+
+    async fn save(&self, _: &Session, _: u64, _: &[Entry]) -> Result<Saved, Failure> {
+        if self.met == Met::Saving {
+            return Err(newer());
+        }
+        *self.saved.lock().unwrap() += 1;
+        Ok(Saved::Written(Marks::default()))
+    }
+
+    async fn perform(&self, _: &ThreadKey, _: &Effect) -> Event {
+        *self.performed.lock().unwrap() += 1;
+        Event::Failed(newer())
+    }
+}
+
+/// The verdict on a prompt, what was saved and what was done.
+fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
+    let place = Place {
+        met,
+        saved: Mutex::new(0),
+        performed: Mutex::new(0),
+    };
+    let message = Message {
+        id: "m-1".to_owned(),
+        thread: ThreadKey::discord("1", "2").unwrap(),
+        accepted_at_ms: 1,
+        work: Work::Prompt(Prompt {
+            text: "hello".to_owned(),
+            ..Prompt::default()
+        }),
+    };
+    let delivery = Delivery {
+        message: &message,
+        id: format!("m-1#{receive}"),
+        receive,
+        slice_until_ms: 90_000,
+        model: "anthropic/m",
+        providers: &["anthropic".to_owned()],
+        limits: &Limits::DEFAULT,
+        split: |text| vec![text.to_owned()],
+    };
+    let mut driving = pin!(drive(&place, &delivery));
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(verdict) = driving.as_mut().poll(&mut context) else {
+        panic!("nothing is waited for here")
+    };
+    let (saved, performed) = (
+        *place.saved.lock().unwrap(),
+        *place.performed.lock().unwrap(),
+    );
+    (verdict, saved, performed)
+}
+
+#[test]
+fn a_message_of_a_newer_record_is_given_back_with_nothing_written_and_nothing_done() {
+    for (receive, delay_ms) in [(1, 2_000), (3, 8_000), (40, 300_000)] {
+        let (verdict, saved, performed) = delivered(Met::Loading, receive);
+        assert_eq!(
+            verdict,
+            Verdict::Newer {
+                delay_ms,
+                seen: "the record is of shape 2".to_owned()
+            }
+        );
+        assert_eq!((saved, performed), (0, 0), "delivery {receive}");
+    }
+}
+
+#[test]
+fn what_turns_out_to_be_newer_later_ends_the_delivery_there() {
+    let (verdict, _, performed) = delivered(Met::Saving, 1);
+    assert!(matches!(verdict, Verdict::Newer { .. }), "{verdict:?}");
+    assert_eq!(performed, 0, "done without being on record");
+
+    let (verdict, saved, performed) = delivered(Met::Performing, 1);
+    assert!(matches!(verdict, Verdict::Newer { .. }), "{verdict:?}");
+    assert_eq!(performed, 1, "it went on after what it could not read");
+    assert!(saved >= 1, "the intent was on record before");
+}

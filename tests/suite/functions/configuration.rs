@@ -1,0 +1,134 @@
+//! Configuration errors fail at the start, with one clear line.
+
+use bobbin_tests::runtime::{Function, Refused, Started};
+use serde_json::{Value, json};
+
+use super::secret;
+
+/// A function, what is wrong with its environment (none: not set), and what it says then.
+struct Row(
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    &'static [&'static str],
+);
+
+const NOT_SET: &[&str] = &["is not set: deploy with template.yaml, which sets it"];
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    Row("ingress", "TABLE", None, NOT_SET),
+    Row("ingress", "MESSAGES_QUEUE_URL", None, NOT_SET),
+    Row("ingress", "CONTROL_QUEUE_URL", Some(""), NOT_SET),
+    Row("ingress", "CONTROL_QUEUE_URL", Some("control.fifo"), &["\"control.fifo\", which is no address"]),
+    Row("ingress", "LIMITS", Some("{\"prompt_chars\": \"many\"}"), &["invalid type: string \"many\"", "parameter Limits"]),
+    Row("ingress", "LOG_LEVEL", Some("loud"), &["\"loud\"; it can be trace, debug, info, warn or error"]),
+    Row("ingress", "DISCORD_PUBLIC_KEY", Some("not hex"), &["parameter DiscordPublicKey"]),
+    Row("ingress", "AWS_REGION", None, &["is not set: this program runs as a Lambda function"]),
+    Row("worker", "STACK", None, NOT_SET),
+    Row("worker", "LIMITS", Some("{\"idle_pause\": 1000}"), &["unknown field `idle_pause`", "`idle_pause_ms`", "parameter Limits"]),
+    Row("worker", "LIMITS", Some("{\"attempts\": 0}"), &["attempts must be at least 1", "parameter Limits"]),
+    Row("worker", "LIMITS", Some("{\"heartbeat_ms\": 100000}"), &["heartbeat_ms must be at most half of visibility_ms"]),
+    Row("worker", "LIMITS", Some("{\"poll_ms\": -1}"), &["invalid value", "parameter Limits"]),
+    Row("worker", "LIMITS", Some("thirty minutes"), &["is not a JSON object of known bounds"]),
+    Row("worker", "MODEL", Some("claude"), &["\"claude\"; expected provider/model"]),
+    Row("worker", "MODEL_BASE_URL", Some("localhost"), &["\"localhost\", which is no address"]),
+    Row("worker", "DAYTONA_API", Some("daytona"), &["\"daytona\", which is no address", "https://"]),
+    Row("worker", "DAYTONA_API", Some("http://daytona.example"), &["only https is spoken outside loopback"]),
+    Row("worker", "MESSAGES_DEAD_QUEUE_URL", None, NOT_SET),
+    Row("worker", "SLACK_STREAM_ANSWERS", Some("sometimes"), &["\"sometimes\"; it can be on or off"]),
+    Row("worker", "SCHEDULE_GROUP", Some("wakes"), &["SCHEDULE_ROLE_ARN is not set although SCHEDULE_GROUP is"]),
+    Row("sweeper", "STACK", None, NOT_SET),
+    Row("sweeper", "TABLE", Some(""), NOT_SET),
+    Row("sweeper", "LIMITS", Some("[]"), &["is not a JSON object of known bounds"]),
+    Row("sweeper", "DAYTONA_API", Some("ftp://daytona.example"), &["which is no address"]),
+    Row("sweeper", "AWS_ACCESS_KEY_ID", None, &["is not set: this program runs as a Lambda function"]),
+];
+
+/// Each row, then the secrets, then a start by hand.
+pub async fn refused() {
+    for Row(function, name, value, words) in TABLE {
+        let started = Function::start(function, secret(), |environment| {
+            environment.retain(|(known, _)| known != name);
+            environment.extend(value.map(|value| ((*name).to_owned(), value.to_owned())));
+        });
+        let what = format!("{function} with {name} = {value:?}");
+        let line = one_line(&what, started.await, true);
+        for word in [name].into_iter().chain(*words) {
+            assert!(line.contains(word), "{what}: no {word:?} in {line:?}");
+        }
+    }
+    for function in ["ingress", "worker", "sweeper"] {
+        let what = format!("{function} without its secret");
+        let started = Function::start(function, Value::Null, |_| {}).await;
+        let line = one_line(&what, started, true);
+        assert!(
+            line.contains("the secret") && line.contains("everything"),
+            "{what}: {line:?}"
+        );
+
+        let by_hand = Function::start(function, secret(), |environment| {
+            environment.retain(|(name, _)| name != "AWS_LAMBDA_RUNTIME_API");
+        });
+        let line = one_line("by hand", by_hand.await, false);
+        assert!(
+            line.contains("AWS_LAMBDA_RUNTIME_API is not set") && line.contains("cargo run"),
+            "{line:?}"
+        );
+    }
+    let mut wrong = secret();
+    wrong["stack_key"] = json!(["canary-in-a-secret"]);
+    let started = Function::start("worker", wrong, |_| {}).await;
+    let line = one_line("a secret of another shape", started, true);
+    assert!(line.contains("stack_key"), "{line:?}");
+    assert!(!line.contains("canary"), "{line:?}");
+}
+
+pub async fn accepted() {
+    for function in ["ingress", "worker", "sweeper"] {
+        match Function::start(function, secret(), |_| {}).await {
+            Started::Ready(function) => {
+                assert_eq!(function.log(), [Value::Null; 0]);
+                function.end().await;
+            }
+            Started::Refused(refused) => panic!("{function}: {refused:?}"),
+        }
+    }
+}
+
+/// The one line, which is what Lambda is told as well; nothing else is said, and the process has failed.
+fn one_line(what: &str, started: Started, reported: bool) -> String {
+    let Refused {
+        report,
+        status,
+        said,
+    } = match started {
+        Started::Refused(refused) => refused,
+        Started::Ready(_) => panic!("{what}: it has started"),
+    };
+    assert_eq!(status.code(), Some(1), "{what}: {said}");
+    let lines: Vec<&str> = said.lines().collect();
+    let [line] = lines[..] else {
+        panic!("{what}: not one line: {said}")
+    };
+    let line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{what}: {e}: {said}"));
+    assert_eq!(
+        (&line["event"], &line["level"]),
+        (&json!("start.refused"), &json!("ERROR")),
+        "{what}"
+    );
+    let message = line["message"].as_str().unwrap_or_default().to_owned();
+    for foreign in ["panicked", "backtrace", "unwrap", "\n"] {
+        assert!(!message.contains(foreign), "{what}: {message}");
+    }
+    assert!(message.len() < 4_000, "{what}: {} bytes", message.len());
+    match report {
+        Some(report) => assert_eq!(
+            report,
+            json!({"errorMessage": message, "errorType": "Bobbin.Configuration", "stackTrace": []}),
+            "{what}"
+        ),
+        None => assert!(!reported, "{what}: Lambda was told nothing"),
+    }
+    message
+}

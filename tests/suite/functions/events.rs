@@ -1,0 +1,266 @@
+//! The files of `events/` and the real programs: what each answers, and what it asks of AWS then.
+
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_tests::binaries::workspace;
+use bobbin_tests::runtime::{Called, Function, Started};
+use ed25519_dalek::{Signer as _, SigningKey};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::secret;
+
+/// Development keys: they sign nothing but these events.
+pub const SLACK_SECRET: &str = "a-signing-secret-for-tests";
+const DISCORD_SEED: [u8; 32] = [9; 32];
+
+/// File, status, what the answer is (its `type` on Discord), and which bodies are queued.
+type Row = (&'static str, u64, &'static str, &'static str);
+
+#[rustfmt::skip]
+const DISCORD: &[Row] = &[
+];
+
+#[rustfmt::skip]
+const SLACK: &[Row] = &[
+];
+
+#[rustfmt::skip]
+const OTHERS: &[Row] = &[
+    ("health", 200, "status", ""),
+    ("not-found", 404, "text", ""),
+];
+
+/// The files of a folder, by name.
+fn stored(folder: &str) -> Vec<(String, Value)> {
+    let folder = workspace().join("events").join(folder);
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut events: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let text = std::fs::read_to_string(&path).unwrap();
+            (name, serde_json::from_str(&text).unwrap())
+        })
+        .collect();
+    events.sort_by(|a: &(String, Value), b| a.0.cmp(&b.0));
+    events
+}
+
+async fn start(program: &str) -> Function {
+    let key = hex::encode(
+        SigningKey::from_bytes(&DISCORD_SEED)
+            .verifying_key()
+            .as_bytes(),
+    );
+    let started = Function::start(program, secret(), |environment| {
+        environment.push(("DISCORD_PUBLIC_KEY".to_owned(), key));
+    });
+    match started.await {
+        Started::Ready(function) => *function,
+        Started::Refused(refused) => panic!("{program}: {refused:?}"),
+    }
+}
+
+/// The event as its platform would send it now.
+fn signed(event: &Value) -> Value {
+    let body = event["body"].as_str().unwrap_or_default();
+    let raw = match event["isBase64Encoded"] == true {
+        true => STANDARD.decode(body).unwrap(),
+        false => body.as_bytes().to_vec(),
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = now.as_secs().to_string();
+    let mut event = event.clone();
+    let headers = &mut event["headers"];
+    if headers["x-signature-ed25519"].is_string() {
+        let signature =
+            SigningKey::from_bytes(&DISCORD_SEED).sign(&[now.as_bytes(), &raw].concat());
+        headers["x-signature-ed25519"] = json!(hex::encode(signature.to_bytes()));
+        headers["x-signature-timestamp"] = json!(now);
+    } else if headers["x-slack-signature"].is_string() {
+        let mut mac = Hmac::<Sha256>::new_from_slice(SLACK_SECRET.as_bytes()).unwrap();
+        mac.update(format!("v0:{now}:").as_bytes());
+        mac.update(&raw);
+        let signature = hex::encode(mac.finalize().into_bytes());
+        headers["x-slack-signature"] = json!(format!("v0={signature}"));
+        headers["x-slack-request-timestamp"] = json!(now);
+    }
+    event
+}
+
+/// The bodies that were sent, in words: `message prompt`, `control stop`.
+fn sent(calls: &[Called]) -> String {
+    let sends = calls
+        .iter()
+        .filter(|call| call.what == "AmazonSQS.SendMessage");
+    let kinds = sends.map(|call| {
+        let body: Value = serde_json::from_str(call.body["MessageBody"].as_str().unwrap()).unwrap();
+        assert_eq!(body["schema"], 1, "{body}");
+        let what = [
+            &body["work"]["work"],
+            &body["want"]["want"],
+            &body["place"]["place"],
+        ];
+        let what = what.into_iter().find_map(Value::as_str).unwrap_or_default();
+        format!("{} {what}", body["kind"].as_str().unwrap())
+            .trim()
+            .to_owned()
+    });
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// What an answer is, in a word.
+fn kind(answer: &Value) -> String {
+    let text = answer["body"].as_str().unwrap_or_default();
+    let Ok(body) = serde_json::from_str::<Value>(text) else {
+        return if text.is_empty() { "nothing" } else { "text" }.to_owned();
+    };
+    let known = [
+        "type",
+        "challenge",
+        "options",
+        "option_groups",
+        "response_type",
+        "status",
+        "text",
+    ];
+    match known.into_iter().find(|name| !body[name].is_null()) {
+        Some("type") => format!("type {}", body["type"]),
+        Some(name) => name.to_owned(),
+        None => body.to_string(),
+    }
+}
+
+pub async fn ingress() {
+    let mut function = start("ingress").await;
+    for (folder, table) in [("discord", DISCORD), ("slack", SLACK), ("ingress", OTHERS)] {
+        let events = stored(folder);
+        let mut told = Vec::new();
+        for (name, event) in &events {
+            if folder != "ingress" {
+                let stale = function.invoke(event).await.unwrap();
+                assert_eq!(
+                    stale["statusCode"], 401,
+                    "{folder}/{name} with a stale signature"
+                );
+                assert_eq!(sent(&function.calls()), "", "{folder}/{name}");
+            }
+            let answer = function.invoke(&signed(event)).await.unwrap();
+            let status = answer["statusCode"].as_u64().unwrap();
+            told.push((
+                name.as_str(),
+                status,
+                kind(&answer),
+                sent(&function.calls()),
+            ));
+        }
+        let stated: Vec<_> = table
+            .iter()
+            .map(|(name, status, kind, sent)| {
+                (*name, *status, (*kind).to_owned(), (*sent).to_owned())
+            })
+            .collect();
+        let wrong: Vec<_> = told.iter().filter(|row| !stated.contains(row)).collect();
+        assert!(wrong.is_empty(), "{folder} answered otherwise: {wrong:#?}");
+        assert_eq!(
+            told.len(),
+            stated.len(),
+            "{folder} has fewer files than are stated here"
+        );
+    }
+    let events: BTreeSet<String> = function
+        .log()
+        .iter()
+        .map(|line| line["event"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    for event in [
+        "ingress.accepted",
+        "ingress.answered",
+        "ingress.refused",
+        "ingress.repeated",
+    ] {
+        assert!(events.contains(event), "no {event} among {events:?}");
+    }
+    function.end().await;
+}
+
+/// File, whether the record is given back, and what was asked of the outside (what is looked at before every message,
+/// the visibility, left out).
+#[rustfmt::skip]
+const WORKER: &[(&str, bool, &[&str])] = &[
+];
+
+pub async fn worker() {
+    let mut function = start("worker").await;
+    let mut told = Vec::new();
+    for (name, event) in stored("worker") {
+        let answer = function.invoke(&event).await.unwrap();
+        let failed = answer["batchItemFailures"].as_array().unwrap();
+        let id = &event["Records"][0]["messageId"];
+        assert!(
+            failed.iter().all(|one| one["itemIdentifier"] == *id),
+            "{answer}"
+        );
+        let calls = function.calls();
+        let mut what: Vec<String> = calls
+            .iter()
+            .filter(|call| call.what != "AmazonSQS.ChangeMessageVisibility")
+            .map(|call| call.what.clone())
+            .collect();
+        what.dedup();
+        if name == "newer" {
+            let held = calls
+                .iter()
+                .find(|call| call.what == "AmazonSQS.ChangeMessageVisibility");
+            assert_eq!(held.unwrap().body["VisibilityTimeout"], 2, "{calls:?}");
+        }
+        told.push((name, !failed.is_empty(), what));
+    }
+    let stated: Vec<_> = WORKER
+        .iter()
+        .map(|(name, held, calls)| {
+            let calls: Vec<String> = calls.iter().map(|call| (*call).to_owned()).collect();
+            ((*name).to_owned(), *held, calls)
+        })
+        .collect();
+    assert_eq!(told, stated);
+    let newer = |line: &&Value| line["event"] == "schema.newer";
+    let log = function.log();
+    assert_eq!(log.iter().filter(newer).count(), 1, "{log:#?}");
+    function.end().await;
+}
+
+pub async fn sweeper() {
+    let mut function = start("sweeper").await;
+    for (name, event) in stored("sweeper") {
+        let answer = function.invoke(&event).await.unwrap();
+        assert_eq!(
+            (&answer["due"], &answer["orphans"]),
+            (
+                &json!({"due": 0, "sent": 0}),
+                &json!({"listed": 0, "deleted": 0})
+            ),
+            "{name}: {answer}"
+        );
+        let calls = function.calls();
+        let shards = calls
+            .iter()
+            .filter(|call| call.what == "DynamoDB_20120810.Query");
+        assert!(
+            shards.count() >= 16,
+            "{name}: not every shard was asked: {calls:?}"
+        );
+        let listed = calls
+            .iter()
+            .any(|call| call.what.starts_with("GET /daytona/"));
+        assert!(listed, "{name}: the provider was not asked: {calls:?}");
+    }
+    function.end().await;
+}

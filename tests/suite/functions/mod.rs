@@ -1,0 +1,45 @@
+//! The three real programs, each alone behind a Runtime API: what they say about a wrong configuration, and what they
+//! answer to every file in `events/`.
+
+mod configuration;
+mod events;
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::run::trial;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial(
+            "functions::a_wrong_configuration_is_told_in_one_line_that_names_it",
+            configuration::refused,
+        ),
+        trial(
+            "functions::what_is_right_asks_for_work_and_has_nothing_to_say",
+            configuration::accepted,
+        ),
+        trial(
+            "functions::every_event_of_discord_and_slack_has_the_answer_stated_here",
+            events::ingress,
+        ),
+        trial(
+            "functions::every_event_of_the_worker_has_the_answer_stated_here",
+            events::worker,
+        ),
+        trial(
+            "functions::the_tick_of_the_sweeper_looks_everywhere_and_answers_with_numbers",
+            events::sweeper,
+        ),
+    ]
+}
+
+/// Every credential, whichever function asks.
+fn secret() -> Value {
+    json!({
+        "discord_bot_token": "a-bot-token", "slack_bot_token": "xoxb-a-bot-token",
+        "slack_signing_secret": events::SLACK_SECRET, "daytona_api_key": "a-provider-key",
+        "anthropic_api_key": "a-model-key", "openai_api_key": "", "openrouter_api_key": "",
+        "stack_key": "k".repeat(48),
+    })
+}

@@ -1,0 +1,165 @@
+//! A newer worker has been here: what it wrote waits for it, whatever an older one is asked meanwhile.
+
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::session::Outcome;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::run::trial;
+
+/// Deliveries after which it is clear that a message is held, and not on its way.
+const DELIVERIES: i64 = 3;
+
+pub fn trials() -> Vec<Trial> {
+    vec![trial(
+        "embedded::upgrade::what_a_newer_worker_wrote_waits_for_it_and_its_fields_outlive_an_older_one",
+        newer,
+    )]
+}
+
+async fn newer() {
+    let mut limits = quick();
+    limits["newer_ms"] = json!(500);
+    limits["newer_ms_max"] = json!(1_000);
+    limits["idle_pause_ms"] = json!(5_000);
+    let stack = Stack::start(&Options::limits(limits));
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        one(&world, platform).await;
+    }
+    stack.end().unwrap();
+}
+
+async fn one(world: &World, platform: Platform) {
+    let (mut talk, first) = world.begin(platform, "write: kept.txt kept").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let thread = talk.thread.key.clone();
+    let sandbox = talk.sandbox().await;
+
+    // What a newer worker leaves: another shape, with words that this one has never heard of.
+    let present = record(world, &thread).await;
+    let mut newer: Value = serde_json::from_str(&present).unwrap();
+    assert_eq!(newer["schema"], 1, "{present}");
+    newer["schema"] = json!(1_000);
+    newer["phase"] = json!("hibernating");
+    let newer = newer.to_string();
+    put(world, &thread, &newer).await;
+
+    // A prompt, a word of the control lane, the sweeper: all wait, and nothing is touched.
+    let second = talk.say("run: cat kept.txt").await;
+    let queues = [
+        &world.deployment.messages_queue_url,
+        &world.deployment.control_queue_url,
+    ];
+    held(world, queues[0], &second).await;
+    let asked = match platform {
+        Platform::Discord => world
+            .discord
+            .command(&talk.thread, "status", &json!({}))
+            .await
+            .map(|acted| acted.interaction),
+        Platform::Slack => {
+            let said = world.slack.mention(Some(&talk.thread), "status").await;
+            said.map(|said| {
+                world
+                    .slack
+                    .turn(&talk.thread.channel, said["ts"].as_str().unwrap())
+            })
+        }
+    };
+    held(world, queues[1], &asked.unwrap()).await;
+    world.sweep().await.unwrap();
+    assert_eq!(
+        record(world, &thread).await,
+        newer,
+        "an older worker wrote over it"
+    );
+    assert_eq!(
+        world
+            .provider
+            .of(&thread)
+            .await
+            .unwrap()
+            .iter()
+            .filter(|one| one.live())
+            .count(),
+        1,
+        "a sandbox that only a newer worker knows was touched"
+    );
+    assert_eq!(talk.sandbox().await.id, sandbox.id);
+    assert!(!talk.has_ended(&second).await);
+
+    // The deployment was taken back, or what is newer is a field alone: the messages are worked on, the field stays.
+    let mut old: Value = serde_json::from_str(&present).unwrap();
+    old["from_the_future"] = json!({"a": [1, 2]});
+    put(world, &thread, &old.to_string()).await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&second).await;
+    assert!(answer.contains("kept"), "{answer}");
+    let after: Value = serde_json::from_str(&record(world, &thread).await).unwrap();
+    assert_eq!(
+        (&after["from_the_future"], &after["schema"]),
+        (&json!({"a": [1, 2]}), &json!(1)),
+        "an older worker lost a field"
+    );
+    assert!(after["version"].as_u64() > old["version"].as_u64());
+    talk.check().await;
+    talk.reset().await;
+    world.check_quiet().await;
+}
+
+fn key(thread: &ThreadKey) -> Value {
+    json!({"thread": {"S": thread.to_string()}, "item": {"S": "session"}})
+}
+
+/// The record as it is stored.
+async fn record(world: &World, thread: &ThreadKey) -> String {
+    let body =
+        json!({"TableName": world.deployment.table, "ConsistentRead": true, "Key": key(thread)});
+    let answer = world
+        .aws
+        .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
+        .await;
+    answer.unwrap()["Item"]["record"]["S"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+async fn put(world: &World, thread: &ThreadKey, record: &str) {
+    let body = json!({
+        "TableName": world.deployment.table, "Key": key(thread), "UpdateExpression": "SET #record = :record",
+        "ExpressionAttributeNames": {"#record": "record"}, "ExpressionAttributeValues": {":record": {"S": record}},
+    });
+    world
+        .aws
+        .call("dynamodb", "DynamoDB_20120810.UpdateItem", &body)
+        .await
+        .unwrap();
+}
+
+/// Waits until a message has been given back more than once, and is still there.
+async fn held(world: &World, queue_url: &str, id: &str) {
+    let name = queue_url.rsplit('/').next().unwrap();
+    let path = format!("queues/{name}/messages");
+    eventually(SEEN_MS_MAX, "the message is held", async || {
+        let waiting = world.engine(Method::GET, &path, &Value::Null).await?;
+        let all = waiting.as_array().cloned().unwrap_or_default();
+        let of_id = |one: &&Value| one["body"].to_string().contains(id);
+        match all
+            .iter()
+            .find(of_id)
+            .and_then(|one| one["receives"].as_i64())
+        {
+            Some(times) if times >= DELIVERIES => Ok(()),
+            times => Err(format!("{id} was delivered {times:?} times")),
+        }
+    })
+    .await;
+}
