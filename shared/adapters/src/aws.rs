@@ -1,12 +1,16 @@
 //! The clients of the AWS SDK: one HTTPS stack on ring, credentials from the function's environment.
 //!
-//! Without `aws-config` (see the workspace manifest), so the variables that it would read are read here: `AWS_REGION`,
-//! `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. Lambda sets them for the life
-//! of the process, so nothing needs a refresh.
+//! In a function without `aws-config` (see the workspace manifest), so the variables that it would read are read here:
+//! `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. Lambda sets them
+//! for the life of the process, so nothing needs a refresh. A command line that a person runs finds its account as the
+//! AWS command line does ([`Account::of_person`], with the feature `deployed`).
 
 use std::env;
+#[cfg(feature = "deployed")]
+use std::time::Duration;
 
 use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::config::{Region, SharedHttpClient};
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_http_client::Builder;
@@ -36,12 +40,35 @@ where
     }
 }
 
-/// How AWS is reached from inside of a function. A client is made where it is used: one that the usual path does not
+/// How long finding a person's region or credentials may take; a role of the machine is asked for last.
+#[cfg(feature = "deployed")]
+const PERSON_WAIT: Duration = Duration::from_secs(20);
+/// What to do without credentials.
+#[cfg(feature = "deployed")]
+const NO_CREDENTIALS: &str = "No AWS credentials were found. Set AWS_PROFILE to a profile of yours (aws configure, or aws configure sso and aws sso login), or take those of the AWS command line: eval \"$(aws configure export-credentials --format env)\"";
+
+/// The last cause of an error: those of credentials wrap each other, and the outer ones say nothing.
+#[cfg(feature = "deployed")]
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    inner.to_string()
+}
+
+fn https() -> SharedHttpClient {
+    Builder::new()
+        .tls_provider(Provider::Rustls(CryptoMode::Ring))
+        .build_https()
+}
+
+/// How AWS is reached. A client is made where it is used: one that the usual path does not
 /// need costs it nothing.
 #[derive(Debug, Clone)]
 pub struct Account {
     region: Region,
-    credentials: Credentials,
+    credentials: SharedCredentialsProvider,
     http: SharedHttpClient,
     endpoint: Option<String>,
 }
@@ -82,14 +109,81 @@ impl Account {
         );
         Ok(Self {
             region: Region::new(var("AWS_REGION")?),
-            credentials,
-            http: Builder::new()
-                .tls_provider(Provider::Rustls(CryptoMode::Ring))
-                .build_https(),
+            credentials: SharedCredentialsProvider::new(credentials),
+            http: https(),
             endpoint: env::var("AWS_ENDPOINT_URL")
                 .ok()
                 .filter(|url| !url.is_empty()),
         })
+    }
+
+    /// As the AWS command line finds it: variables, profiles, single sign-on, a credential process, a container's or
+    /// machine's role. `endpoint` stands for every service's address, and before `AWS_ENDPOINT_URL`.
+    ///
+    /// # Errors
+    /// What is missing, and how it is given.
+    #[cfg(feature = "deployed")]
+    pub async fn of_person(endpoint: Option<&str>) -> Result<Self, String> {
+        let found = aws_config::defaults(aws_config::BehaviorVersion::latest())
+            .http_client(https())
+            .load();
+        let found = tokio::time::timeout(PERSON_WAIT, found).await.map_err(|_| {
+            "AWS's region was not found in time: set AWS_REGION to the one that the stack is in"
+        })?;
+        let region = found.region().cloned().ok_or(
+            "No AWS region is set. Set AWS_REGION to the one that the stack was deployed in (samconfig.toml names it), or run: aws configure set region REGION",
+        )?;
+        let credentials = found.credentials_provider().ok_or(NO_CREDENTIALS)?;
+        Ok(Self {
+            region,
+            credentials,
+            http: https(),
+            endpoint: endpoint.or(found.endpoint_url()).map(str::to_owned),
+        })
+    }
+
+    /// With a person's credentials that stay as they are, for tests.
+    #[cfg(all(test, feature = "deployed"))]
+    pub(crate) fn fixed(region: &str, endpoint: Option<&str>) -> Self {
+        let token = Some("a-token".to_owned());
+        let credentials = Credentials::new("an-id", "a-key", token, None, "test");
+        Self {
+            region: Region::new(region.to_owned()),
+            credentials: SharedCredentialsProvider::new(credentials),
+            http: https(),
+            endpoint: endpoint.map(str::to_owned),
+        }
+    }
+
+    /// Region, for [`crate::deployed`].
+    #[cfg(feature = "deployed")]
+    pub(crate) fn region(&self) -> &str {
+        self.region.as_ref()
+    }
+
+    /// The address that stands for every service's own, where one does.
+    #[cfg(feature = "deployed")]
+    pub(crate) fn endpoint(&self) -> Option<&str> {
+        self.endpoint.as_deref()
+    }
+
+    /// Credentials for a request of our own.
+    #[cfg(feature = "deployed")]
+    pub(crate) async fn credentials(&self) -> Result<Credentials, String> {
+        use aws_credential_types::provider::ProvideCredentials;
+        use aws_credential_types::provider::error::CredentialsError;
+        let given = tokio::time::timeout(PERSON_WAIT, self.credentials.provide_credentials());
+        match given.await {
+            Ok(Ok(credentials)) => Ok(credentials),
+            Ok(Err(CredentialsError::CredentialsNotLoaded(_))) => Err(NO_CREDENTIALS.to_owned()),
+            Ok(Err(error)) => Err(format!(
+                "AWS credentials are configured but cannot be used ({}). {NO_CREDENTIALS}",
+                innermost(&error)
+            )),
+            Err(_) => Err(format!(
+                "AWS credentials were not given in time. {NO_CREDENTIALS}"
+            )),
+        }
     }
 
     client!(

@@ -9,6 +9,8 @@ pub mod config;
 pub mod control;
 pub mod daytona;
 pub mod dead;
+#[cfg(feature = "deployed")]
+pub mod deployed;
 pub mod discord;
 pub mod http;
 pub mod metrics;

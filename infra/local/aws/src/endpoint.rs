@@ -1,4 +1,5 @@
-//! The one address that answers for every service: by `X-Amz-Target`, by path, and the test calls under `/_bobbin/`.
+//! The one address that answers for every service: by `X-Amz-Target`, by path, by the query protocol's form, and the test
+//! calls under `/_bobbin/`.
 //!
 //! Any signature is taken, and none at all.
 
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::cloudformation::CloudFormation;
 use crate::dynamodb::Dynamo;
 use crate::lambda::{Functions, PATH_PREFIX};
 use crate::limits;
@@ -27,6 +29,7 @@ pub(crate) struct Services {
     pub(crate) dynamo: Dynamo,
     pub(crate) sqs: Arc<Sqs>,
     pub(crate) secrets: Secrets,
+    pub(crate) cloudformation: CloudFormation,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) functions: Arc<Functions>,
     pub(crate) gates: Gates,
@@ -71,15 +74,25 @@ async fn answer(State(services): State<Arc<Services>>, request: Request) -> Resp
     if Scheduler::owns(path) {
         return services.scheduler.answer(&parts.method, path, query, &body);
     }
+    if path == "/" && is_form(&parts.headers) {
+        return services.cloudformation.answer(&body);
+    }
     refusal(
         StatusCode::BAD_REQUEST,
         "UnknownOperationException",
-        "No X-Amz-Target, and no path of Lambda or Scheduler. This engine speaks the JSON protocols only; use a current SDK.",
+        "No X-Amz-Target, no path of Lambda or Scheduler, and no form of CloudFormation. This engine speaks the JSON protocols elsewhere; use a current SDK.",
     )
 }
 
 fn target(headers: &HeaderMap) -> Option<&str> {
     headers.get("x-amz-target")?.to_str().ok()
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get("content-type")
+        .and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"))
 }
 
 fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::account::Account;
 use crate::clock::Clock;
+use crate::cloudformation::CloudFormation;
 use crate::dynamodb::{Dynamo, DynamoError};
 use crate::endpoint::{self, Services};
 use crate::lambda::{self, Functions, Launch};
@@ -174,7 +175,15 @@ impl Engine {
             sqs.release_abandoned().map_err(|error| unusable(&error))?;
         }
 
+        let cloudformation = CloudFormation {
+            account: account.clone(),
+            stack: settings.stack_name.clone(),
+            started_ms: clock.now_ms(),
+            parameters: template.told_parameters(),
+            outputs: plan.outputs.clone(),
+        };
         let services = Arc::new(Services {
+            cloudformation,
             clock: clock.clone(),
             dynamo,
             sqs: Arc::clone(&sqs),

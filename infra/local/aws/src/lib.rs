@@ -1,5 +1,5 @@
-//! The AWS of the laptop stack: DynamoDB, SQS, EventBridge Scheduler, Secrets Manager and Lambda in one process, set up
-//! from the project's own `template.yaml`.
+//! The AWS of the laptop stack: DynamoDB, SQS, EventBridge Scheduler, Secrets Manager, Lambda and what `CloudFormation`
+//! tells of a stack in one process, set up from the project's own `template.yaml`.
 //!
 //! Promised: programs that use the real AWS SDKs find the semantics that AWS documents, as far as the services here are
 //! concerned; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
@@ -22,6 +22,7 @@
 
 mod account;
 mod clock;
+mod cloudformation;
 mod dynamodb;
 mod endpoint;
 mod engine;

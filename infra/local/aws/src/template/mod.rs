@@ -16,6 +16,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::account::Account;
+use crate::cloudformation::HIDDEN;
 use crate::dynamodb::TableSettings;
 use crate::lambda::Mapping;
 use crate::scheduler::TemplateSchedule;
@@ -105,6 +106,19 @@ impl Template {
             document,
             parameters,
         })
+    }
+
+    /// The settled parameters as they may be told: those that the template hides as asterisks.
+    pub(crate) fn told_parameters(&self) -> BTreeMap<String, String> {
+        let hidden = |name: &str| {
+            let declared = &self.document["Parameters"][name]["NoEcho"];
+            *declared == json!(true) || *declared == json!("true")
+        };
+        let told = |(name, value): (&String, &String)| {
+            let value = if hidden(name) { HIDDEN } else { value };
+            (name.clone(), value.to_owned())
+        };
+        self.parameters.iter().map(told).collect()
     }
 
     /// Logical ids of the functions that have a URL.

@@ -253,3 +253,37 @@ async fn a_start_that_cannot_work_says_what_to_do() {
         "{secret}"
     );
 }
+
+#[tokio::test]
+async fn the_stack_is_found_by_its_name_with_outputs_and_parameters() {
+    let stack = Stack::start().await;
+    let (status, told) = describe(&stack, "test").await;
+    assert_eq!(status, 200);
+    for part in [
+        "<StackName>test</StackName>",
+        "<StackStatus>CREATE_COMPLETE</StackStatus>",
+        "<member><OutputKey>Joined</OutputKey><OutputValue>hello-us-east-1</OutputValue></member>",
+        "<member><ParameterKey>Greeting</ParameterKey><ParameterValue>hello</ParameterValue></member>",
+        "<member><ParameterKey>Password</ParameterKey><ParameterValue>****</ParameterValue></member>",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let (status, told) = describe(&stack, "other").await;
+    assert_eq!(status, 400);
+    assert!(
+        told.contains(
+            "<Code>ValidationError</Code><Message>Stack with id other does not exist</Message>"
+        ),
+        "{told}"
+    );
+}
+
+async fn describe(stack: &Stack, name: &str) -> (u16, String) {
+    let body = format!("Action=DescribeStacks&Version=2010-05-15&StackName={name}");
+    let request = axum::http::Request::post(format!("{}/", stack.engine.endpoint()))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(axum::body::Body::from(body))
+        .unwrap();
+    let (status, _, told) = crate::support::send(request).await;
+    (status, String::from_utf8(told).unwrap())
+}

@@ -1,0 +1,111 @@
+//! `CloudFormation`: as much of it as finds a stack by its name.
+//!
+//! Promised: `DescribeStacks` answers with the outputs and parameters that this engine runs with, in the query protocol's
+//! XML; a parameter that the template hides (`NoEcho`) comes as asterisks. Deliberately absent: every call that changes a
+//! stack; the engine reads the template at its start.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, SecondsFormat};
+
+use crate::account::Account;
+use crate::query::Query;
+
+/// What a hidden parameter comes as (AWS).
+pub(crate) const HIDDEN: &str = "****";
+
+const NAMESPACE: &str = "http://cloudformation.amazonaws.com/doc/2010-05-15/";
+
+/// The one stack of this engine.
+pub(crate) struct CloudFormation {
+    pub(crate) account: Account,
+    pub(crate) stack: String,
+    pub(crate) started_ms: i64,
+    /// With the hidden ones already hidden.
+    pub(crate) parameters: BTreeMap<String, String>,
+    pub(crate) outputs: BTreeMap<String, String>,
+}
+
+impl CloudFormation {
+    /// Answers one request of the query protocol; `body` is its form.
+    pub(crate) fn answer(&self, body: &[u8]) -> Response {
+        let text = String::from_utf8_lossy(body);
+        let form = Query::parse(&text);
+        let wanted = form.value("StackName");
+        match form.value("Action") {
+            Some("DescribeStacks") => match wanted {
+                Some(name) if name != self.stack && name != self.id() => refusal(
+                    "ValidationError",
+                    &format!("Stack with id {name} does not exist"),
+                ),
+                _ => xml(StatusCode::OK, &self.described()),
+            },
+            other => refusal(
+                "InvalidAction",
+                &format!(
+                    "Could not find operation {} for version 2010-05-15",
+                    other.unwrap_or_default()
+                ),
+            ),
+        }
+    }
+
+    fn id(&self) -> String {
+        let resource = format!("stack/{}/00000000-0000-0000-0000-000000000000", self.stack);
+        self.account.arn("cloudformation", &resource)
+    }
+
+    fn described(&self) -> String {
+        let created = DateTime::from_timestamp_millis(self.started_ms)
+            .unwrap_or_default()
+            .to_rfc3339_opts(SecondsFormat::Millis, true);
+        format!(
+            "<DescribeStacksResponse xmlns=\"{NAMESPACE}\"><DescribeStacksResult><Stacks><member>\
+<StackName>{}</StackName><StackId>{}</StackId><CreationTime>{created}</CreationTime>\
+<StackStatus>CREATE_COMPLETE</StackStatus><Parameters>{}</Parameters><Outputs>{}</Outputs>\
+</member></Stacks></DescribeStacksResult><ResponseMetadata><RequestId>{}</RequestId></ResponseMetadata></DescribeStacksResponse>",
+            escaped(&self.stack),
+            escaped(&self.id()),
+            members(&self.parameters, "Parameter"),
+            members(&self.outputs, "Output"),
+            uuid::Uuid::new_v4(),
+        )
+    }
+}
+
+fn members(pairs: &BTreeMap<String, String>, what: &str) -> String {
+    pairs
+        .iter()
+        .map(|(key, value)| {
+            format!(
+                "<member><{what}Key>{}</{what}Key><{what}Value>{}</{what}Value></member>",
+                escaped(key),
+                escaped(value)
+            )
+        })
+        .collect()
+}
+
+fn refusal(code: &str, message: &str) -> Response {
+    xml(
+        StatusCode::BAD_REQUEST,
+        &format!(
+            "<ErrorResponse xmlns=\"{NAMESPACE}\"><Error><Type>Sender</Type><Code>{code}</Code><Message>{}</Message></Error><RequestId>{}</RequestId></ErrorResponse>",
+            escaped(message),
+            uuid::Uuid::new_v4(),
+        ),
+    )
+}
+
+fn xml(status: StatusCode, body: &str) -> Response {
+    let body = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{body}");
+    (status, [("content-type", "text/xml")], body).into_response()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
