@@ -236,7 +236,8 @@ impl Aws {
     pub async fn sessions(&self, table: &str) -> Result<Vec<Session>, String> {
         let items = self.scan(table).await?;
         let records = items.iter().filter_map(|item| item["record"]["S"].as_str());
-        records.map(Session::decode).collect()
+        let read = |text| Session::decode(text).map_err(|e| e.to_string());
+        records.map(read).collect()
     }
 
     /// The record of one thread.
@@ -252,7 +253,7 @@ impl Aws {
         let text = answer["Item"]["record"]["S"]
             .as_str()
             .ok_or_else(|| format!("no record of {thread}"))?;
-        Session::decode(text)
+        Session::decode(text).map_err(|e| e.to_string())
     }
 
     /// What the ledger holds of a turn.

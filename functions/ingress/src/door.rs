@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bobbin_adapters::aws::Account;
 use bobbin_adapters::config::Config;
+use bobbin_adapters::direct::Direct;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::world::now_ms;
@@ -30,7 +30,7 @@ impl Door {
     ///
     /// # Errors
     /// A sentence that names the parameter that is wrong.
-    pub fn new(config: &Config, secrets: &Secrets, account: Account) -> Result<Self, String> {
+    pub fn new(config: &Config, secrets: &Secrets, aws: Direct) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
             key => Some(
@@ -48,8 +48,8 @@ impl Door {
             policy: config.policy.clone(),
         });
         Ok(Self {
-            queues: Queues::new(account.sqs(), config),
-            suggestions: Suggestions::new(account, &config.table),
+            queues: Queues::new(aws.clone(), config),
+            suggestions: Suggestions::new(aws, &config.table),
             discord,
             slack,
         })

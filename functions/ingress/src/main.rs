@@ -9,8 +9,8 @@ mod suggestions;
 
 use std::sync::Arc;
 
-use bobbin_adapters::aws::Account;
 use bobbin_adapters::config::Config;
+use bobbin_adapters::direct::Direct;
 use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::telemetry;
 use lambda_http::{Error, Request, service_fn};
@@ -21,9 +21,9 @@ use crate::door::Door;
 async fn main() -> Result<(), Error> {
     telemetry::start();
     let config = Config::from_environment()?;
-    let account = Account::from_environment()?;
-    let secrets = Secrets::read(&account.secrets(), &config.secret_id).await?;
-    let door = Arc::new(Door::new(&config, &secrets, account)?);
+    let aws = Direct::from_environment()?;
+    let secrets = Secrets::read(&aws, &config.secret_id).await?;
+    let door = Arc::new(Door::new(&config, &secrets, aws)?);
     lambda_http::run(service_fn(move |request: Request| {
         let door = Arc::clone(&door);
         async move { door.answer(&request).await }

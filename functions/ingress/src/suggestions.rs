@@ -1,43 +1,32 @@
 //! What is suggested while somebody types: read from the table within the time that the platform gives, or not at all.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use bobbin_adapters::aws::Account;
-use bobbin_adapters::store::Store;
+use bobbin_adapters::direct::Direct;
+use bobbin_adapters::store::Tenants;
 use bobbin_core::wire::{HttpAnswer, Lookup, discord, slack};
 
 /// How long the two reads may take together: the platform waits three seconds, and a process that has just been started
 /// has spent some of them.
 const READ_MS_MAX: u64 = 1_500;
 
-/// Reads settings and catalogues. Its client is made by the first completion: commands and clicks do not wait for it.
+/// Reads settings and catalogues.
 #[derive(Debug)]
-pub struct Suggestions {
-    account: Account,
-    table: String,
-    store: OnceLock<Store>,
-}
+pub struct Suggestions(Tenants);
 
 impl Suggestions {
     /// For this table.
     #[must_use]
-    pub fn new(account: Account, table: &str) -> Self {
-        Self {
-            account,
-            table: table.to_owned(),
-            store: OnceLock::new(),
-        }
+    pub fn new(aws: Direct, table: &str) -> Self {
+        Self(Tenants::new(aws, table))
     }
 
     /// The suggestions; none when the table did not answer in time, or not with something that can be read.
     pub async fn read(&self, lookup: &Lookup) -> Option<HttpAnswer> {
-        let make = || Store::new(self.account.dynamodb(), &self.table);
-        let store = self.store.get_or_init(make);
         let both = async {
             tokio::try_join!(
-                store.settings(&lookup.tenant),
-                store.catalogue(&lookup.tenant)
+                self.0.settings(&lookup.tenant),
+                self.0.catalogue(&lookup.tenant)
             )
         };
         let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), both).await {

@@ -25,11 +25,11 @@ async fn main() -> Result<(), Error> {
     telemetry::start();
     let config = Config::from_environment()?;
     let clients = Clients::from_environment()?;
-    let secrets = Secrets::read(&clients.secrets, &config.secret_id).await?;
+    let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
     let daytona = Daytona::new(&config.daytona_api, secrets.daytona_api_key.expose())
         .map_err(|e| format!("DAYTONA_API: {e}"))?;
     let store = Store::new(clients.dynamodb, &config.table);
-    let queues = Queues::new(clients.sqs, &config);
+    let queues = Queues::new(clients.direct, &config);
     let metrics = Metrics::new(&config.stack);
     let sweeper = Arc::new((config, store, queues, daytona, metrics));
     lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {

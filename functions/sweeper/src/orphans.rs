@@ -3,9 +3,10 @@
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::{Daytona, DaytonaError};
 use bobbin_adapters::metrics::{Metrics, Unit};
-use bobbin_adapters::store::Store;
+use bobbin_adapters::store::{Store, StoreError};
 use bobbin_adapters::world::{milliseconds, now_ms};
 use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::schema::NEWER;
 use bobbin_core::signals::ORPHANS;
 use bobbin_core::wire::daytona::Sandbox;
 use serde_json::{Value, json};
@@ -67,7 +68,15 @@ async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<b
     if !is_orphan(None, generation, created_ms, now_ms(), grace_ms) {
         return Ok(false);
     }
-    let (found, _) = store.record(&thread).await.map_err(|e| e.to_string())?;
+    let found = match store.record(&thread).await {
+        Ok((found, _)) => found,
+        // Only a newer worker can say whose it is: what it keeps is not ours to delete, and that is no trouble.
+        Err(StoreError::Newer(seen)) => {
+            tracing::warn!(%thread, sandbox.name = %sandbox.name, "{NEWER}: {seen}");
+            return Ok(false);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
     Ok(is_orphan(
         found.as_ref(),
         generation,

@@ -23,6 +23,7 @@ use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
+use bobbin_core::schema::{NEWER, Unreadable};
 use bobbin_core::signals::BURIED;
 
 /// The function's time that is left for saving and giving back after a slice.
@@ -56,7 +57,7 @@ impl Worker {
     pub async fn from_environment() -> Result<Self, String> {
         let config = Config::from_environment()?;
         let clients = Clients::from_environment()?;
-        let secrets = Secrets::read(&clients.secrets, &config.secret_id).await?;
+        let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
         let parts = Parts {
             wakes: Wakes::new(clients.scheduler, &config),
             breakers: Breakers::new(clients.dynamodb.clone(), &config.table, &config.limits),
@@ -67,7 +68,7 @@ impl Worker {
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
-            queues: Queues::new(clients.sqs, &config),
+            queues: Queues::new(clients.direct, &config),
             parts,
             config,
         })
@@ -81,8 +82,16 @@ impl Worker {
             );
             return false;
         };
-        let body = match serde_json::from_str::<Body>(record.body.as_deref().unwrap_or_default()) {
+        let body = match Body::decode(record.body.as_deref().unwrap_or_default()) {
             Ok(body) => body,
+            Err(newer @ Unreadable::Newer { .. })
+                if !self.queues.is_dead(&receipt.queue_url)
+                    || receipt.receive <= self.config.limits.attempts =>
+            {
+                let id = record.message_id.as_deref().unwrap_or_default();
+                let verdict = Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
+                return self.conclude(id, &receipt, verdict).await;
+            }
             // A repeat cannot make it readable: it goes to the dead letters by its count.
             Err(error) => {
                 tracing::error!(message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
@@ -101,25 +110,36 @@ impl Worker {
             verdict = self.work(&body, &receipt, &visibility, deadline_ms) => verdict,
             never = self.heartbeat(&receipt, &visibility) => match never {},
         };
-        match verdict {
-            Verdict::Done => true,
+        self.conclude(body.id(), &receipt, verdict).await
+    }
+
+    /// Does with the message what was found. True: it may be deleted.
+    async fn conclude(&self, id: &str, receipt: &Receipt, verdict: Verdict) -> bool {
+        let receive = receipt.receive;
+        let delay_ms = match verdict {
+            Verdict::Done => return true,
             Verdict::Hold { delay_ms, why } => {
                 tracing::info!(
-                    message.id = body.id(),
-                    receive = receipt.receive,
+                    message.id = id,
+                    receive,
                     delay_ms,
                     "the message is given back: {why}"
                 );
-                if let Err(error) = self
-                    .queues
-                    .set_visibility(&receipt.queue_url, &receipt.handle, delay_ms)
-                    .await
-                {
-                    tracing::warn!(message.id = body.id(), %error, "it comes back when its visibility ends");
-                }
-                false
+                delay_ms
             }
+            Verdict::Newer { delay_ms, seen } => {
+                self.parts.metrics.put(&[(NEWER, Unit::Count, 1)], now_ms());
+                tracing::warn!(message.id = id, receive, delay_ms, "{NEWER}: {seen}");
+                delay_ms
+            }
+        };
+        let Receipt {
+            queue_url, handle, ..
+        } = receipt;
+        if let Err(error) = self.queues.set_visibility(queue_url, handle, delay_ms).await {
+            tracing::warn!(message.id = id, %error, "it comes back when its visibility ends");
         }
+        false
     }
 
     /// A dead letter that nobody can read: its group and its id still say whose it was, and that thread is told. True:

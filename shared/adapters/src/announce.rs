@@ -34,6 +34,7 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, receive: u32, now_ms
                 why: seen,
             }
         }
+        Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, lane.limits),
         // The prompt itself is in its group and is worked on all the same.
         Err(failure) => {
             tracing::warn!(thread = %announce.thread, turn = announce.turn, ?failure, "a waiting prompt could not be shown");

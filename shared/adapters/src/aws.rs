@@ -16,6 +16,8 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
+use crate::direct::Direct;
+
 /// What a failed call is told as: the service's code and message, or why there was no answer. Never a raw answer: one of
 /// Secrets Manager holds the secret.
 #[must_use]
@@ -192,31 +194,19 @@ impl Account {
         aws_sdk_dynamodb
     );
     client!(
-        /// The queues.
-        sqs,
-        aws_sdk_sqs
-    );
-    client!(
-        /// The secret.
-        secrets,
-        aws_sdk_secretsmanager
-    );
-    client!(
         /// The wake-ups.
         scheduler,
         aws_sdk_scheduler
     );
 }
 
-/// One client for each service that the functions use.
+/// What the functions reach AWS with.
 #[derive(Debug, Clone)]
 pub struct Clients {
     /// The table.
     pub dynamodb: aws_sdk_dynamodb::Client,
-    /// The queues.
-    pub sqs: aws_sdk_sqs::Client,
-    /// The secret.
-    pub secrets: aws_sdk_secretsmanager::Client,
+    /// The queues and the secret.
+    pub direct: Direct,
     /// The wake-ups.
     pub scheduler: aws_sdk_scheduler::Client,
 }
@@ -230,8 +220,7 @@ impl Clients {
         let account = Account::from_environment()?;
         Ok(Self {
             dynamodb: account.dynamodb(),
-            sqs: account.sqs(),
-            secrets: account.secrets(),
+            direct: Direct::from_environment()?,
             scheduler: account.scheduler(),
         })
     }

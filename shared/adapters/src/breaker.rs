@@ -14,6 +14,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_core::breaker::{Admission, Breaker};
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
+use bobbin_core::schema::{self, Kept, Shape, Unreadable};
 
 use crate::aws::words;
 
@@ -34,9 +35,11 @@ pub struct Breakers {
 }
 
 /// A breaker as it was when it was read or written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Known {
     breaker: Breaker,
+    /// What of the stored one this build does not know.
+    kept: Kept,
     /// 0: there is no item.
     version: u64,
     at_ms: Ms,
@@ -70,7 +73,7 @@ impl Breakers {
                 return admission;
             }
             let claimed = known.breaker.claimed(now_ms, &self.limits);
-            match self.write(provider, &claimed, known.version, now_ms).await {
+            match self.write(provider, &claimed, &known, now_ms).await {
                 Written::Yes => {
                     tracing::info!(
                         provider,
@@ -148,7 +151,7 @@ impl Breakers {
             if after == known.breaker {
                 return None;
             }
-            match self.write(provider, &after, known.version, now_ms).await {
+            match self.write(provider, &after, &known, now_ms).await {
                 Written::Yes => return Some((known.breaker, after)),
                 Written::NoAnswer => return None,
                 Written::Lost => {}
@@ -170,17 +173,12 @@ impl Breakers {
             .is_some_and(|age_ms| age_ms < self.limits.breaker_cache_ms)
     }
 
-    fn keep(&self, provider: &str, breaker: Breaker, version: u64, at_ms: Ms) -> Known {
-        let kept = Known {
-            breaker,
-            version,
-            at_ms,
-        };
+    fn keep(&self, provider: &str, known: Known) -> Known {
         self.known
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(provider.to_owned(), kept.clone());
-        kept
+            .insert(provider.to_owned(), known.clone());
+        known
     }
 
     /// Reads a breaker consistently. None: the table did not answer, which counts as closed until the next look is due.
@@ -194,8 +192,13 @@ impl Breakers {
             .send();
         let seen = match tokio::time::timeout(Duration::from_millis(TABLE_MS_MAX), read).await {
             Ok(Ok(answer)) => {
-                let (breaker, version) = answer.item.as_ref().map(decode).unwrap_or_default();
-                return Some(self.keep(provider, breaker, version, now_ms));
+                match answer.item.as_ref().map(decode).unwrap_or_else(|| Ok(Known::default())) {
+                    Ok(known) => {
+                        let at_ms = now_ms;
+                        return Some(self.keep(provider, Known { at_ms, ..known }));
+                    }
+                    Err(newer) => newer.to_string(),
+                }
             }
             Ok(Err(error)) => words(&error),
             Err(_) => format!("no answer within {TABLE_MS_MAX} ms"),
@@ -205,12 +208,27 @@ impl Breakers {
             seen,
             "a breaker could not be read; it counts as closed"
         );
-        self.keep(provider, Breaker::default(), 0, now_ms);
+        let at_ms = now_ms;
+        self.keep(
+            provider,
+            Known {
+                at_ms,
+                ..Known::default()
+            },
+        );
         None
     }
 
-    async fn write(&self, provider: &str, breaker: &Breaker, expected: u64, now_ms: Ms) -> Written {
-        let text = match serde_json::to_string(breaker) {
+    /// Writes a breaker in the place of the one that is known.
+    async fn write(
+        &self,
+        provider: &str,
+        breaker: &Breaker,
+        known: &Known,
+        now_ms: Ms,
+    ) -> Written {
+        let expected = known.version;
+        let text = match schema::write(Shape::Breaker, breaker, &known.kept) {
             Ok(text) => text,
             Err(error) => {
                 tracing::error!(provider, %error, "a breaker could not be written down");
@@ -235,7 +253,13 @@ impl Breakers {
         let bound = Duration::from_millis(TABLE_MS_MAX);
         let seen = match tokio::time::timeout(bound, write.send()).await {
             Ok(Ok(_)) => {
-                self.keep(provider, breaker.clone(), expected + 1, now_ms);
+                let written = Known {
+                    breaker: breaker.clone(),
+                    kept: known.kept.clone(),
+                    version: expected + 1,
+                    at_ms: now_ms,
+                };
+                self.keep(provider, written);
                 return Written::Yes;
             }
             Ok(Err(error)) if error.code() == Some("ConditionalCheckFailedException") => {
@@ -274,17 +298,26 @@ fn number(n: u64) -> AttributeValue {
     AttributeValue::N(n.to_string())
 }
 
-/// What is stored. A breaker that cannot be read counts as closed and is written anew.
-fn decode(item: &Item) -> (Breaker, u64) {
+/// What is stored. A breaker that is damaged counts as closed and is written anew.
+///
+/// # Errors
+/// It is of a newer shape: it counts as closed too, and is not written.
+fn decode(item: &Item) -> Result<Known, Unreadable> {
     let version = item
         .get("version")
         .and_then(|version| version.as_n().ok())
         .and_then(|version| version.parse().ok())
         .unwrap_or(0);
-    let breaker = item
-        .get(ITEM)
-        .and_then(|text| text.as_s().ok())
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    (breaker, version)
+    let text = item.get(ITEM).and_then(|text| text.as_s().ok());
+    let (breaker, kept) = match text.map(|text| schema::read(Shape::Breaker, text)) {
+        Some(Err(newer @ Unreadable::Newer { .. })) => return Err(newer),
+        Some(Ok(stored)) => stored,
+        Some(Err(Unreadable::Damaged { .. })) | None => Default::default(),
+    };
+    Ok(Known {
+        breaker,
+        kept,
+        version,
+        at_ms: 0,
+    })
 }

@@ -54,6 +54,7 @@ impl Lane<'_> {
                     why: seen,
                 }
             }
+            Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, self.limits),
             Err(failure) => {
                 tracing::warn!(thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
                 Verdict::Done

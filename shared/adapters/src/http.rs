@@ -13,6 +13,7 @@ use std::time::Duration;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use rustls::pki_types::CertificateDer;
 use serde::de::DeserializeOwned;
 
 /// Time to connect, for every client.
@@ -152,7 +153,7 @@ fn literal(host: &str) -> Option<IpAddr> {
         .ok()
 }
 
-fn is_loopback_host(host: &str) -> bool {
+pub(crate) fn is_loopback_host(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || literal(host).is_some_and(|ip| ip.is_loopback())
 }
 
@@ -377,9 +378,15 @@ fn classify(error: reqwest::Error, host: &str) -> HttpError {
 }
 
 fn tls() -> rustls::ClientConfig {
-    let roots = rustls::RootCertStore {
+    tls_trusting(&[])
+}
+
+/// Trusts the compiled-in roots and these; one that is no certificate is left out.
+pub(crate) fn tls_trusting(more: &[CertificateDer<'static>]) -> rustls::ClientConfig {
+    let mut roots = rustls::RootCertStore {
         roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
     };
+    roots.add_parsable_certificates(more.iter().cloned());
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring supports TLS 1.2 and 1.3")

@@ -11,6 +11,7 @@ pub mod daytona;
 pub mod dead;
 #[cfg(feature = "deployed")]
 pub mod deployed;
+pub mod direct;
 pub mod discord;
 pub mod http;
 pub mod metrics;
@@ -20,6 +21,7 @@ pub mod overview;
 pub mod queue;
 pub mod sandbox;
 pub mod secrets;
+pub mod signing;
 pub mod slack;
 pub mod store;
 pub mod telemetry;

@@ -47,6 +47,7 @@ pub async fn open(
             delay_ms: limits.backoff(receive).max(after_ms),
             why: seen,
         },
+        Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, limits),
         Err(failure) => {
             let words = match failure {
                 Failure::Wait { seen, .. } => {

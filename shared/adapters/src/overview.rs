@@ -34,6 +34,7 @@ pub async fn show(lane: &Lane<'_>, overview: &Overview, receive: u32, now_ms: Ms
                 why: seen,
             }
         }
+        Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, lane.limits),
         Err(failure) => {
             tracing::warn!(overview.id = %overview.id, ?failure, "an overview could not be shown");
             Verdict::Done

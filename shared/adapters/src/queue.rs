@@ -1,14 +1,17 @@
 //! SQS: send accepted work, give a message back, keep it invisible while it is worked on.
 
-use std::time::Duration;
-
 use bobbin_core::message::Body;
+use serde_json::json;
 
-use crate::aws::words;
 use crate::config::Config;
+use crate::direct::{Direct, Service};
 
 /// A send must be over within this time: ingress has three seconds in all.
 pub const SEND_MS_MAX: u64 = 2_000;
+/// Longest wait for a change of the visibility, which the next heartbeat repeats.
+pub const VISIBILITY_MS_MAX: u64 = 10_000;
+/// Longest that a queue hides a message.
+const VISIBILITY_SECONDS_MAX: u64 = 43_200;
 
 /// A call to the queue failed; say it to the platform or try again, as fits the caller.
 #[derive(Debug, thiserror::Error)]
@@ -24,18 +27,18 @@ pub enum QueueError {
 /// The two queues.
 #[derive(Debug, Clone)]
 pub struct Queues {
-    client: aws_sdk_sqs::Client,
+    aws: Direct,
     messages: String,
     control: String,
     dead: [String; 2],
 }
 
 impl Queues {
-    /// Clients for the queues that the configuration names.
+    /// The queues that the configuration names.
     #[must_use]
-    pub fn new(client: aws_sdk_sqs::Client, config: &Config) -> Self {
+    pub fn new(aws: Direct, config: &Config) -> Self {
         Self {
-            client,
+            aws,
             messages: config.messages_queue_url.clone(),
             control: config.control_queue_url.clone(),
             dead: config.dead_queue_urls.clone(),
@@ -51,22 +54,17 @@ impl Queues {
             Body::Control(_) | Body::Announce(_) | Body::Overview(_) => &self.control,
             Body::Message(_) | Body::Open(_) => &self.messages,
         };
-        let text = serde_json::to_string(body).map_err(|e| QueueError::Send(e.to_string()))?;
-        let send = self
-            .client
-            .send_message()
-            .queue_url(url)
-            .message_body(text)
-            .message_group_id(body.group())
-            .message_deduplication_id(body.id())
-            .send();
-        match tokio::time::timeout(Duration::from_millis(SEND_MS_MAX), send).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(e)) => Err(QueueError::Send(words(&e))),
-            Err(_) => Err(QueueError::Send(format!(
-                "no answer within {SEND_MS_MAX} ms"
-            ))),
-        }
+        let request = json!({
+            "QueueUrl": url,
+            "MessageBody": body.encode(),
+            "MessageGroupId": body.group(),
+            "MessageDeduplicationId": body.id(),
+        });
+        self.aws
+            .call(Service::Queues, "SendMessage", &request, SEND_MS_MAX)
+            .await
+            .map_err(|e| QueueError::Send(e.to_string()))?;
+        Ok(())
     }
 
     /// The address of the queue with this ARN.
@@ -96,15 +94,16 @@ impl Queues {
         receipt: &str,
         ms: u64,
     ) -> Result<(), QueueError> {
-        let seconds = i32::try_from(ms.div_ceil(1000).min(43_200)).unwrap_or(43_200);
-        self.client
-            .change_message_visibility()
-            .queue_url(url)
-            .receipt_handle(receipt)
-            .visibility_timeout(seconds)
-            .send()
+        let request = json!({
+            "QueueUrl": url,
+            "ReceiptHandle": receipt,
+            "VisibilityTimeout": ms.div_ceil(1000).min(VISIBILITY_SECONDS_MAX),
+        });
+        let action = "ChangeMessageVisibility";
+        self.aws
+            .call(Service::Queues, action, &request, VISIBILITY_MS_MAX)
             .await
-            .map_err(|e| QueueError::Visibility(words(&e)))?;
+            .map_err(|e| QueueError::Visibility(e.to_string()))?;
         Ok(())
     }
 }

@@ -3,8 +3,12 @@
 use std::fmt;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
-use crate::aws::words;
+use crate::direct::{Direct, Service};
+
+/// Longest wait for a secret.
+const READ_MS_MAX: u64 = 10_000;
 
 /// A value that no log can show; `expose` is its only reader.
 #[derive(Clone, Default, Deserialize)]
@@ -22,6 +26,12 @@ impl Secret {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self(value)
     }
 }
 
@@ -64,16 +74,9 @@ impl Secrets {
     ///
     /// # Errors
     /// What went wrong and what to look at; never a part of the value.
-    pub async fn read(client: &aws_sdk_secretsmanager::Client, id: &str) -> Result<Self, String> {
-        let answer = client
-            .get_secret_value()
-            .secret_id(id)
-            .send()
-            .await
-            .map_err(|e| format!("the secret {id} cannot be read: {}", words(&e)))?;
-        let text = answer
-            .secret_string()
-            .ok_or_else(|| format!("the secret {id} holds no text"))?;
+    pub async fn read(aws: &Direct, id: &str) -> Result<Self, String> {
+        let text = text(aws, id).await?;
+        let text = text.expose();
         // The decoder's message can quote the value, so only its position is told.
         let secrets: Self = serde_json::from_str(text).map_err(|e| {
             format!(
@@ -88,6 +91,22 @@ impl Secrets {
             ));
         }
         Ok(secrets)
+    }
+}
+
+/// The text of a secret.
+///
+/// # Errors
+/// What went wrong and what to look at; never a part of the value.
+pub async fn text(aws: &Direct, id: &str) -> Result<Secret, String> {
+    let request = json!({ "SecretId": id });
+    let mut answer = aws
+        .call(Service::Secrets, "GetSecretValue", &request, READ_MS_MAX)
+        .await
+        .map_err(|e| format!("the secret {id} cannot be read: {e}"))?;
+    match answer["SecretString"].take() {
+        Value::String(text) => Ok(Secret(text)),
+        _ => Err(format!("the secret {id} holds no text")),
     }
 }
 

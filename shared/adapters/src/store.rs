@@ -9,7 +9,9 @@
 
 mod tenant;
 
-use std::collections::HashMap;
+pub use tenant::Tenants;
+
+use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -21,7 +23,10 @@ use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::Person;
 use bobbin_core::ports::Loaded;
+use bobbin_core::schema::{self, Kept, Shape, Unreadable};
 use bobbin_core::session::{Marks, Queued, Session, Settlement};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::aws::words;
 
@@ -60,8 +65,20 @@ pub enum StoreError {
     #[error("the table does not answer: {0}")]
     Later(String),
     /// The item cannot be read: written by something else, or damaged.
-    #[error("the record cannot be read: {0}")]
+    #[error("what is stored cannot be read: {0}")]
     Damaged(String),
+    /// A newer worker wrote the item: only one of those may read it, or write it.
+    #[error("{0}")]
+    Newer(String),
+}
+
+impl From<Unreadable> for StoreError {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Newer { .. } => Self::Newer(unreadable.to_string()),
+            Unreadable::Damaged { .. } => Self::Damaged(unreadable.to_string()),
+        }
+    }
 }
 
 impl StoreError {
@@ -76,6 +93,7 @@ impl StoreError {
                 after_ms: 0,
                 seen: format!("the table does not answer: {seen}"),
             },
+            Self::Newer(seen) => Failure::Newer { seen: seen.clone() },
         }
     }
 }
@@ -183,9 +201,16 @@ impl Store {
             .take(ENTRIES_MAX)
             .map(|turn| key(thread, &ledger_item(turn)));
         let items = self.read(keys).await?;
-        // One entry that cannot be read costs a line of a digest, not the turn that asked for it.
-        let read = |item: &Item| serde_json::from_str(text(item, ENTRY)?).ok();
-        Ok(items.iter().filter_map(read).collect())
+        let mut entries = Vec::new();
+        for written in items.iter().filter_map(|item| text(item, ENTRY)) {
+            match schema::read(Shape::Entry, written) {
+                Ok((entry, _)) => entries.push(entry),
+                Err(newer @ Unreadable::Newer { .. }) => return Err(newer.into()),
+                // One that cannot be read costs a line of a digest, not the turn that asked for it.
+                Err(Unreadable::Damaged { .. }) => {}
+            }
+        }
+        Ok(entries)
     }
 
     /// What a turn changed in the files, if the ledger keeps it.
@@ -198,8 +223,14 @@ impl Store {
         turn: &str,
     ) -> Result<Option<String>, StoreError> {
         let items = self.read([key(thread, &format!("{DIFF}{turn}"))]).await?;
-        let patch = items.first().and_then(|item| text(item, PATCH));
-        Ok(patch.map(str::to_owned))
+        let Some(item) = items.first() else {
+            return Ok(None);
+        };
+        let numbered = item.get(schema::FIELD).and_then(|number| number.as_n().ok());
+        let numbered = numbered.map_or(Ok(1), |number| number.parse());
+        let damaged = |_| StoreError::Damaged("a patch has no number of a shape".to_owned());
+        Shape::Patch.admit(numbered.map_err(damaged)?)?;
+        Ok(text(item, PATCH).map(str::to_owned))
     }
 
     async fn read(&self, keys: impl IntoIterator<Item = Item>) -> Result<Vec<Item>, StoreError> {
@@ -252,9 +283,10 @@ impl Store {
                 .set_expression_attribute_values(Some(write.values))
                 .return_values(ReturnValue::AllNew);
             return match update.send().await {
-                Ok(answer) => Ok(Written::Yes(Some(
-                    answer.attributes.as_ref().map(marks).unwrap_or_default(),
-                ))),
+                Ok(answer) => {
+                    let beside = answer.attributes.as_ref().map(marks).transpose()?;
+                    Ok(Written::Yes(Some(beside.unwrap_or_default())))
+                }
                 Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(Written::Conflict),
                 Err(e) => Err(classify(e.code(), words(&e))),
             };
@@ -318,7 +350,7 @@ impl Store {
         self.mark(
             thread,
             &format!("{CANCEL}{turn}"),
-            serde_json::to_string(by),
+            mark_text(by),
         )
         .await
         .map(|_| ())
@@ -337,7 +369,7 @@ impl Store {
         self.mark(
             thread,
             &format!("{ASK}{ask}"),
-            serde_json::to_string(settlement),
+            mark_text(settlement),
         )
         .await
     }
@@ -354,8 +386,7 @@ impl Store {
         queued: &Queued,
         version: u64,
     ) -> Result<bool, StoreError> {
-        let value =
-            serde_json::to_string(queued).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let value = mark_text(queued)?;
         let update = self
             .client
             .update_item()
@@ -390,7 +421,7 @@ impl Store {
         turn: &str,
         by: &Person,
     ) -> Result<bool, StoreError> {
-        let value = serde_json::to_string(by).map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let value = mark_text(by)?;
         let update = self
             .client
             .update_item()
@@ -412,9 +443,9 @@ impl Store {
         &self,
         thread: &ThreadKey,
         name: &str,
-        value: serde_json::Result<String>,
+        value: Result<String, StoreError>,
     ) -> Result<bool, StoreError> {
-        let value = value.map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let value = value?;
         let answer = self
             .client
             .update_item()
@@ -583,7 +614,8 @@ fn ledger_item(turn: &str) -> String {
 }
 
 fn entry_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Result<Item, StoreError> {
-    let body = serde_json::to_string(entry).map_err(|e| StoreError::Damaged(e.to_string()))?;
+    let body = schema::write(Shape::Entry, entry, &Kept::default())
+        .map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(thread, &ledger_item(&entry.turn));
     item.insert(ENTRY.to_owned(), AttributeValue::S(body));
     item.insert("tenant".to_owned(), AttributeValue::S(thread.tenant()));
@@ -596,6 +628,10 @@ fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<It
     let patch = entry.patch.clone()?;
     let mut item = key(thread, &format!("{DIFF}{}", entry.turn));
     item.insert(PATCH.to_owned(), AttributeValue::S(patch));
+    item.insert(
+        schema::FIELD.to_owned(),
+        number(Shape::Patch.writes().into()),
+    );
     item.insert("tenant".to_owned(), AttributeValue::S(thread.tenant()));
     item.insert("expires_at".to_owned(), number(expires_at_ms / 1000));
     Some(item)
@@ -625,38 +661,51 @@ fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
 /// What the item of a thread holds: without a version there is no record, only marks.
 fn record(item: &Item) -> Result<(Option<Session>, Marks), StoreError> {
     let stored = item.contains_key("version").then(|| session(item));
-    Ok((stored.transpose()?, marks(item)))
+    Ok((stored.transpose()?, marks(item)?))
 }
 
 fn session(item: &Item) -> Result<Session, StoreError> {
     let record = text(item, "record")
         .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))?;
-    Session::decode(record).map_err(StoreError::Damaged)
+    Ok(Session::decode(record)?)
 }
 
-fn marks(item: &Item) -> Marks {
+/// The marks beside a record. One that is damaged is none, as it always was; one of a newer shape is no mark that can be
+/// passed over.
+fn marks(item: &Item) -> Result<Marks, StoreError> {
     let mut marks = Marks::default();
     for (name, value) in item {
         let Ok(value) = value.as_s() else { continue };
-        if let Some(turn) = name.strip_prefix(CANCEL)
-            && let Ok(by) = serde_json::from_str(value)
-        {
-            marks.cancelled.insert(turn.to_owned(), by);
-        } else if let Some(ask) = name.strip_prefix(ASK)
-            && let Ok(settlement) = serde_json::from_str(value)
-        {
-            marks.settled.insert(ask.to_owned(), settlement);
-        } else if let Some(turn) = name.strip_prefix(QUEUED)
-            && let Ok(queued) = serde_json::from_str(value)
-        {
-            marks.queued.insert(turn.to_owned(), queued);
-        } else if let Some(turn) = name.strip_prefix(NOW)
-            && let Ok(by) = serde_json::from_str(value)
-        {
-            marks.now.insert(turn.to_owned(), by);
+        if let Some(turn) = name.strip_prefix(CANCEL) {
+            note(&mut marks.cancelled, turn, value)?;
+        } else if let Some(ask) = name.strip_prefix(ASK) {
+            note(&mut marks.settled, ask, value)?;
+        } else if let Some(turn) = name.strip_prefix(QUEUED) {
+            note(&mut marks.queued, turn, value)?;
+        } else if let Some(turn) = name.strip_prefix(NOW) {
+            note(&mut marks.now, turn, value)?;
         }
     }
-    marks
+    Ok(marks)
+}
+
+fn note<T>(marks: &mut BTreeMap<String, T>, name: &str, text: &str) -> Result<(), StoreError>
+where
+    T: DeserializeOwned + Serialize,
+{
+    match schema::read(Shape::Mark, text) {
+        Ok((mark, _)) => {
+            marks.insert(name.to_owned(), mark);
+            Ok(())
+        }
+        Err(newer @ Unreadable::Newer { .. }) => Err(newer.into()),
+        Err(Unreadable::Damaged { .. }) => Ok(()),
+    }
+}
+
+fn mark_text(mark: &impl Serialize) -> Result<String, StoreError> {
+    schema::write(Shape::Mark, mark, &Kept::default())
+        .map_err(|e| StoreError::Damaged(e.to_string()))
 }
 
 fn names(marks: &Marks) -> Vec<String> {

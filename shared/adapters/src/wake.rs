@@ -161,7 +161,6 @@ impl Wake {
             accepted_at_ms: at_ms,
             work: Work::Sweep,
         });
-        let input = serde_json::to_string(&body).map_err(|e| unusable(e.to_string()))?;
         Ok(Self {
             name: wake_name(thread),
             expression: expression(at_ms)
@@ -173,7 +172,7 @@ impl Wake {
             target: Target::builder()
                 .arn(&target.queue_arn)
                 .role_arn(&target.role_arn)
-                .input(input)
+                .input(body.encode())
                 .sqs_parameters(
                     SqsParameters::builder()
                         .message_group_id(body.group())

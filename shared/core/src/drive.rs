@@ -7,7 +7,9 @@ use crate::event::Event;
 use crate::ids::Ms;
 use crate::limits::Limits;
 use crate::message::Message;
+use crate::failure::Failure;
 use crate::ports::{Saved, World};
+use crate::schema::wait_ms;
 use crate::session::Session;
 
 /// What to do with the message.
@@ -22,6 +24,24 @@ pub enum Verdict {
         /// Why, for the log.
         why: String,
     },
+    /// Give it back for a newer worker: something of it, or of its thread, is of a shape that this one does not read.
+    Newer {
+        /// Milliseconds.
+        delay_ms: u64,
+        /// What, for the log.
+        seen: String,
+    },
+}
+
+impl Verdict {
+    /// What becomes of a message that this worker is too old for; `receive` counts its deliveries, from 1.
+    #[must_use]
+    pub fn newer(seen: String, receive: u32, limits: &Limits) -> Self {
+        Self::Newer {
+            delay_ms: wait_ms(limits, receive),
+            seen,
+        }
+    }
 }
 
 /// One delivery of a message, and how it is driven.
@@ -60,6 +80,7 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
                 session.seen.in_ledger = found.in_ledger;
                 (session, found.marks, found.settings)
             }
+            Err(Failure::Newer { seen }) => return newer(delivery, seen),
             Err(failure) => {
                 return Verdict::Hold {
                     delay_ms: delivery.limits.backoff(delivery.receive),
@@ -101,6 +122,7 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
                         why: "another worker wrote the record".to_owned(),
                     };
                 }
+                Err(Failure::Newer { seen }) => return newer(delivery, seen),
                 Err(failure) => {
                     return Verdict::Hold {
                         delay_ms: delivery.limits.backoff_ms,
@@ -119,7 +141,11 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
                     why: "the message has become visible to others".to_owned(),
                 };
             }
-            Next::Do(effect) => event = world.perform(thread, &effect).await,
+            Next::Do(effect) => match world.perform(thread, &effect).await {
+                // Nothing is decided on what cannot be read.
+                Event::Failed(Failure::Newer { seen }) => return newer(delivery, seen),
+                happened => event = happened,
+            },
             Next::Done => return Verdict::Done,
             Next::Hold { delay_ms, why } => return Verdict::Hold { delay_ms, why },
         }
@@ -128,4 +154,8 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
         delay_ms: delivery.limits.backoff_ms_max,
         why: "the delivery took too many steps".to_owned(),
     }
+}
+
+fn newer(delivery: &Delivery<'_>, seen: String) -> Verdict {
+    Verdict::newer(seen, delivery.receive, delivery.limits)
 }

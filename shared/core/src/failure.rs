@@ -42,6 +42,11 @@ pub enum Failure {
         /// What was seen.
         seen: String,
     },
+    /// Something stored is of a shape that only a newer worker reads: leave it alone and hold the message for that one.
+    Newer {
+        /// What, and which shape.
+        seen: String,
+    },
     /// The thread or channel is gone or closed to us: nothing can be said there any more.
     ThreadGone {
         /// What was seen.

@@ -22,6 +22,7 @@ pub mod limits;
 pub mod message;
 pub mod overview;
 pub mod ports;
+pub mod schema;
 pub mod session;
 pub mod settings;
 pub mod signals;

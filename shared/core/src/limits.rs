@@ -44,6 +44,10 @@ pub struct Limits {
     pub backoff_ms: u64,
     /// Longest delay of a message that is given back.
     pub backoff_ms_max: u64,
+    /// First delay of a message that only a newer worker can read, or whose record only that one can; doubled each time.
+    pub newer_ms: u64,
+    /// The longest of those delays.
+    pub newer_ms_max: u64,
     /// Prompts that are sent again by ourselves after the server came back.
     pub resends: u32,
     /// Restarts of the server within one turn.
@@ -144,6 +148,8 @@ impl Limits {
         attempts: 5,
         backoff_ms: 2_000,
         backoff_ms_max: 60_000,
+        newer_ms: 2_000,
+        newer_ms_max: 5 * MINUTE_MS,
         resends: 1,
         server_restarts: 1,
         outage_ms: 15 * MINUTE_MS,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asks::Field;
 use crate::ids::{Ms, ThreadKey};
+use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::settings::Change;
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
@@ -447,6 +448,23 @@ pub enum Choice {
 }
 
 impl Body {
+    /// The queued form.
+    ///
+    /// # Panics
+    /// Never: every field has a JSON form.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        schema::write(Shape::Body, self, &Kept::default()).expect("every field has a JSON form")
+    }
+
+    /// Reads the queued form. Unknown fields are left out: nobody writes a message back.
+    ///
+    /// # Errors
+    /// [`Unreadable`].
+    pub fn decode(text: &str) -> Result<Self, Unreadable> {
+        schema::read(Shape::Body, text).map(|(body, _)| body)
+    }
+
     /// The FIFO message group: the thread, so that its work stays in order.
     #[must_use]
     pub fn group(&self) -> String {

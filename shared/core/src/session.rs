@@ -16,6 +16,7 @@ use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::message::{Choice, Operation, Person, Prompt, Selection};
+use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::settings::Offer;
 
 /// The phase of a thread's sandbox.
@@ -124,6 +125,9 @@ pub struct Session {
     /// What who runs the stack wanted last, newest last: a repeat of one of them does nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operated: Vec<Operated>,
+    /// What of the stored record this build does not know: written back as it was.
+    #[serde(skip)]
+    pub kept: Kept,
     /// What this delivery has seen; never stored.
     #[serde(skip)]
     pub seen: Seen,
@@ -653,6 +657,7 @@ impl Session {
             shown: Vec::new(),
             timeline: Vec::new(),
             operated: Vec::new(),
+            kept: Kept::default(),
             seen: Seen::default(),
         }
     }
@@ -661,6 +666,7 @@ impl Session {
     #[must_use]
     pub fn same_record(&self, other: &Self) -> bool {
         let strip = |s: &Self| Self {
+            kept: Kept::default(),
             seen: Seen::default(),
             ..s.clone()
         };
@@ -673,15 +679,16 @@ impl Session {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        serde_json::to_string(self).expect("every field has a JSON form")
+        schema::write(Shape::Record, self, &self.kept).expect("every field has a JSON form")
     }
 
-    /// Reads the stored form; unknown fields are ignored, so that an older worker can read a newer record.
+    /// Reads the stored form. Unknown fields are kept, so that an older worker can write a newer record back.
     ///
     /// # Errors
-    /// The decoder's message, when the text is no record.
-    pub fn decode(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|e| format!("a session record cannot be read: {e}"))
+    /// [`Unreadable`].
+    pub fn decode(text: &str) -> Result<Self, Unreadable> {
+        let (read, kept) = schema::read::<Self>(Shape::Record, text)?;
+        Ok(Self { kept, ..read })
     }
 }
 
@@ -700,11 +707,17 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_a_newer_version_is_ignored() {
+    fn a_field_of_a_newer_worker_is_still_there_when_an_older_one_has_written_the_record() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let text = Session::new(thread, 5)
             .encode()
             .replacen('{', r#"{"from_the_future":1,"#, 1);
-        assert!(Session::decode(&text).is_ok());
+        let mut session = Session::decode(&text).expect("it can be read");
+        session.phase = Phase::Creating;
+        let written: serde_json::Value = serde_json::from_str(&session.encode()).expect("JSON");
+        assert_eq!(
+            (&written["from_the_future"], &written["phase"]),
+            (&1.into(), &"creating".into())
+        );
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::Refusal;
 use crate::ids::Ms;
 use crate::message::{Person, Selection, Standing};
+use crate::schema::Kept;
 
 /// Channels that have defaults of their own.
 pub const CHANNELS_MAX: usize = 200;
@@ -43,6 +44,9 @@ pub struct Settings {
     pub channels: BTreeMap<String, Selection>,
     /// The last changes, newest last.
     pub audit: Vec<Changed>,
+    /// What of the stored settings this build does not know: written back as it was.
+    #[serde(skip)]
+    pub kept: Kept,
 }
 
 /// A change that was made.
@@ -329,6 +333,9 @@ pub struct Catalogue {
     pub agents: Vec<String>,
     /// What turns have used, newest first.
     pub recent: Recent,
+    /// What of the stored catalogue this build does not know: written back as it was.
+    #[serde(skip)]
+    pub kept: Kept,
 }
 
 /// What the agent of one sandbox offers.

@@ -5,6 +5,7 @@
 //! people, agents and providers.
 
 use crate::ids::Ms;
+use crate::schema::NEWER;
 use crate::session::{EndedTurn, Outcome, Phase, Session, Stage, Turn};
 
 /// Something that has happened.
@@ -147,7 +148,7 @@ pub const BURIED: &str = "message.buried";
 /// Metric: threads that a tick of the sweeper found due.
 pub const DUE: &str = "sweep.due";
 /// Metrics that no write of a record tells of.
-pub const OTHERS: [&str; 4] = [ORPHANS, BREAKER_OPENED, BURIED, DUE];
+pub const OTHERS: [&str; 5] = [ORPHANS, BREAKER_OPENED, BURIED, DUE, NEWER];
 /// Metric: tokens of turns that have ended.
 pub const TOKENS: &str = "turn.tokens";
 /// Metric: cost of turns that have ended, in millionths of a US dollar.

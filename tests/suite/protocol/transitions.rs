@@ -89,6 +89,7 @@ pub fn kind(event: &Event) -> &'static str {
             Failure::NonRecoverable { .. } => "failed: non-recoverable",
             Failure::Outage { .. } => "failed: outage",
             Failure::Wait { .. } => "failed: wait",
+            Failure::Newer { .. } => "failed: newer",
             Failure::ThreadGone { .. } => "failed: thread gone",
             Failure::TurnFailed { .. } => "failed: turn failed",
         },

@@ -575,7 +575,9 @@ impl World {
                 let queue = &mut inner.places[place].queue;
                 match verdict {
                     Some(Verdict::Done) => drop(queue.pop_front()),
-                    Some(Verdict::Hold { delay_ms, .. }) => give_back(queue, now_ms + delay_ms),
+                    Some(Verdict::Hold { delay_ms, .. } | Verdict::Newer { delay_ms, .. }) => {
+                        give_back(queue, now_ms + delay_ms);
+                    }
                     None => give_back(queue, until_ms),
                 }
             }

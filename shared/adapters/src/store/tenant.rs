@@ -8,15 +8,21 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
+use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::settings::{Catalogue, Settings};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::{CONDITION_FAILED, ITEM, Item, Store, StoreError, classify, number, text};
 use crate::aws::words;
+use crate::direct::{Direct, Service};
 
 /// The item of the settings, and its attribute.
 pub(super) const SETTINGS: &str = "settings";
 const CATALOGUE: &str = "catalogue";
+/// Longest wait for an item that is read without the SDK.
+const READ_MS_MAX: u64 = 10_000;
 
 impl Store {
     /// The settings of a tenant, read consistently; those of a tenant that has none are the default ones.
@@ -24,7 +30,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`]. Settings that cannot be read are an error: they may say who is to be kept out.
     pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
-        self.tenant_item(tenant, SETTINGS).await
+        let stored = self.tenant_item(tenant, SETTINGS).await?;
+        stored.map_or_else(|| Ok(Settings::default()), |item| settings(&item))
     }
 
     /// Writes the settings if the stored ones are still of version `expected` (0: none are stored), as version
@@ -42,7 +49,8 @@ impl Store {
             version: expected + 1,
             ..settings.clone()
         };
-        let mut item = item(tenant, SETTINGS, serde_json::to_string(&stored))?;
+        let text = schema::write(Shape::Settings, &stored, &stored.kept);
+        let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), number(stored.version));
         let put = self
             .client
@@ -68,11 +76,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
-        self.tenant_item(tenant, CATALOGUE).await
+        match self.tenant_item(tenant, CATALOGUE).await? {
+            Some(item) => read_catalogue(text(&item, CATALOGUE)),
+            None => Ok(Catalogue::default()),
+        }
     }
 
-    /// Writes the catalogue, whatever stands there: it holds suggestions, and the next turn mends what two workers
-    /// took from each other.
+    /// Writes the catalogue, whatever stands there, unless it is of a newer shape than this worker reads: it holds
+    /// suggestions, and the next turn mends what two workers took from each other.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -81,25 +92,28 @@ impl Store {
         tenant: &str,
         catalogue: &Catalogue,
     ) -> Result<(), StoreError> {
-        self.client
+        let text = schema::write(Shape::Catalogue, catalogue, &catalogue.kept);
+        let mut item = item(tenant, CATALOGUE, text)?;
+        let shape = catalogue.kept.schema().max(Shape::Catalogue.writes());
+        item.insert(schema::FIELD.to_owned(), number(shape.into()));
+        let put = self
+            .client
             .put_item()
             .table_name(&self.table)
-            .set_item(Some(item(
-                tenant,
-                CATALOGUE,
-                serde_json::to_string(catalogue),
-            )?))
-            .send()
-            .await
-            .map(|_| ())
-            .map_err(|e| classify(e.code(), words(&e)))
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#schema) OR #schema <= :reads")
+            .expression_attribute_names("#schema", schema::FIELD)
+            .expression_attribute_values(":reads", number(Shape::Catalogue.reads().into()));
+        match put.send().await {
+            Ok(_) => Ok(()),
+            Err(e) if e.code() == Some(CONDITION_FAILED) => Err(StoreError::Newer(
+                "the catalogue has become one of a newer worker's".to_owned(),
+            )),
+            Err(e) => Err(classify(e.code(), words(&e))),
+        }
     }
 
-    async fn tenant_item<T: DeserializeOwned + Default>(
-        &self,
-        tenant: &str,
-        name: &str,
-    ) -> Result<T, StoreError> {
+    async fn tenant_item(&self, tenant: &str, name: &str) -> Result<Option<Item>, StoreError> {
         let answer = self
             .client
             .get_item()
@@ -109,9 +123,61 @@ impl Store {
             .send()
             .await
             .map_err(|e| classify(e.code(), words(&e)))?;
-        answer
-            .item
-            .map_or_else(|| Ok(T::default()), |item| read(&item, name))
+        Ok(answer.item)
+    }
+}
+
+/// The items of tenants, read alone, without the SDK: for the function that is in a hurry.
+#[derive(Debug, Clone)]
+pub struct Tenants {
+    aws: Direct,
+    table: String,
+}
+
+impl Tenants {
+    /// Those of this table.
+    #[must_use]
+    pub fn new(aws: Direct, table: &str) -> Self {
+        Self {
+            aws,
+            table: table.to_owned(),
+        }
+    }
+
+    /// The settings of a tenant, as [`Store::settings`] reads them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
+        match self.item(tenant, SETTINGS).await? {
+            Some(item) => read_settings(item[SETTINGS]["S"].as_str()),
+            None => Ok(Settings::default()),
+        }
+    }
+
+    /// The catalogue of a tenant, as [`Store::catalogue`] reads it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
+        match self.item(tenant, CATALOGUE).await? {
+            Some(item) => read_catalogue(item[CATALOGUE]["S"].as_str()),
+            None => Ok(Catalogue::default()),
+        }
+    }
+
+    async fn item(&self, tenant: &str, name: &str) -> Result<Option<Value>, StoreError> {
+        let request = json!({
+            "TableName": self.table,
+            "Key": { "thread": { "S": partition(tenant) }, ITEM: { "S": name } },
+            "ConsistentRead": true,
+        });
+        let answer = self
+            .aws
+            .call(Service::Tables, "GetItem", &request, READ_MS_MAX)
+            .await
+            .map_err(|e| classify(e.code(), e.to_string()))?;
+        Ok(answer.get("Item").cloned())
     }
 }
 
@@ -122,14 +188,18 @@ pub(super) fn settings_key(tenant: &str) -> Item {
 
 /// The settings that an item holds.
 pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
-    read(item, SETTINGS)
+    read_settings(text(item, SETTINGS))
+}
+
+fn partition(tenant: &str) -> String {
+    format!("tenant:{tenant}")
 }
 
 fn key(tenant: &str, item: &str) -> Item {
     HashMap::from([
         (
             "thread".to_owned(),
-            AttributeValue::S(format!("tenant:{tenant}")),
+            AttributeValue::S(partition(tenant)),
         ),
         (ITEM.to_owned(), AttributeValue::S(item.to_owned())),
     ])
@@ -143,9 +213,22 @@ fn item(tenant: &str, name: &str, body: serde_json::Result<String>) -> Result<It
     Ok(item)
 }
 
-fn read<T: DeserializeOwned>(item: &Item, name: &str) -> Result<T, StoreError> {
-    let body = text(item, name)
-        .ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
-    serde_json::from_str(body)
-        .map_err(|e| StoreError::Damaged(format!("the {name} cannot be read: {e}")))
+fn read_settings(text: Option<&str>) -> Result<Settings, StoreError> {
+    let (read, kept) = decode::<Settings>(Shape::Settings, text)?;
+    Ok(Settings { kept, ..read })
+}
+
+fn read_catalogue(text: Option<&str>) -> Result<Catalogue, StoreError> {
+    let (read, kept) = decode::<Catalogue>(Shape::Catalogue, text)?;
+    Ok(Catalogue { kept, ..read })
+}
+
+fn decode<T: DeserializeOwned + Serialize>(
+    shape: Shape,
+    text: Option<&str>,
+) -> Result<(T, Kept), StoreError> {
+    let text = text.ok_or_else(|| {
+        StoreError::Damaged(format!("there is no attribute with the {}", shape.word()))
+    })?;
+    Ok(schema::read(shape, text)?)
 }

@@ -299,6 +299,13 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
         Failure::Outage { after_ms, seen } => {
             return outage(session, after_ms, seen, context);
         }
+        // The loop gives its message back before it asks; said here too, so that the table is whole.
+        Failure::Newer { seen } => {
+            return Some(Next::Hold {
+                delay_ms: limits.newer_ms_max,
+                why: seen,
+            });
+        }
         Failure::SessionMissing => {
             session.agent_session = None;
             session.seen.agent_session = false;

@@ -565,7 +565,9 @@ pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> 
     for receive in from..from + 40 {
         match deliver(world, message, receive) {
             Verdict::Done => return receive,
-            Verdict::Hold { delay_ms, .. } => world.with(|s| s.now_ms += delay_ms),
+            Verdict::Hold { delay_ms, .. } | Verdict::Newer { delay_ms, .. } => {
+                world.with(|s| s.now_ms += delay_ms)
+            }
         }
     }
     panic!(

@@ -1,0 +1,220 @@
+//! Versions of everything that is stored or queued, so that old and new workers can run side by side.
+//!
+//! Every such thing is one JSON object with the number of its shape in it (`schema`; without one it is 1, the shape from
+//! before there were numbers). Promised: what is of a newer shape than this build reads is never misread, never
+//! overwritten and never dropped ([`Unreadable::Newer`]; its message waits for a newer worker); fields that this build does
+//! not know are kept when it writes a thing back ([`Kept`]), and so is the number of a shape that it reads but would not
+//! write itself. How to change a shape is in `docs/ARCHITECTURE.md`. Deliberately absent: conversions between shapes,
+//! which belong to the type that has changed.
+
+mod kept;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use kept::Kept;
+
+use crate::limits::Limits;
+
+/// The name of the field, and of the table's attribute where a thing is no JSON.
+pub const FIELD: &str = "schema";
+/// The event that is logged, and counted, when something of a newer shape is met.
+pub const NEWER: &str = "schema.newer";
+
+/// What is stored or queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shape {
+    /// The record of a thread.
+    Record,
+    /// A mark of the control lane beside it.
+    Mark,
+    /// A turn in the ledger.
+    Entry,
+    /// What a turn changed in the files; text, with the number beside it.
+    Patch,
+    /// The settings of a tenant.
+    Settings,
+    /// What a tenant's people are suggested.
+    Catalogue,
+    /// The breaker of a provider.
+    Breaker,
+    /// The body of a queued message, wake-ups included.
+    Body,
+}
+
+impl Shape {
+    /// Every shape.
+    pub const ALL: [Self; 8] = [
+        Self::Record,
+        Self::Mark,
+        Self::Entry,
+        Self::Patch,
+        Self::Settings,
+        Self::Catalogue,
+        Self::Breaker,
+        Self::Body,
+    ];
+
+    /// In words and in the names of files.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Mark => "mark",
+            Self::Entry => "entry",
+            Self::Patch => "patch",
+            Self::Settings => "settings",
+            Self::Catalogue => "catalogue",
+            Self::Breaker => "breaker",
+            Self::Body => "body",
+        }
+    }
+
+    /// The newest shape that this build reads. The first step of a change raises it.
+    #[must_use]
+    pub const fn reads(self) -> u32 {
+        match self {
+            Self::Record
+            | Self::Mark
+            | Self::Entry
+            | Self::Patch
+            | Self::Settings
+            | Self::Catalogue
+            | Self::Breaker
+            | Self::Body => 1,
+        }
+    }
+
+    /// The shape that this build writes. The second step of a change raises it, when no worker is left that does not read
+    /// it.
+    #[must_use]
+    pub const fn writes(self) -> u32 {
+        match self {
+            Self::Record
+            | Self::Mark
+            | Self::Entry
+            | Self::Patch
+            | Self::Settings
+            | Self::Catalogue
+            | Self::Breaker
+            | Self::Body => 1,
+        }
+    }
+
+    /// Whether this build reads a thing of this number.
+    ///
+    /// # Errors
+    /// [`Unreadable::Newer`].
+    pub fn admit(self, schema: u32) -> Result<(), Unreadable> {
+        if schema > self.reads() {
+            return Err(Unreadable::Newer {
+                shape: self,
+                schema,
+            });
+        }
+        Ok(())
+    }
+}
+
+const _: () = {
+    let mut at = 0;
+    while at < Shape::ALL.len() {
+        let shape = Shape::ALL[at];
+        // Two steps, one after the other: what is written can be read by the build before.
+        assert!(shape.writes() <= shape.reads() && shape.reads() <= shape.writes() + 1);
+        at += 1;
+    }
+};
+
+/// Why something stored or queued cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// A newer worker wrote it: it is left alone until one of those is there.
+    #[error(
+        "the {word} is of shape {schema} and this worker reads up to {reads}: it waits for a newer worker",
+        word = shape.word(), reads = shape.reads()
+    )]
+    Newer {
+        /// What.
+        shape: Shape,
+        /// Its number.
+        schema: u32,
+    },
+    /// It is not what it should be, and a repeat cannot make it so.
+    #[error("the {word} cannot be read: {seen}", word = shape.word())]
+    Damaged {
+        /// What.
+        shape: Shape,
+        /// What the decoder said.
+        seen: String,
+    },
+}
+
+/// Reads a thing, with what this build does not know of it.
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn read<T>(shape: Shape, text: &str) -> Result<(T, Kept), Unreadable>
+where
+    T: DeserializeOwned + Serialize,
+{
+    let damaged = |seen: String| Unreadable::Damaged { shape, seen };
+    let mut raw: Value = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
+    let Some(fields) = raw.as_object_mut() else {
+        return Err(damaged("it is no object".to_owned()));
+    };
+    let schema = match fields.remove(FIELD) {
+        None => 1,
+        Some(number) => number
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|number| *number > 0)
+            .ok_or_else(|| damaged(format!("{FIELD} is no number of a shape")))?,
+    };
+    // Before anything else of it is looked at: a newer shape may mean something else by the same words.
+    shape.admit(schema)?;
+    let value: T = T::deserialize(&raw).map_err(|e| damaged(e.to_string()))?;
+    let known = serde_json::to_value(&value).map_err(|e| damaged(e.to_string()))?;
+    // A number that this build would write itself needs no keeping.
+    let beyond = if schema > shape.writes() { schema } else { 0 };
+    let kept = Kept::of(beyond, &raw, &known);
+    Ok((value, kept))
+}
+
+/// The stored form of a thing: what is known of it, and what was kept.
+///
+/// # Errors
+/// The encoder's, for a thing without a JSON form.
+pub fn write<T: Serialize>(
+    shape: Shape,
+    value: &T,
+    kept: &Kept,
+) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Numbered<'a, T> {
+        schema: u32,
+        #[serde(flatten)]
+        value: &'a T,
+    }
+    let schema = kept.schema().max(shape.writes());
+    if kept.is_empty() {
+        return serde_json::to_string(&Numbered { schema, value });
+    }
+    let mut whole = serde_json::to_value(Numbered { schema, value })?;
+    kept.put_back(&mut whole);
+    serde_json::to_string(&whole)
+}
+
+/// How long a message is held that this worker is too old for, by its deliveries (from 1). Longer each time, so that the
+/// queue's own count of deliveries lasts for hours: a deployment takes minutes.
+#[must_use]
+pub fn wait_ms(limits: &Limits, receive: u32) -> u64 {
+    limits
+        .newer_ms
+        .saturating_mul(1 << receive.saturating_sub(1).min(16))
+        .min(limits.newer_ms_max)
+}
+
+#[cfg(test)]
+mod tests;

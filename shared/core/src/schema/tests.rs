@@ -1,0 +1,139 @@
+//! What an older worker does with what a newer one wrote.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::*;
+
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+struct Thing {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<Part>,
+    #[serde(default)]
+    list: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+struct Part {
+    id: String,
+    #[serde(default)]
+    done: bool,
+}
+
+fn part(id: &str, done: bool) -> Part {
+    let id = id.to_owned();
+    Part { id, done }
+}
+
+fn thing(text: &str) -> (Thing, Kept) {
+    read(Shape::Record, text).expect("it can be read")
+}
+
+fn written(thing: &Thing, kept: &Kept) -> Value {
+    let text = write(Shape::Record, thing, kept).expect("it has a JSON form");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn what_bears_no_number_is_of_the_first_shape_and_gets_its_number_when_written() {
+    let (thing, kept) = thing(r#"{"name":"a"}"#);
+    assert_eq!(kept, Kept::default());
+    assert_eq!(
+        written(&thing, &kept),
+        json!({"schema": 1, "name": "a", "list": []})
+    );
+}
+
+#[test]
+fn a_newer_shape_is_refused_before_anything_of_it_is_read() {
+    let newer = Shape::Record.reads() + 1;
+    // Neither the missing name nor the list that is none is looked at.
+    let text = json!({"schema": newer, "list": "a list no more"}).to_string();
+    let refused = read::<Thing>(Shape::Record, &text).expect_err("it is too new");
+    assert_eq!(
+        refused,
+        Unreadable::Newer {
+            shape: Shape::Record,
+            schema: newer
+        }
+    );
+    assert_eq!(
+        refused.to_string(),
+        "the record is of shape 2 and this worker reads up to 1: it waits for a newer worker"
+    );
+}
+
+#[test]
+fn what_is_no_shape_at_all_is_damaged_and_not_newer() {
+    for text in [
+        "",
+        "[]",
+        "1",
+        r#"{"name":1}"#,
+        r#"{"schema":0,"name":"a"}"#,
+        r#"{"schema":-1,"name":"a"}"#,
+        r#"{"schema":"2","name":"a"}"#,
+        r#"{"schema":99999999999,"name":"a"}"#,
+    ] {
+        let refused = read::<Thing>(Shape::Record, text).expect_err(text);
+        assert!(matches!(refused, Unreadable::Damaged { .. }), "{text}");
+    }
+}
+
+#[test]
+fn fields_that_are_not_known_are_written_back_at_every_depth() {
+    let text = json!({
+        "name": "a", "new": {"deep": [1, 2]},
+        "turn": {"id": "t", "done": false, "colour": "red"},
+        "list": [{"id": "x", "done": false, "size": 1}, {"id": "y", "done": false}, {"id": "z", "done": false, "size": 3}],
+    });
+    let (mut thing, kept) = thing(&text.to_string());
+    assert_eq!(kept.fields(), 4);
+    thing.name = "b".to_owned();
+    thing.turn = Some(part("t", true));
+    // One is gone, one has changed, one is new.
+    thing.list = vec![part("y", false), part("z", true), part("w", false)];
+    assert_eq!(
+        written(&thing, &kept),
+        json!({
+            "schema": 1, "name": "b", "new": {"deep": [1, 2]},
+            "turn": {"id": "t", "done": true, "colour": "red"},
+            "list": [{"id": "y", "done": false}, {"id": "z", "done": true, "size": 3}, {"id": "w", "done": false}],
+        })
+    );
+}
+
+#[test]
+fn a_field_goes_with_what_it_was_a_field_of() {
+    let text = json!({"name": "a", "turn": {"id": "t", "done": false, "colour": "red"}});
+    let (mut thing, kept) = thing(&text.to_string());
+    thing.turn = Some(part("another", false));
+    assert_eq!(
+        written(&thing, &kept)["turn"],
+        json!({"id": "another", "done": false})
+    );
+    thing.turn = None;
+    assert_eq!(
+        written(&thing, &kept),
+        json!({"schema": 1, "name": "a", "list": []})
+    );
+}
+
+#[test]
+fn what_is_kept_is_never_shown() {
+    let (_, kept) = thing(r#"{"name":"a","secret":"canary"}"#);
+    assert_eq!(format!("{kept:?}"), "Kept(1 fields)");
+}
+
+#[test]
+fn the_waits_for_a_newer_worker_grow_and_together_outlast_a_deployment() {
+    let limits = Limits::DEFAULT;
+    assert_eq!(
+        [1, 2, 3, 50].map(|receive| wait_ms(&limits, receive)),
+        [2_000, 4_000, 8_000, 300_000]
+    );
+    // The fewer deliveries of the two queues (template.yaml).
+    let together: u64 = (1..20).map(|receive| wait_ms(&limits, receive)).sum();
+    assert!(together > 60 * 60_000, "{together} ms");
+}
