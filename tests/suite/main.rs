@@ -19,6 +19,7 @@ mod security;
 mod slack;
 mod slack_surface;
 mod surface;
+mod traces;
 mod trouble;
 mod waiting;
 
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         asks::trials(),
         choice::trials(),
         artifacts::trials(),
+        traces::trials(),
         trouble::trials(),
         waiting::trials(),
         faults::trials(),

@@ -17,6 +17,7 @@ use bobbin_adapters::opening;
 use bobbin_adapters::overview;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Secrets;
+use bobbin_adapters::spans::Spans;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::wake::Wakes;
 use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
@@ -65,6 +66,7 @@ impl Worker {
             chat: Arc::new(Chat::new(&config, &secrets)?),
             sandboxes: Arc::new(world::sandboxes(&config, &secrets)?),
             metrics: Metrics::new(&config.stack),
+            spans: Spans::from_environment(),
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
