@@ -91,7 +91,8 @@ impl Worker {
                     || receipt.receive <= self.config.limits.attempts =>
             {
                 let id = record.message_id.as_deref().unwrap_or_default();
-                let verdict = Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
+                let verdict =
+                    Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
                 return self.conclude(id, &receipt, verdict).await;
             }
             // A repeat cannot make it readable: it goes to the dead letters by its count.
@@ -138,7 +139,11 @@ impl Worker {
         let Receipt {
             queue_url, handle, ..
         } = receipt;
-        if let Err(error) = self.queues.set_visibility(queue_url, handle, delay_ms).await {
+        if let Err(error) = self
+            .queues
+            .set_visibility(queue_url, handle, delay_ms)
+            .await
+        {
             tracing::warn!(message.id = id, %error, "it comes back when its visibility ends");
         }
         false

@@ -192,7 +192,12 @@ impl Breakers {
             .send();
         let seen = match tokio::time::timeout(Duration::from_millis(TABLE_MS_MAX), read).await {
             Ok(Ok(answer)) => {
-                match answer.item.as_ref().map(decode).unwrap_or_else(|| Ok(Known::default())) {
+                match answer
+                    .item
+                    .as_ref()
+                    .map(decode)
+                    .unwrap_or_else(|| Ok(Known::default()))
+                {
                     Ok(known) => {
                         let at_ms = now_ms;
                         return Some(self.keep(provider, Known { at_ms, ..known }));
@@ -220,13 +225,7 @@ impl Breakers {
     }
 
     /// Writes a breaker in the place of the one that is known.
-    async fn write(
-        &self,
-        provider: &str,
-        breaker: &Breaker,
-        known: &Known,
-        now_ms: Ms,
-    ) -> Written {
+    async fn write(&self, provider: &str, breaker: &Breaker, known: &Known, now_ms: Ms) -> Written {
         let expected = known.version;
         let text = match schema::write(Shape::Breaker, breaker, &known.kept) {
             Ok(text) => text,

@@ -8,8 +8,11 @@
 //! beside it. What belongs to a tenant and to no thread is in [`tenant`].
 
 mod tenant;
+mod whole;
 
 pub use tenant::Tenants;
+
+pub use whole::Page;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -226,7 +229,9 @@ impl Store {
         let Some(item) = items.first() else {
             return Ok(None);
         };
-        let numbered = item.get(schema::FIELD).and_then(|number| number.as_n().ok());
+        let numbered = item
+            .get(schema::FIELD)
+            .and_then(|number| number.as_n().ok());
         let numbered = numbered.map_or(Ok(1), |number| number.parse());
         let damaged = |_| StoreError::Damaged("a patch has no number of a shape".to_owned());
         Shape::Patch.admit(numbered.map_err(damaged)?)?;
@@ -347,13 +352,9 @@ impl Store {
         turn: &str,
         by: &Person,
     ) -> Result<(), StoreError> {
-        self.mark(
-            thread,
-            &format!("{CANCEL}{turn}"),
-            mark_text(by),
-        )
-        .await
-        .map(|_| ())
+        self.mark(thread, &format!("{CANCEL}{turn}"), mark_text(by))
+            .await
+            .map(|_| ())
     }
 
     /// Settles an ask; false if somebody was first.
@@ -366,12 +367,8 @@ impl Store {
         ask: &str,
         settlement: &Settlement,
     ) -> Result<bool, StoreError> {
-        self.mark(
-            thread,
-            &format!("{ASK}{ask}"),
-            mark_text(settlement),
-        )
-        .await
+        self.mark(thread, &format!("{ASK}{ask}"), mark_text(settlement))
+            .await
     }
 
     /// Marks a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun

@@ -4,10 +4,10 @@
 
 use crate::decide::{Context, Decision, Next, decide};
 use crate::event::Event;
+use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::limits::Limits;
 use crate::message::Message;
-use crate::failure::Failure;
 use crate::ports::{Saved, World};
 use crate::schema::wait_ms;
 use crate::session::Session;

@@ -62,7 +62,10 @@ pub(super) fn session(input: &[u8]) {
     let mut beyond = known;
     beyond[FIELD] = Value::from(Shape::Record.reads() + 1);
     let beyond = Session::decode(&beyond.to_string());
-    assert!(matches!(beyond, Err(Unreadable::Newer { .. })), "{beyond:?}");
+    assert!(
+        matches!(beyond, Err(Unreadable::Newer { .. })),
+        "{beyond:?}"
+    );
     let written = written.to_string();
 
     let half = (0..=written.len() / 2)

@@ -197,10 +197,7 @@ fn partition(tenant: &str) -> String {
 
 fn key(tenant: &str, item: &str) -> Item {
     HashMap::from([
-        (
-            "thread".to_owned(),
-            AttributeValue::S(partition(tenant)),
-        ),
+        ("thread".to_owned(), AttributeValue::S(partition(tenant))),
         (ITEM.to_owned(), AttributeValue::S(item.to_owned())),
     ])
 }
