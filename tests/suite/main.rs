@@ -5,6 +5,7 @@ mod artifacts;
 mod asks;
 mod browser;
 mod choice;
+mod costs;
 mod deployment;
 mod discord;
 mod emulated;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let trials: Vec<Trial> = [
         promises::trials(),
         deployment::trials(),
+        costs::trials(),
         protocol::trials(),
         fuzz::trials(),
         discord::trials(),
