@@ -106,7 +106,6 @@ async fn judge(stack: &Stack, letter: Letter) -> Judged {
                     letter.body.as_ref(),
                     found.session.as_ref(),
                     found.in_ledger,
-                    letter.dead_since_ms,
                     now_ms,
                 ),
                 None,
@@ -117,7 +116,7 @@ async fn judge(stack: &Stack, letter: Letter) -> Judged {
             ),
         },
     };
-    let (state, why) = words(&replay, now_ms);
+    let (state, why) = words(&replay);
     let line = Line {
         id: letter.id.clone(),
         queue: letter.queue,
@@ -135,18 +134,11 @@ async fn judge(stack: &Stack, letter: Letter) -> Judged {
     }
 }
 
-fn words(replay: &Replay, now_ms: Ms) -> (&'static str, String) {
+fn words(replay: &Replay) -> (&'static str, String) {
     match replay {
         Replay::Send => (
             "open",
-            "never ended: sent again, it is worked on".to_owned(),
-        ),
-        Replay::Wait { until_ms } => (
-            "open",
-            format!(
-                "never ended: it can be sent again {}, when its queue has forgotten its id",
-                when(*until_ms, now_ms)
-            ),
+            "never ended: if it is sent again, it is worked on".to_owned(),
         ),
         Replay::Ended => (
             "ended",

@@ -1,6 +1,6 @@
 //! `orphans`: sandboxes that belong to nobody, by the sweeper's own rule.
 
-use bobbin_adapters::daytona::DaytonaError;
+use bobbin_adapters::daytona::{Daytona, DaytonaError};
 use bobbin_adapters::orphans::{Judged, judge};
 use bobbin_adapters::world::now_ms;
 use bobbin_core::event::Coarse;
@@ -47,8 +47,9 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
         );
         return Shown::new(words, &answer, Code::Nothing);
     }
+    let daytona = stack.daytona().await?;
     for one in found.iter().take(DESTROYED_MAX) {
-        match destroy(stack, one).await {
+        match destroy(stack, &daytona, one).await {
             Ok(true) => answer.destroyed.push(&one.line.name),
             Ok(false) => {}
             Err(why) => answer.failed.push((&one.line.name, why)),
@@ -78,7 +79,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
 }
 
 /// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.
-async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
+async fn destroy(stack: &Stack, daytona: &Daytona, one: &Found) -> Result<bool, String> {
     let judged = judge(
         &stack.store,
         &one.sandbox,
@@ -89,7 +90,6 @@ async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
     if judged.map_err(|e| e.to_string())? != Judged::Orphan {
         return Ok(false);
     }
-    let daytona = stack.daytona().await.map_err(|trouble| trouble.words)?;
     match daytona.delete(&one.sandbox.id).await {
         Ok(()) | Err(DaytonaError::NotFound) => Ok(true),
         Err(error) => Err(error.to_string()),

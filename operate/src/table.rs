@@ -109,13 +109,9 @@ bb  ü[2J                         22 min"
         assert_eq!(
             shown,
             "\
-ID  WORDS         AGE
-a   a rather lo…  1 s
-bb  ü[2J          22 min"
-                .replace("lo…", "lon…")
-                .replace("WORDS   ", "WORDS    ")
-                .replace("[2J     ", "[2J      ")
-                .replace("AGE", "AGE")
+ID  WORDS           AGE
+a   a rather long…  1 s
+bb  ü[2J            22 min"
         );
         assert!(shown.lines().all(|line| line.chars().count() <= 26));
     }

@@ -1,10 +1,11 @@
 //! Dead letters, as who runs the stack looks at them: taken out for a moment, put back, or sent again.
 //!
 //! Promised: what is looked at is put back, and comes back by itself after [`HELD_SECONDS`] where that fails; a letter that
-//! is sent again keeps its body, group and deduplication id, and leaves the dead ones only after its queue has taken it.
+//! is sent again keeps its body and group, and leaves the dead ones only after its queue has taken it.
 //! The queues hide a group while one of its letters is out, so of one thread at most ten are seen at once. Deliberately
 //! absent: a judgement of what a letter would do (`bobbin_core::decide::replay`).
 
+use bobbin_core::decide::replay::again_id;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::Body;
 use serde_json::{Value, json};
@@ -129,7 +130,7 @@ impl Letters {
             "QueueUrl": self.pair(letter).home_url,
             "MessageBody": letter.text,
             "MessageGroupId": letter.group,
-            "MessageDeduplicationId": letter.id,
+            "MessageDeduplicationId": again_id(&letter.group, &letter.id, letter.dead_since_ms),
         });
         self.call(letter.queue, "SendMessage", &request).await?;
         self.remove(letter).await
