@@ -12,6 +12,7 @@ mod emulated;
 mod faults;
 mod fuzz;
 mod manners;
+mod operate;
 mod promises;
 mod protocol;
 mod run;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         waiting::trials(),
         faults::trials(),
         manners::trials(),
+        operate::trials(),
         browser::trials(),
         emulated::trials(),
         security::trials(),
