@@ -90,16 +90,7 @@ async fn judge(stack: &Stack, letter: Letter) -> Judged {
         _ => None,
     };
     let (replay, trouble) = match &about {
-        None => (
-            replay(
-                letter.body.as_ref(),
-                None,
-                false,
-                letter.dead_since_ms,
-                now_ms,
-            ),
-            None,
-        ),
+        None => (replay(letter.body.as_ref(), None, false, now_ms), None),
         Some((thread, id)) => match stack.store.load(thread, id).await {
             Ok(found) => (
                 replay(

@@ -6,7 +6,7 @@ use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::deployed::Deployed;
 use bobbin_adapters::direct::Direct;
 use bobbin_adapters::letters::{Letters, Pair};
-use bobbin_adapters::secrets::{self, Secret};
+use bobbin_adapters::secrets::{self, ProviderSecret};
 use bobbin_adapters::store::Store;
 use bobbin_core::limits::Limits;
 use serde::Deserialize;
@@ -18,6 +18,9 @@ use crate::arguments::Place;
 const STATE_DIR: &str = ".bobbin/state";
 /// What the laptop stack says of itself there while it runs.
 const READY: &str = "ready.json";
+
+/// Longest wait for the secret.
+const SECRET_MS_MAX: u64 = 10_000;
 
 /// A stack, with clients for what is always needed.
 pub struct Stack {
@@ -38,13 +41,6 @@ pub struct Stack {
 struct Ready {
     stack: String,
     aws_endpoint: String,
-}
-
-/// The provider's part of the stack's secrets.
-#[derive(Deserialize)]
-struct ProviderSecret {
-    #[serde(default)]
-    daytona_api_key: Secret,
 }
 
 impl Stack {
@@ -90,9 +86,11 @@ impl Stack {
     /// Its sandbox provider, with the key of the stack's secret.
     pub async fn daytona(&self) -> Result<Daytona, Trouble> {
         let id = self.deployed.output("ProviderSecretArn")?;
-        let text = secrets::text(&self.aws, id).await.map_err(|why| {
-            format!("{why}. Your credentials need secretsmanager:GetSecretValue for it.")
-        })?;
+        let text = secrets::text(&self.aws, id, SECRET_MS_MAX)
+            .await
+            .map_err(|why| {
+                format!("{why}. Your credentials need secretsmanager:GetSecretValue for it.")
+            })?;
         // The decoder's message can quote the value.
         let secret: ProviderSecret = serde_json::from_str(text.expose()).map_err(|_| {
             format!(

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod breakers;
+mod secrets;
 mod support;
 mod tenants;
 mod wakes;
