@@ -18,6 +18,7 @@ pub mod judge;
 pub mod limits;
 pub mod ministack;
 pub mod model;
+pub mod operator;
 pub mod processes;
 pub mod promises;
 pub mod provider;

@@ -93,6 +93,15 @@ impl Provider {
             .map_err(|error| format!("the list cannot be read: {error}"))
     }
 
+    /// Makes a sandbox, past the product.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn create(&self, body: &Value) -> Result<(), String> {
+        let url = format!("{}/sandbox", self.api);
+        self.call(Method::POST, &url, body).await?.ok().map(drop)
+    }
+
     /// The sandboxes of a thread, of any generation.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod functions;
 mod fuzz;
 mod manners;
 mod observe;
+mod operate;
 mod promises;
 mod protocol;
 mod run;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         waiting::trials(),
         faults::trials(),
         manners::trials(),
+        operate::trials(),
         browser::trials(),
         emulated::trials(),
         security::trials(),

@@ -77,7 +77,11 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// words are shown when a test has failed.
 pub fn end(failed: bool) -> Result<(), String> {
     let mut trouble = Vec::new();
-    for (name, shared) in [("common", &COMMON), ("brisk", &BRISK)] {
+    for (name, shared) in [
+        ("common", &COMMON),
+        ("brisk", &BRISK),
+        ("operated", &crate::operate::OPERATED),
+    ] {
         if let Some(stack) = shared.running() {
             if failed {
                 eprintln!(

@@ -3,9 +3,9 @@
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::{Daytona, DaytonaError};
 use bobbin_adapters::metrics::{Metrics, Unit};
+use bobbin_adapters::orphans::{Judged, judge};
 use bobbin_adapters::store::{Store, StoreError};
-use bobbin_adapters::world::{milliseconds, now_ms};
-use bobbin_core::decide::orphan::is_orphan;
+use bobbin_adapters::world::now_ms;
 use bobbin_core::schema::NEWER;
 use bobbin_core::signals::ORPHANS;
 use bobbin_core::wire::daytona::Sandbox;
@@ -61,32 +61,18 @@ pub async fn reap(
 
 /// What carries our stack's label but names no thread or time is left for a person: it is not ours to judge.
 async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<bool, String> {
-    let (Some((thread, generation)), Some(created_ms)) = (
-        sandbox.owner(),
-        sandbox.created_at.as_deref().and_then(milliseconds),
-    ) else {
-        tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's label but not its thread, generation or time of creation");
-        return Ok(false);
-    };
-    let grace_ms = config.limits.stale_grace_ms;
-    // A young one is no orphan whatever its record says, so that record need not be read.
-    if !is_orphan(None, generation, created_ms, now_ms(), grace_ms) {
-        return Ok(false);
-    }
-    let found = match store.record(&thread).await {
-        Ok((found, _)) => found,
+    match judge(store, sandbox, now_ms(), config.limits.stale_grace_ms).await {
+        Ok(Judged::Orphan) => Ok(true),
+        Ok(Judged::Spared) => Ok(false),
+        Ok(Judged::Unknown) => {
+            tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's label but not its thread, generation or time of creation");
+            Ok(false)
+        }
         // Only a newer worker can say whose it is: what it keeps is not ours to delete, and that is no trouble.
         Err(StoreError::Newer(seen)) => {
-            tracing::warn!(event = NEWER, %thread, sandbox.name = %sandbox.name, "{seen}");
-            return Ok(false);
+            tracing::warn!(event = NEWER, sandbox.name = %sandbox.name, "{seen}");
+            Ok(false)
         }
-        Err(error) => return Err(error.to_string()),
-    };
-    Ok(is_orphan(
-        found.as_ref(),
-        generation,
-        created_ms,
-        now_ms(),
-        grace_ms,
-    ))
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -9,6 +9,8 @@ use serde::Serialize;
 /// Addresses, keys and ids for whoever drives the stack from outside.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Ready {
+    /// Name of the stack.
+    pub stack: String,
     /// The chat page.
     pub console: String,
     /// Base of the ingress paths.

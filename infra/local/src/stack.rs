@@ -26,6 +26,8 @@ use crate::outside::Outside;
 use crate::ready::Ready;
 
 const REGION: &str = "us-east-1";
+/// The ready file of whoever knows the state folder alone, as the operator's command line does; there while it runs.
+const READY: &str = "ready.json";
 
 /// Ctrl-C or SIGTERM came.
 #[derive(Debug, Clone)]
@@ -70,6 +72,7 @@ impl Ended {
 pub struct Stack {
     parts: Parts,
     ready: Ready,
+    ready_file: PathBuf,
     notes: Vec<String>,
     /// Held for as long as the stack runs: one stack a state folder.
     _lock: File,
@@ -129,6 +132,7 @@ impl Stack {
             Ok((ready, notes)) => Ok(Self {
                 parts,
                 ready,
+                ready_file: state_dir.join(READY),
                 notes,
                 _lock: lock,
             }),
@@ -156,6 +160,8 @@ impl Stack {
 
     /// Ends everything.
     pub async fn stop(self) {
+        // A file that is left behind, as after a kill, names addresses at which nothing answers.
+        let _ = fs::remove_file(&self.ready_file);
         self.parts.stop().await;
     }
 }
@@ -252,6 +258,7 @@ async fn start_parts(
 
     let seeds = chat.seeds();
     let mut ready = Ready {
+        stack: STACK.to_owned(),
         console: chat.page(),
         daytona_api: provider.api_url(),
         daytona_api_key: keys.daytona_api_key.clone(),
@@ -312,6 +319,7 @@ async fn start_parts(
         );
     }
     ended.check()?;
+    ready.write(&state_dir.join(READY))?;
     if let Some(file) = &options.ready_file {
         ready.write(file)?;
     }

@@ -144,6 +144,37 @@ impl Account {
         })
     }
 
+    /// The laptop stack's own: it takes any key, and stands in one region.
+    #[cfg(feature = "deployed")]
+    #[must_use]
+    pub fn of_laptop(endpoint: &str) -> Self {
+        let credentials = Credentials::new("local", "local", None, None, "laptop");
+        Self {
+            region: Region::from_static("us-east-1"),
+            credentials: SharedCredentialsProvider::new(credentials),
+            http: https(),
+            endpoint: Some(endpoint.to_owned()),
+        }
+    }
+
+    /// The calls that are made without the SDK, with the credentials as they are now.
+    ///
+    /// # Errors
+    /// What is missing, and how it is given.
+    #[cfg(feature = "deployed")]
+    pub async fn direct(&self) -> Result<crate::direct::Direct, String> {
+        use crate::secrets::Secret;
+        let credentials = self.credentials().await?;
+        let keys = crate::signing::Keys {
+            access_key_id: credentials.access_key_id().to_owned(),
+            secret_access_key: Secret::from(credentials.secret_access_key().to_owned()),
+            session_token: credentials
+                .session_token()
+                .map(|token| Secret::from(token.to_owned())),
+        };
+        crate::direct::Direct::new(self.region(), keys, self.endpoint())
+    }
+
     /// With a person's credentials that stay as they are, for tests.
     #[cfg(all(test, feature = "deployed"))]
     pub(crate) fn fixed(region: &str, endpoint: Option<&str>) -> Self {

@@ -57,6 +57,14 @@ impl Deployed {
         Self::find_in(Account::of_person(endpoint).await?, stack_name).await
     }
 
+    /// Finds the laptop stack, which needs nothing of the person's environment.
+    ///
+    /// # Errors
+    /// As [`Deployed::find`].
+    pub async fn find_laptop(stack_name: &str, endpoint: &str) -> Result<Self, String> {
+        Self::find_in(Account::of_laptop(endpoint), stack_name).await
+    }
+
     async fn find_in(account: Account, stack_name: &str) -> Result<Self, String> {
         let answer = describe(&account, stack_name).await?;
         let text = String::from_utf8_lossy(&answer.body);

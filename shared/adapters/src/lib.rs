@@ -1,5 +1,6 @@
 //! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
 
+pub mod agent_log;
 pub mod announce;
 pub mod aws;
 pub mod breaker;
@@ -14,11 +15,13 @@ pub mod deployed;
 pub mod direct;
 pub mod discord;
 pub mod http;
+pub mod letters;
 pub mod metrics;
 #[cfg(feature = "deployed")]
 pub mod model_keys;
 pub mod opencode;
 pub mod opening;
+pub mod orphans;
 pub mod overview;
 pub mod queue;
 pub mod sandbox;

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::direct::{Direct, Service};
+use crate::letters::Pair;
 
 /// A send must be over within this time: ingress has three seconds in all.
 pub const SEND_MS_MAX: u64 = 2_000;
@@ -51,6 +52,17 @@ impl Queues {
             messages: config.messages_queue_url.clone(),
             control: config.control_queue_url.clone(),
             dead: config.dead_queue_urls.clone(),
+        }
+    }
+
+    /// Those of a stack that is looked at from outside.
+    #[must_use]
+    pub fn of(aws: Direct, [messages, control]: &[Pair; 2]) -> Self {
+        Self {
+            aws,
+            messages: messages.home_url.clone(),
+            control: control.home_url.clone(),
+            dead: [messages.dead_url.clone(), control.dead_url.clone()],
         }
     }
 

@@ -8,8 +8,11 @@
 //! beside it. What belongs to a tenant and to no thread is in [`tenant`].
 
 mod tenant;
+mod whole;
 
 pub use tenant::Tenants;
+
+pub use whole::Page;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -10,6 +10,7 @@ pub mod asks;
 pub mod breaker;
 pub mod card;
 pub mod changes;
+pub mod credentials;
 pub mod decide;
 pub mod drive;
 pub mod effect;

@@ -111,6 +111,11 @@ struct Advance {
 }
 
 #[derive(Deserialize)]
+struct Mapping {
+    enabled: bool,
+}
+
+#[derive(Deserialize)]
 struct IndexLag {
     ms: i64,
 }
@@ -132,6 +137,15 @@ impl Services {
                 Ok(messages) => told(&messages),
                 Err(error) => (StatusCode::NOT_FOUND, error.to_string()).into_response(),
             },
+            ("POST", ["queues", name, "mapping"]) => {
+                match serde_json::from_slice::<Mapping>(body) {
+                    Ok(mapping) => match self.sqs.set_mapping(name, mapping.enabled) {
+                        Ok(()) => told(&json!({ "enabled": mapping.enabled })),
+                        Err(error) => (StatusCode::NOT_FOUND, error.to_string()).into_response(),
+                    },
+                    Err(error) => bad_request(&error),
+                }
+            }
             ("GET", ["functions"]) => {
                 let mut by_function = serde_json::Map::new();
                 for (function, process) in self.functions.processes() {

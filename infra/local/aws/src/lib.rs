@@ -15,6 +15,7 @@
 //! | `GET /_bobbin/clock` | tells `now_ms` and `offset_ms` |
 //! | `POST /_bobbin/clock {"advance_ms": N}` | pushes the clock forward |
 //! | `GET /_bobbin/queues/NAME/messages` | lists a queue without receiving |
+//! | `POST /_bobbin/queues/NAME/mapping {"enabled": B}` | switches the mappings of a queue off or on |
 //! | `GET /_bobbin/functions` | process ids by function |
 //! | `POST /_bobbin/functions/ID/kill` | kills the processes of a function |
 //! | `POST /_bobbin/index-lag {"ms": N}` | has index queries answer as of N ms ago; 0 ends it |

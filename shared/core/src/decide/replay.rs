@@ -1,25 +1,26 @@
 //! A dead letter that somebody wants sent again: whether that does anything, and whether it would do something twice.
 //!
-//! It goes out under the id and into the group that it had. So the queue drops it while it remembers the id, and the
-//! record and the ledger know what has ended: the judgement here is what a person is told before, not what keeps it safe.
+//! It goes out with the body and into the group that it had, under a deduplication id made of what this death of it was
+//! ([`again_id`]): its own may still be known to the queue, which would drop it without a word. The body's id is what
+//! keeps it from being done twice: the record and the ledger know what has ended under it. So the judgement here is what a
+//! person is told before, not what makes it safe.
 
-use crate::ids::Ms;
+use crate::ids::{Ms, digest};
 use crate::message::{Body, Message, Reply, Work};
 use crate::session::Session;
 
-/// How long a FIFO queue remembers a deduplication id (AWS: five minutes), with a margin.
-pub const REMEMBERED_MS: u64 = 5 * 60_000 + 10_000;
+/// The deduplication id under which a letter is sent again: one for each time that it died, however often somebody asks.
+#[must_use]
+pub fn again_id(group: &str, id: &str, dead_since_ms: Ms) -> String {
+    let named = digest(&["replay", group, id, &dead_since_ms.to_string()]);
+    format!("replay-{}", &named[..32])
+}
 
 /// What becomes of a letter that is sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replay {
     /// It is worked on.
     Send,
-    /// The queue would drop it without a word: it still remembers the id, until then.
-    Wait {
-        /// Unix milliseconds.
-        until_ms: Ms,
-    },
     /// Its turn has ended: nothing would be done.
     Ended,
     /// Its turn is under way: nothing more would be done.
@@ -32,14 +33,12 @@ pub enum Replay {
     Unreadable,
 }
 
-/// Judges a letter that came to the dead ones at `dead_since_ms`, by what is on record of its thread. `in_ledger`: the
-/// ledger knows its turn as ended.
+/// Judges a letter by what is on record of its thread. `in_ledger`: the ledger knows its turn as ended.
 #[must_use]
 pub fn replay(
     body: Option<&Body>,
     session: Option<&Session>,
     in_ledger: bool,
-    dead_since_ms: Ms,
     now_ms: Ms,
 ) -> Replay {
     let Some(body) = body else {
@@ -78,11 +77,7 @@ pub fn replay(
             }
         }
     }
-    let until_ms = dead_since_ms.saturating_add(REMEMBERED_MS);
-    match now_ms < until_ms {
-        true => Replay::Wait { until_ms },
-        false => Replay::Send,
-    }
+    Replay::Send
 }
 
 #[cfg(test)]
@@ -92,8 +87,7 @@ mod tests {
     use crate::message::{Control, Open, Operation, Person, Prompt, Standing, Want};
     use crate::session::{EndedTurn, Outcome};
 
-    const DEAD_MS: Ms = 1_000_000_000;
-    const LATER_MS: Ms = DEAD_MS + REMEMBERED_MS;
+    const NOW_MS: Ms = 1_000_000_000;
 
     fn thread() -> ThreadKey {
         ThreadKey::discord("1", "2").expect("valid")
@@ -103,7 +97,7 @@ mod tests {
         Body::Message(Message {
             id: "m1".to_owned(),
             thread: thread(),
-            accepted_at_ms: DEAD_MS - 60_000,
+            accepted_at_ms: NOW_MS - 60_000,
             work,
         })
     }
@@ -113,35 +107,31 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_sent_again_once_the_queue_has_forgotten_it_and_never_one_that_has_ended() {
-        let judged = |session: Option<&Session>, in_ledger, now_ms| {
-            replay(Some(&prompt()), session, in_ledger, DEAD_MS, now_ms)
+    fn a_prompt_that_never_ended_is_sent_again_and_never_one_that_has() {
+        let judged = |session: Option<&Session>, in_ledger| {
+            replay(Some(&prompt()), session, in_ledger, NOW_MS)
         };
         let mut session = Session::new(thread(), 0);
-        assert_eq!(judged(None, false, LATER_MS), Replay::Send);
-        assert_eq!(judged(Some(&session), false, LATER_MS), Replay::Send);
-        assert_eq!(
-            judged(Some(&session), false, LATER_MS - 1),
-            Replay::Wait { until_ms: LATER_MS }
-        );
-        assert_eq!(judged(Some(&session), true, LATER_MS), Replay::Ended);
+        assert_eq!(judged(None, false), Replay::Send);
+        assert_eq!(judged(Some(&session), false), Replay::Send);
+        assert_eq!(judged(Some(&session), true), Replay::Ended);
         session.turn = serde_json::from_value(serde_json::json!({
             "id": "m1", "by": Person::default(), "accepted_at_ms": 1, "stage": {"stage": "running"},
         }))
         .expect("a turn");
-        assert_eq!(judged(Some(&session), false, LATER_MS), Replay::UnderWay);
+        assert_eq!(judged(Some(&session), false), Replay::UnderWay);
         session.turn = None;
         session.ended.push(EndedTurn {
             id: "m1".to_owned(),
             outcome: Outcome::Lost,
             at_ms: 1,
         });
-        assert_eq!(judged(Some(&session), false, DEAD_MS), Replay::Ended);
+        assert_eq!(judged(Some(&session), false), Replay::Ended);
     }
 
     #[test]
     fn what_meant_something_that_is_over_is_not_sent_again() {
-        let judged = |body: &Body| replay(Some(body), None, false, DEAD_MS, LATER_MS);
+        let judged = |body: &Body| replay(Some(body), None, false, NOW_MS);
         let stop = Body::Control(Control {
             id: "c1".to_owned(),
             thread: thread(),
@@ -163,14 +153,19 @@ mod tests {
                 reply: Reply::Nobody,
             })
         };
-        for body in [stop, operation, open(LATER_MS - Reply::DISCORD_TOKEN_MS)] {
+        for body in [stop, operation, open(NOW_MS - Reply::DISCORD_TOKEN_MS)] {
             assert_eq!(judged(&body), Replay::TooLate, "{body:?}");
         }
-        assert_eq!(judged(&open(DEAD_MS)), Replay::Send);
+        assert_eq!(judged(&open(NOW_MS - 1)), Replay::Send);
         assert_eq!(judged(&message(Work::Sweep)), Replay::AsksItself);
-        assert_eq!(
-            replay(None, None, false, DEAD_MS, LATER_MS),
-            Replay::Unreadable
-        );
+        assert_eq!(replay(None, None, false, NOW_MS), Replay::Unreadable);
+    }
+
+    #[test]
+    fn each_death_has_one_id_of_its_own_that_a_queue_takes() {
+        let id = again_id("slack:T1:C1:1.1", "T1:C1:2.2", 5);
+        assert_eq!(id, again_id("slack:T1:C1:1.1", "T1:C1:2.2", 5));
+        assert_ne!(id, again_id("slack:T1:C1:1.1", "T1:C1:2.2", 6));
+        assert!(id.len() <= 128);
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Sqs {
     account: Account,
     /// One per queue: changes when something may have become receivable.
     changes: Mutex<HashMap<String, watch::Sender<()>>>,
+    /// Queues whose mappings take nothing.
+    disabled: Mutex<BTreeSet<String>>,
     stopping: CancellationToken,
 }
 
@@ -80,6 +82,7 @@ impl Sqs {
             clock,
             account,
             changes: Mutex::default(),
+            disabled: Mutex::default(),
             stopping,
         }
     }
@@ -109,6 +112,13 @@ impl Sqs {
         queue: &str,
         count_max: usize,
     ) -> Result<Vec<Received>, SqsError> {
+        let disabled = self.disabled.lock();
+        if disabled
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(queue)
+        {
+            return Ok(Vec::new());
+        }
         self.step(|step| {
             let queue = queue::find(step, queue)?;
             let wish = Wish {
@@ -118,6 +128,22 @@ impl Sqs {
             };
             receive::receive(step, &queue, wish)
         })
+    }
+
+    /// Switches the mappings of a queue off or on: what is in work goes on to its end.
+    pub(crate) fn set_mapping(&self, queue: &str, enabled: bool) -> Result<(), SqsError> {
+        self.step(|step| queue::find(step, queue).map(drop))?;
+        let mut disabled = self.disabled.lock().unwrap_or_else(PoisonError::into_inner);
+        match enabled {
+            true => disabled.remove(queue),
+            false => disabled.insert(queue.to_owned()),
+        };
+        drop(disabled);
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(change) = changes.get(queue) {
+            change.send_replace(());
+        }
+        Ok(())
     }
 
     /// Ends a batch: `done` is deleted, `kept` stays as its visibility says. Returns refusals, one line each.

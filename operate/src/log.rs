@@ -1,0 +1,140 @@
+//! `log`: what the OpenCode server of a thread says.
+
+use std::time::{Duration, Instant};
+
+use bobbin_adapters::agent_log::{self, From, LogError, Place, Which};
+use bobbin_adapters::daytona::{Daytona, DaytonaError};
+use bobbin_core::event::Coarse;
+use bobbin_core::ids::sandbox_name;
+use bobbin_core::wire::daytona::Sandbox;
+use serde::Serialize;
+
+use crate::arguments::Log;
+use crate::stack::Stack;
+use crate::time::pause;
+use crate::{Code, Shown, Trouble, show};
+
+/// Between two looks.
+const LOOK_MS: u64 = 2_000;
+/// Looks in a row that may fail.
+const FAILURES_MAX: u32 = 5;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    thread: String,
+    sandbox: &'a str,
+    file: &'a str,
+    lines: Vec<&'a str>,
+}
+
+/// Shows it, and goes on where that is wanted.
+pub async fn run(stack: &Stack, what: &Log) -> Result<Shown, Trouble> {
+    let (session, _) = show::record(stack, &what.thread).await?;
+    let name = sandbox_name(&stack.name, &what.thread, session.generation);
+    let daytona = stack.daytona().await?;
+    let sandbox = running(stack, &daytona, &name, what).await?;
+    let which = match what.server {
+        true => Which::Server,
+        false => Which::Agent,
+    };
+    let end = From::End { lines: what.lines };
+    let (text, place) = agent_log::read(&daytona, &sandbox, which, end)
+        .await
+        .map_err(|why| trouble(&why))?;
+    if what.follow {
+        return follow(&daytona, &sandbox, which, what, (text, place)).await;
+    }
+    let answer = Answer {
+        thread: what.thread.to_string(),
+        sandbox: &name,
+        file: &place.file,
+        lines: text.lines().collect(),
+    };
+    let code = match answer.lines.is_empty() {
+        true => Code::Nothing,
+        false => Code::Done,
+    };
+    let words = match answer.lines.is_empty() {
+        true => format!("{} is empty.", place.file),
+        false => visible(&text),
+    };
+    Shown::new(words, &answer, code)
+}
+
+/// The sandbox, if it runs: it is never started for its log.
+async fn running(
+    stack: &Stack,
+    daytona: &Daytona,
+    name: &str,
+    what: &Log,
+) -> Result<Sandbox, Trouble> {
+    let sandbox = match daytona.get(name).await {
+        Ok(sandbox) => sandbox,
+        Err(DaytonaError::NotFound) => {
+            return Err(Trouble::nothing(format!(
+                "The thread has no sandbox now, so there is no log. What happened: bobbin-operate {} show {}",
+                stack.said, what.thread
+            )));
+        }
+        Err(error) => {
+            return Err(
+                format!("The sandbox could not be read: {error}. Try again in a minute.").into(),
+            );
+        }
+    };
+    match sandbox.coarse() {
+        Coarse::Running => Ok(sandbox),
+        _ => Err(format!(
+            "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin-operate {} resume {}",
+            sandbox.state.as_deref().unwrap_or("in no known state"),
+            stack.said,
+            what.thread
+        )
+        .into()),
+    }
+}
+
+async fn follow(
+    daytona: &Daytona,
+    sandbox: &Sandbox,
+    which: Which,
+    what: &Log,
+    (text, mut place): (String, Place),
+) -> Result<Shown, Trouble> {
+    let until = Instant::now() + Duration::from_millis(what.within_ms);
+    let mut failures = 0;
+    let mut shown = crate::print(&visible(&text));
+    // Who reads has gone, or the time is over.
+    while shown.is_ok() && Instant::now() < until {
+        pause(LOOK_MS).await;
+        match agent_log::read(daytona, sandbox, which, From::Place(&place)).await {
+            Ok((text, now)) => {
+                (failures, place) = (0, now);
+                shown = crate::print(&visible(&text));
+            }
+            Err(why) => {
+                failures += 1;
+                if failures == FAILURES_MAX {
+                    return Err(trouble(&why));
+                }
+            }
+        }
+    }
+    Shown::new(String::new(), &serde_json::Value::Null, Code::Done)
+}
+
+fn trouble(why: &LogError) -> Trouble {
+    match why {
+        LogError::None => Trouble::nothing(
+            "The sandbox has no such log yet: its server has not been started. With --server it is what the program wrote to its terminal.",
+        ),
+        other => format!("The log could not be read: {other}. Try again in a minute.").into(),
+    }
+}
+
+/// What would move the cursor or change the terminal is left out.
+fn visible(text: &str) -> String {
+    text.chars()
+        .filter(|c| *c == '\n' || *c == '\t' || !c.is_control())
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! `orphans`: sandboxes that belong to nobody, by the sweeper's own rule.
+
+use bobbin_adapters::daytona::{Daytona, DaytonaError};
+use bobbin_adapters::orphans::{Judged, judge};
+use bobbin_adapters::world::now_ms;
+use bobbin_core::event::Coarse;
+use serde::Serialize;
+
+use crate::arguments::Orphans;
+use crate::sandboxes::{self, Found, Line};
+use crate::stack::Stack;
+use crate::{Code, Shown, Trouble};
+
+/// Sandboxes deleted by one command; the next one finds the rest.
+const DESTROYED_MAX: usize = 200;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    orphans: Vec<&'a Line>,
+    /// Names of those that were deleted.
+    destroyed: Vec<&'a str>,
+    /// Names of those that were not, and why.
+    failed: Vec<(&'a str, String)>,
+}
+
+/// Finds them, and deletes them where that is wanted.
+pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
+    let mut found = sandboxes::found(stack, None).await?;
+    found.retain(|one| one.judged == Judged::Orphan && one.sandbox.coarse() != Coarse::Gone);
+    let mut answer = Answer {
+        orphans: found.iter().map(|one| &one.line).collect(),
+        destroyed: Vec::new(),
+        failed: Vec::new(),
+    };
+    if found.is_empty() {
+        let code = match what.destroy {
+            true => Code::Nothing,
+            false => Code::Done,
+        };
+        return Shown::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
+    }
+    if !what.destroy {
+        let words = format!(
+            "{}\nThis was a dry run. Delete them with: bobbin-operate {} orphans --destroy",
+            sandboxes::shown(&answer.orphans),
+            stack.said
+        );
+        return Shown::new(words, &answer, Code::Nothing);
+    }
+    let daytona = stack.daytona().await?;
+    for one in found.iter().take(DESTROYED_MAX) {
+        match destroy(stack, &daytona, one).await {
+            Ok(true) => answer.destroyed.push(&one.line.name),
+            Ok(false) => {}
+            Err(why) => answer.failed.push((&one.line.name, why)),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(
+        answer
+            .destroyed
+            .iter()
+            .map(|name| format!("{name}: deleted")),
+    );
+    lines.extend(answer.failed.iter().map(|(name, why)| {
+        format!("{name}: not deleted: {why}. Try again; the sweeper goes on trying too.")
+    }));
+    if found.len() > DESTROYED_MAX {
+        lines.push(format!(
+            "{} are left: repeat it.",
+            found.len() - DESTROYED_MAX
+        ));
+    }
+    let code = match answer.failed.is_empty() {
+        true => Code::Done,
+        false => Code::Failed,
+    };
+    Shown::new(lines.join("\n"), &answer, code)
+}
+
+/// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.
+async fn destroy(stack: &Stack, daytona: &Daytona, one: &Found) -> Result<bool, String> {
+    let judged = judge(
+        &stack.store,
+        &one.sandbox,
+        now_ms(),
+        stack.limits.stale_grace_ms,
+    )
+    .await;
+    if judged.map_err(|e| e.to_string())? != Judged::Orphan {
+        return Ok(false);
+    }
+    match daytona.delete(&one.sandbox.id).await {
+        Ok(()) | Err(DaytonaError::NotFound) => Ok(true),
+        Err(error) => Err(error.to_string()),
+    }
+}
