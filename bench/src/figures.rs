@@ -191,8 +191,10 @@ mod tests {
         report.add("time", "ms", &samples, "ours", &[("peer", 0.5)]);
         let ratio = report.lines.last().expect("a ratio");
         assert_eq!((ratio.spread.low, ratio.spread.high), (0.5, 0.5));
-        assert!(report.table().contains(
-            "| time | ours / peer | 0.500 | 0.500 – 0.500 | x | 3 | ≤ 0.500: met |"
-        ));
+        assert!(
+            report
+                .table()
+                .contains("| time | ours / peer | 0.500 | 0.500 – 0.500 | x | 3 | ≤ 0.500: met |")
+        );
     }
 }

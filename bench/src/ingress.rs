@@ -86,7 +86,9 @@ pub fn cold(
             let wrong = |what: String| format!("{}: {what}", program.name);
             cloud.taken();
             let event = application.event(round);
-            let running = program.start(vec![event]).map_err(|e| wrong(e.to_string()))?;
+            let running = program
+                .start(vec![event])
+                .map_err(|e| wrong(e.to_string()))?;
             let answers = running.api.answers().map_err(wrong)?;
             let peak = running.peak_bytes().map_err(|e| wrong(e.to_string()))?;
             let started = running.started;
@@ -102,7 +104,13 @@ pub fn cold(
     }
     let fifteenth = 1.0 / 15.0;
     let figure = "ingress, cold: process start to first answer";
-    report.add(figure, "ms", &times, OURS, &[(PEER, fifteenth), (FLOOR, 1.4)]);
+    report.add(
+        figure,
+        "ms",
+        &times,
+        OURS,
+        &[(PEER, fifteenth), (FLOOR, 1.4)],
+    );
     let figure = "ingress, cold: CPU of the first invocation";
     report.add(figure, "ms", &cpus, OURS, &[(PEER, fifteenth)]);
     report.add("ingress, cold: peak memory", "MiB", &peaks, OURS, &[]);

@@ -218,12 +218,7 @@ impl Direct {
 }
 
 impl Inner {
-    async fn call(
-        &self,
-        service: Service,
-        action: &str,
-        body: &Bytes,
-    ) -> Result<Value, CallError> {
+    async fn call(&self, service: Service, action: &str, body: &Bytes) -> Result<Value, CallError> {
         let uri = self.address(service)?;
         let mut attempt = 1;
         loop {
@@ -376,7 +371,11 @@ fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Result<Value, F
     let code = header("x-amzn-query-error")
         .and_then(|error| error.split(';').next())
         .or_else(|| header("x-amzn-errortype"))
-        .or_else(|| answer["__type"].as_str().or_else(|| answer["code"].as_str()))
+        .or_else(|| {
+            answer["__type"]
+                .as_str()
+                .or_else(|| answer["code"].as_str())
+        })
         .map(|code| code.rsplit('#').next().unwrap_or(code))
         .map(|code| code.split(':').next().unwrap_or(code));
     let may_pass = matches!(status.as_u16(), 500 | 502 | 503 | 504)

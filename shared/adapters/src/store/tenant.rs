@@ -190,10 +190,7 @@ fn partition(tenant: &str) -> String {
 
 fn key(tenant: &str, item: &str) -> Item {
     HashMap::from([
-        (
-            "thread".to_owned(),
-            AttributeValue::S(partition(tenant)),
-        ),
+        ("thread".to_owned(), AttributeValue::S(partition(tenant))),
         (ITEM.to_owned(), AttributeValue::S(item.to_owned())),
     ])
 }
@@ -211,8 +208,7 @@ fn read<T: DeserializeOwned>(item: &Item, name: &str) -> Result<T, StoreError> {
 }
 
 fn decode<T: DeserializeOwned>(body: Option<&str>, name: &str) -> Result<T, StoreError> {
-    let body =
-        body.ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
+    let body = body.ok_or_else(|| StoreError::Damaged(format!("there is no {name} attribute")))?;
     serde_json::from_str(body)
         .map_err(|e| StoreError::Damaged(format!("the {name} cannot be read: {e}")))
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod breakers;
+mod direct;
 mod support;
 mod tenants;
 mod wakes;
