@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
@@ -43,6 +43,10 @@ impl Cloud {
     pub fn start(folder: &Path, secret: &Value) -> io::Result<Self> {
         let wrong = |e: rcgen::Error| io::Error::other(e.to_string());
         let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
+        // Other than that of the certificate below, which would look self-signed.
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "authority of the bench");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority_key = KeyPair::generate().map_err(wrong)?;
         let authority = CertifiedIssuer::self_signed(params, authority_key).map_err(wrong)?;
@@ -164,7 +168,15 @@ fn serve(
         if request.header("x-amz-target") == "AmazonSQS.SendMessage" {
             let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
             lock().sent += 1;
-            served.answer(200, &headers, br#"{"MessageId":"5fea7756-0ea4-451a-a703-a558b933e274","MD5OfMessageBody":"fafb00f5732ab283681e124bf8747ed1","SequenceNumber":"18849496460467696128"}"#)?;
+            // The digest is what the peer's SDK checks.
+            let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let body = sent["MessageBody"].as_str().unwrap_or_default();
+            let told = json!({
+                "MessageId": "5fea7756-0ea4-451a-a703-a558b933e274",
+                "MD5OfMessageBody": format!("{:x}", md5::compute(body)),
+                "SequenceNumber": "18849496460467696128",
+            });
+            served.answer(200, &headers, told.to_string().as_bytes())?;
             lock().last = Some(request);
         } else if request.header("x-amz-target") == "secretsmanager.GetSecretValue" {
             served.answer(200, &headers, secret.as_bytes())?;

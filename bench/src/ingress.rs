@@ -29,7 +29,7 @@ const KIB: f64 = 1024.0;
 pub fn environment(cloud: &Cloud, application: &Application) -> Vec<(String, String)> {
     let endpoint = cloud.endpoint();
     let authority = cloud.authority().display().to_string();
-    let queue = |name: &str| format!("https://sqs.{REGION}.amazonaws.com/123456789012/{name}");
+    let queue = |name: &str| format!("{endpoint}/123456789012/{name}");
     [
         ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
@@ -44,6 +44,8 @@ pub fn environment(cloud: &Cloud, application: &Application) -> Vec<(String, Str
         // How each is told whom to trust on loopback.
         ("AWS_CA_BUNDLE", &authority),
         ("NODE_EXTRA_CA_CERTS", &authority),
+        // The peer need not write a warning about the age of its Node.
+        ("AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED", "true"),
         ("PATH", "/usr/bin:/bin"),
         ("STACK", "bench"),
         ("TABLE", "bench-table"),
@@ -86,10 +88,10 @@ pub fn cold(
             let wrong = |what: String| format!("{}: {what}", program.name);
             cloud.taken();
             let event = application.event(round);
-            let running = program
+            let mut running = program
                 .start(vec![event])
                 .map_err(|e| wrong(e.to_string()))?;
-            let answers = running.api.answers().map_err(wrong)?;
+            let answers = running.answers().map_err(wrong)?;
             let peak = running.peak_bytes().map_err(|e| wrong(e.to_string()))?;
             let started = running.started;
             let cpu = running.end().map_err(|e| wrong(e.to_string()))?;
@@ -132,7 +134,7 @@ pub fn warm(
     let mut middle = samples(programs);
     let mut slow = samples(programs);
     let mut cpus = samples(programs);
-    let started = programs
+    let mut started = programs
         .iter()
         .map(|program| program.start(Vec::new()))
         .collect::<Result<Vec<_>, _>>()
@@ -142,7 +144,7 @@ pub fn warm(
     for round in 0..=rounds {
         let count = if round == 0 { WARM_UP } else { requests };
         for index in turn(programs.len(), round) {
-            let (program, running) = (&programs[index], &started[index]);
+            let (program, running) = (&programs[index], &mut started[index]);
             let wrong = |what: String| format!("{}: {what}", program.name);
             cloud.taken();
             let (mut took, mut cpu) = (Vec::new(), Duration::ZERO);
@@ -152,11 +154,11 @@ pub fn warm(
                     .map(|number| application.event(number))
                     .collect();
                 number += some;
-                let used = || running.cpu().map_err(|e| wrong(e.to_string()));
-                let before = used()?;
+                let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
                 running.api.give(events);
-                let answers = running.api.answers().map_err(wrong)?;
-                cpu += used()?.saturating_sub(before);
+                let answers = running.answers().map_err(wrong)?;
+                let after = running.cpu().map_err(|e| wrong(e.to_string()))?;
+                cpu += after.saturating_sub(before);
                 check(&answers, some, cloud).map_err(wrong)?;
                 let each = |one: &Answered| ms(one.answered.duration_since(one.given)) * 1e3;
                 took.extend(answers.iter().map(each));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::runtime::RuntimeApi;
+use crate::runtime::{Answered, RuntimeApi, WAIT_MAX};
 
 /// What is run, and how.
 #[derive(Debug, Clone)]
@@ -62,7 +62,42 @@ impl Program {
     }
 }
 
+/// Between two looks whether a program still lives.
+const LOOK: Duration = Duration::from_millis(200);
+
 impl Running {
+    /// Waits until everything is answered and the program asks for more; takes the answers.
+    ///
+    /// # Errors
+    /// What the program did instead.
+    pub fn answers(&mut self) -> Result<Vec<Answered>, String> {
+        self.wait(|api| api.answers(LOOK))
+    }
+
+    /// Waits until the program asks for work; answers when it did so for the first time.
+    ///
+    /// # Errors
+    /// What the program did instead.
+    pub fn first_asked(&mut self) -> Result<Instant, String> {
+        self.wait(|api| api.first_asked(LOOK))
+    }
+
+    fn wait<T>(
+        &mut self,
+        look: impl Fn(&RuntimeApi) -> Result<Option<T>, String>,
+    ) -> Result<T, String> {
+        let start = Instant::now();
+        while start.elapsed() < WAIT_MAX {
+            if let Some(seen) = look(&self.api)? {
+                return Ok(seen);
+            }
+            if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
+                return Err(format!("it ended: {status}"));
+            }
+        }
+        Err(format!("nothing was seen of it within {WAIT_MAX:?}"))
+    }
+
     /// CPU of its threads so far.
     ///
     /// # Errors

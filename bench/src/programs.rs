@@ -63,7 +63,7 @@ pub fn peer() -> Result<Option<(PathBuf, String)>, String> {
     if !is_fetched {
         npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund"])?;
     }
-    npm(&["run", "--silent", "bundle"])?;
+    npm(&["run", "--silent", "bundle", "--", "--log-level=warning"])?;
     Ok(Some((folder.join("dist/function.cjs"), version)))
 }
 

@@ -86,38 +86,41 @@ impl RuntimeApi {
         self.shared.tell(|state| state.events.extend(events));
     }
 
-    /// Waits until everything is answered and the process asks for more; takes the answers.
+    /// The answers, as soon as everything is answered and the process asks for more; none if that takes longer than
+    /// this.
     ///
     /// # Errors
     /// What the process did instead.
-    pub fn answers(&self) -> Result<Vec<Answered>, String> {
-        self.wait(|state| {
+    pub fn answers(&self, wait: Duration) -> Result<Option<Vec<Answered>>, String> {
+        self.wait(wait, |state| {
             let is_done = state.events.is_empty() && state.is_asking && !state.answers.is_empty();
             is_done.then(|| std::mem::take(&mut state.answers))
         })
     }
 
-    /// Waits until the process asks for work; answers when it did so for the first time.
+    /// When the process asked for work for the first time; none if that takes longer than this.
     ///
     /// # Errors
     /// What the process did instead.
-    pub fn wait_until_asked(&self) -> Result<Instant, String> {
-        self.wait(|state| state.first_asked)
+    pub fn first_asked(&self, wait: Duration) -> Result<Option<Instant>, String> {
+        self.wait(wait, |state| state.first_asked)
     }
 
-    fn wait<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> Result<T, String> {
-        let deadline = Instant::now() + WAIT_MAX;
+    fn wait<T>(
+        &self,
+        wait: Duration,
+        mut look: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let deadline = Instant::now() + wait;
         let mut state = self.shared.lock();
         loop {
             if let Some(trouble) = state.trouble.take() {
                 return Err(trouble);
             }
-            if let Some(seen) = look(&mut state) {
-                return Ok(seen);
-            }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(format!("nothing was seen of it within {WAIT_MAX:?}"));
+            let seen = look(&mut state);
+            if seen.is_some() || left.is_zero() {
+                return Ok(seen);
             }
             let waited = self.shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -21,10 +21,10 @@ pub fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Resul
         for index in turn(functions.len(), round) {
             let function = &functions[index];
             let wrong = |what: String| format!("{}: {what}", function.name);
-            let running = function
+            let mut running = function
                 .start(Vec::new())
                 .map_err(|e| wrong(e.to_string()))?;
-            let asked = running.api.wait_until_asked().map_err(wrong)?;
+            let asked = running.first_asked().map_err(wrong)?;
             let took = asked.duration_since(running.started);
             let peak = running.peak_bytes().map_err(|e| wrong(e.to_string()))?;
             let cpu = running.end().map_err(|e| wrong(e.to_string()))?;
