@@ -1,7 +1,7 @@
 """Deploys the project's own template to ministack and says where everything is.
 
-Reads one JSON object from stdin: endpoint, template (file), functions (logical id -> bootstrap), parameters, stack,
-mappings (event source mappings wanted on the queue of messages). Prints one JSON object.
+Reads one JSON object from stdin: endpoint, template (file), functions (logical id -> bootstrap), parameters, secrets
+(logical id -> value, put when the stack stands), stack, mappings (event source mappings wanted on the queue of messages). Prints one JSON object.
 
 The template is changed in three ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
 bucket, and `Architectures` is left to the host's. The third is about rights to schedules: the emulator takes every
@@ -84,7 +84,6 @@ def main():
 
     with open(wanted["template"], encoding="utf-8") as file:
         template = yaml.load(file, Loader=Template)
-    template["Globals"]["Function"].pop("CodeUri", None)
     template["Globals"]["Function"].pop("Architectures", None)
     with_default_group(template)
 
@@ -118,6 +117,10 @@ def main():
     def physical(logical):
         detail = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId=logical)
         return detail["StackResourceDetail"]["PhysicalResourceId"]
+
+    secrets = client("secretsmanager")
+    for logical, value in wanted["secrets"].items():
+        secrets.put_secret_value(SecretId=physical(logical), SecretString=value)
 
     lambda_ = client("lambda")
     sqs = client("sqs")

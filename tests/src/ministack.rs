@@ -216,7 +216,7 @@ impl Emulator {
         let wanted = json!({
             "endpoint": self.endpoint, "stack": STACK, "mappings": MAPPINGS, "template": binaries::workspace().join("template.yaml"),
             "functions": {"Ingress": built.join("ingress"), "Worker": built.join("worker"), "Sweeper": built.join("sweeper")},
-            "parameters": parameters(ready, limits),
+            "parameters": parameters(ready, limits), "secrets": secrets(ready),
         });
         let output = self.script("deploy.py", &wanted, DEPLOY_MS_MAX)?;
         let deployed: Deployed =
@@ -364,20 +364,27 @@ fn finished(child: &mut Child, within_ms: u64) -> Result<ExitStatus, String> {
 
 /// The template's parameters: the local platforms, provider and model.
 fn parameters(ready: &Ready, limits: &Value) -> Value {
+    let overrides = json!({
+        "daytona_api": ready.daytona_api, "discord_api": ready.discord_api, "slack_api": ready.slack_api,
+        "model_base_url": ready.model_api, "limits": limits,
+    });
     json!({
         "DiscordApplicationId": ready.discord_application_id,
         "DiscordPublicKey": ready.discord_public_key,
-        "DiscordBotToken": ready.discord_bot_token,
-        "SlackSigningSecret": ready.slack_signing_secret,
-        "SlackBotToken": ready.slack_bot_token,
-        "DaytonaApiKey": ready.daytona_api_key,
-        "DaytonaApi": ready.daytona_api,
-        "DiscordApi": ready.discord_api,
-        "SlackApi": ready.slack_api,
         "AllowedGuilds": ready.discord_guild_id,
         "AllowedTeams": ready.slack_team_id,
         "Model": "scripted/scripted-1",
-        "ModelBaseUrl": ready.model_api,
-        "Limits": limits.to_string(),
+        "Overrides": overrides.to_string(),
+    })
+}
+
+/// What an operator stores after the deployment.
+fn secrets(ready: &Ready) -> Value {
+    json!({
+        "IngressSecret": json!({"slack_signing_secret": ready.slack_signing_secret}).to_string(),
+        "WorkerSecret": json!({
+            "discord_bot_token": ready.discord_bot_token, "slack_bot_token": ready.slack_bot_token,
+        }).to_string(),
+        "ProviderSecret": json!({"daytona_api_key": ready.daytona_api_key}).to_string(),
     })
 }

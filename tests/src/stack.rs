@@ -57,6 +57,8 @@ pub struct Options {
     pub without_aws: bool,
     /// Parameters of the template that differ, by their names; null for none.
     pub parameters: Value,
+    /// Keys in its secrets that differ, by their names; an empty one is not there. Null for none.
+    pub keys: Value,
     /// Sandboxes run the stand-in for OpenCode (`tests/agent`).
     pub stand_in_agent: bool,
     /// More of the environment, such as a key that is wrong on purpose.
@@ -142,6 +144,9 @@ impl Stack {
             command
                 .arg("--parameters")
                 .arg(options.parameters.to_string());
+        }
+        if !options.keys.is_null() {
+            command.arg("--keys").arg(options.keys.to_string());
         }
         // A developer's keys would make it leave the machine.
         for name in [

@@ -120,6 +120,45 @@ impl World {
         self.aws.session(&self.deployment.table, thread).await
     }
 
+    /// What a secret of the embedded engine holds, by its logical id.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn secret(&self, logical: &str) -> Result<Value, String> {
+        let asked = json!({"SecretId": self.secret_id(logical)});
+        let target = "secretsmanager.GetSecretValue";
+        let answer = self.aws.call("secretsmanager", target, &asked).await?;
+        let text = answer["SecretString"].as_str().unwrap_or_default();
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Puts keys into a secret of the embedded engine, beside those that it holds; null takes one out.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub async fn store(&self, logical: &str, keys: &Value) -> Result<(), String> {
+        let mut value = self.secret(logical).await?;
+        for (name, key) in keys.as_object().into_iter().flatten() {
+            match key {
+                Value::Null => {
+                    value.as_object_mut().and_then(|all| all.remove(name));
+                }
+                key => value[name] = key.clone(),
+            }
+        }
+        let put = json!({"SecretId": self.secret_id(logical), "SecretString": value.to_string()});
+        let target = "secretsmanager.PutSecretValue";
+        self.aws
+            .call("secretsmanager", target, &put)
+            .await
+            .map(drop)
+    }
+
+    /// The embedded engine names its resources `<stack>-<logical id>`, as the table's name shows.
+    fn secret_id(&self, logical: &str) -> String {
+        self.deployment.table.replace("Table", logical)
+    }
+
     /// Lets the sweeper look now, instead of at the next full minute.
     ///
     /// # Errors

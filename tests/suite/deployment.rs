@@ -1,7 +1,10 @@
-//! The template's alarms and dashboard: they look at what the code writes, and a person who is woken finds a page.
+//! The template: its alarms and dashboard look at what the code writes, and a person who is woken finds a page; keys lie
+//! where the code looks for them; what holds state outlives the stack; whoever deploys is asked what matters.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use bobbin_core::keys::Key;
+use bobbin_core::overrides::Overrides;
 use bobbin_core::signals::{COST, DIMENSION, Kind, NAMESPACE, OTHERS, TOKENS};
 use bobbin_tests::binaries::workspace;
 use libtest_mimic::Trial;
@@ -73,7 +76,192 @@ pub fn trials() -> Vec<Trial> {
                 Ok(())
             },
         ),
+        Trial::test(
+            "deployment::secrets_are_made_empty_and_nothing_of_them_follows_a_parameter",
+            || {
+                secrets_are_made_empty();
+                Ok(())
+            },
+        ),
+        Trial::test(
+            "deployment::each_function_is_told_of_the_secrets_that_its_role_may_read",
+            || {
+                told_of_what_may_be_read();
+                Ok(())
+            },
+        ),
+        Trial::test("deployment::what_holds_state_outlives_the_stack", || {
+            for (id, resource) in &resources() {
+                let kind = resource["Type"].as_str().unwrap();
+                let queue = ["Messages", "MessagesDead"].contains(&id.as_str());
+                let stateful = kind == "AWS::DynamoDB::Table"
+                    || kind == "AWS::SecretsManager::Secret"
+                    || queue;
+                for policy in ["DeletionPolicy", "UpdateReplacePolicy"] {
+                    let kept = resource[policy] == "Retain";
+                    assert_eq!(kept, stateful, "{id}: {policy}");
+                }
+            }
+            Ok(())
+        }),
+        Trial::test(
+            "deployment::every_parameter_is_described_stands_in_a_group_and_is_no_key",
+            || {
+                parameters_are_asked_well();
+                Ok(())
+            },
+        ),
+        Trial::test("deployment::every_override_is_documented", || {
+            let page = std::fs::read_to_string(workspace().join("docs/ARCHITECTURE.md")).unwrap();
+            let all = serde_json::to_value(Overrides::default()).unwrap();
+            for name in all.as_object().unwrap().keys() {
+                assert!(page.contains(&format!("| `{name}` |")), "{name}");
+            }
+            Ok(())
+        }),
+        Trial::test("deployment::sam_finds_the_binary_of_each_function", || {
+            for (id, function) in functions() {
+                let folder = function["Properties"]["CodeUri"].as_str().unwrap();
+                let manifest = workspace().join(folder).join("Cargo.toml");
+                let manifest = std::fs::read_to_string(manifest).unwrap();
+                let build = &function["Metadata"];
+                assert_eq!(build["BuildMethod"], "rust-cargolambda", "{id}");
+                let binary = build["BuildProperties"]["Binary"].as_str().unwrap();
+                let declared = format!("[[bin]]\nname = \"{binary}\"");
+                assert!(manifest.contains(&declared), "{id}: {folder}");
+            }
+            Ok(())
+        }),
     ]
+}
+
+/// The resources by logical id.
+fn resources() -> Vec<(String, Value)> {
+    let template = template();
+    let all = template["Resources"].as_mapping().unwrap().clone();
+    all.into_iter()
+        .map(|(id, one)| (id.as_str().unwrap().to_owned(), one))
+        .collect()
+}
+
+fn functions() -> Vec<(String, Value)> {
+    let all = resources().into_iter();
+    let all: Vec<_> = all
+        .filter(|(_, one)| one["Type"] == "AWS::Serverless::Function")
+        .collect();
+    assert_eq!(all.len(), 3);
+    all
+}
+
+/// Any change of a secret's properties could write its value anew, so they are held to what they have been from the start.
+fn secrets_are_made_empty() {
+    let expected: BTreeSet<&str> = Key::ALL.iter().map(|key| key.secret()).collect();
+    let all = resources();
+    let secrets: BTreeMap<&str, &Value> = all
+        .iter()
+        .filter(|(_, one)| one["Type"] == "AWS::SecretsManager::Secret")
+        .map(|(id, one)| (id.as_str(), &one["Properties"]))
+        .collect();
+    let made: BTreeSet<&str> = secrets.keys().copied().collect();
+    assert_eq!(made, expected);
+    for (id, properties) in &secrets {
+        let names: Vec<&str> = properties
+            .as_mapping()
+            .unwrap()
+            .keys()
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        let about = properties["Description"].as_str().unwrap();
+        for key in Key::ALL.iter().filter(|key| key.secret() == *id) {
+            assert!(about.contains(key.name()), "{id}: {about}");
+        }
+        if *id == Key::StackKey.secret() {
+            assert_eq!(names, ["Description", "GenerateSecretString"]);
+            let generate: Value = serde_yaml_ng::from_str(
+                "{SecretStringTemplate: '{}', GenerateStringKey: stack_key, PasswordLength: 48, ExcludePunctuation: true}",
+            )
+            .unwrap();
+            assert_eq!(properties["GenerateSecretString"], generate);
+        } else {
+            assert_eq!(names, ["Description", "SecretString"], "{id}");
+            assert_eq!(properties["SecretString"], "{}", "{id}");
+        }
+    }
+    let outputs = &template()["Outputs"];
+    for (id, output) in [
+        ("IngressSecret", "IngressSecretArn"),
+        ("WorkerSecret", "WorkerSecretArn"),
+        ("ProviderSecret", "ProviderSecretArn"),
+        ("StackKey", "StackKeyArn"),
+    ] {
+        assert_eq!(tagged(&outputs[output]["Value"]), format!("{id}.Id"));
+    }
+}
+
+fn told_of_what_may_be_read() {
+    let all = resources();
+    for (id, function) in functions() {
+        let variables = function["Properties"]["Environment"]["Variables"].clone();
+        let told: BTreeSet<String> = variables
+            .as_mapping()
+            .unwrap()
+            .iter()
+            .filter(|(name, _)| {
+                let name = name.as_str().unwrap();
+                name.ends_with("_SECRET_ID") || name == "STACK_KEY_ID"
+            })
+            .map(|(_, value)| tagged(value))
+            .collect();
+        let role = tagged(&function["Properties"]["Role"]);
+        let role = role.split('.').next().unwrap();
+        let (_, role) = all.iter().find(|(one, _)| one == role).unwrap();
+        let statements = &role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"];
+        let mut may = BTreeSet::new();
+        for statement in statements.as_sequence().unwrap() {
+            if statement["Action"] == "secretsmanager:GetSecretValue" {
+                match &statement["Resource"] {
+                    Value::Sequence(many) => may.extend(many.iter().map(tagged)),
+                    one => {
+                        may.insert(tagged(one));
+                    }
+                }
+            }
+        }
+        assert!(!may.is_empty(), "{id}");
+        assert_eq!(told, may, "{id}");
+    }
+    let globals = &template()["Globals"]["Function"]["Environment"]["Variables"];
+    for name in globals.as_mapping().unwrap().keys() {
+        assert!(!name.as_str().unwrap().contains("SECRET"), "{name:?}");
+    }
+}
+
+fn parameters_are_asked_well() {
+    let template = template();
+    let declared: Vec<String> = template["Parameters"]
+        .as_mapping()
+        .unwrap()
+        .iter()
+        .map(|(name, parameter)| {
+            let name = name.as_str().unwrap();
+            let about = parameter["Description"].as_str().unwrap_or_default();
+            assert!(about.len() > 20, "{name}: {about}");
+            assert!(parameter["NoEcho"].is_null(), "{name}: keys are stored");
+            assert!(!parameter["Default"].is_null(), "{name} has no default");
+            let checked = !parameter["AllowedPattern"].is_null();
+            let told = !parameter["ConstraintDescription"].is_null();
+            assert!(!checked || told, "{name}: a refusal says nothing");
+            name.to_owned()
+        })
+        .collect();
+    let groups = &template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"];
+    let mut grouped: Vec<String> = Vec::new();
+    for group in groups.as_sequence().unwrap() {
+        let names = group["Parameters"].as_sequence().unwrap();
+        grouped.extend(names.iter().map(|name| name.as_str().unwrap().to_owned()));
+    }
+    assert_eq!(grouped, declared.clone(), "in the order of the groups");
+    assert!(declared.len() <= 16, "{} questions", declared.len());
 }
 
 /// Every metric that some code writes.

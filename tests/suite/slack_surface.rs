@@ -404,7 +404,7 @@ async fn home() {
 async fn streamed() {
     let stack = Stack::start(&Options {
         limits: quick(),
-        parameters: json!({"SlackStreamAnswers": "on"}),
+        parameters: json!({"Overrides": r#"{"slack_stream_answers": true}"#}),
         ..Options::default()
     });
     let world = World::of(&stack);

@@ -55,7 +55,8 @@ async fn provider() {
 /// `MODEL=openai/…` with a base URL, as somebody with a gateway of their own would set it.
 async fn own_endpoint() {
     let stack = Stack::start(&Options {
-        parameters: json!({"Model": "openai/scripted-1", "OpenAiApiKey": "a-key"}),
+        parameters: json!({"Model": "openai/scripted-1"}),
+        keys: json!({"openai_api_key": "a-key"}),
         ..Options::limits(quick())
     });
     let world = World::of(&stack);

@@ -5,12 +5,13 @@ use std::time::Duration;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::direct::Direct;
 use bobbin_adapters::queue::Queues;
-use bobbin_adapters::secrets::Secrets;
+use bobbin_adapters::secrets::Kept;
 use bobbin_adapters::world::now_ms;
 use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
 use lambda_http::{Body, Error, Request, Response};
 
+use crate::signing::{Entrance, READ_MS_MAX, Signed, Signing};
 use crate::suggestions::Suggestions;
 
 /// What is left of the platform's three seconds when the prompt has taken as long as it may.
@@ -22,15 +23,15 @@ pub struct Door {
     queues: Queues,
     suggestions: Suggestions,
     discord: Option<discord::App>,
-    slack: Option<slack::App>,
+    slack: Signing,
 }
 
 impl Door {
     /// From configuration. A platform without its key is switched off, and its paths say so.
     ///
     /// # Errors
-    /// A sentence that names the parameter that is wrong.
-    pub fn new(config: &Config, secrets: &Secrets, aws: Direct) -> Result<Self, String> {
+    /// A sentence that names the parameter or variable that is wrong.
+    pub fn new(config: &Config, aws: Direct) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
             key => Some(
@@ -43,10 +44,8 @@ impl Door {
                 .map_err(|e| format!("DiscordPublicKey: {e}"))?,
             ),
         };
-        let slack = (!secrets.slack_signing_secret.is_empty()).then(|| slack::App {
-            signing_secret: secrets.slack_signing_secret.expose().to_owned(),
-            policy: config.policy.clone(),
-        });
+        let secret = Kept::named_by("INGRESS_SECRET_ID", &aws, config, READ_MS_MAX)?;
+        let slack = Signing::new(secret, config.policy.clone());
         Ok(Self {
             queues: Queues::new(aws.clone(), config),
             suggestions: Suggestions::new(aws, &config.table),
@@ -65,7 +64,7 @@ impl Door {
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
-            ("POST", path) => match self.intake(path, request) {
+            ("POST", path) => match self.intake(path, request).await {
                 Some(intake) => {
                     told_again(request);
                     self.accept(intake).await
@@ -93,7 +92,7 @@ impl Door {
         Ok(response.body(Body::from(answer.body))?)
     }
 
-    fn intake(&self, path: &str, request: &Request) -> Option<Intake> {
+    async fn intake(&self, path: &str, request: &Request) -> Option<Intake> {
         let header = |name: &str| {
             request
                 .headers()
@@ -102,15 +101,13 @@ impl Door {
         };
         let raw: &[u8] = request.body().as_ref();
         let now_ms = now_ms();
-        let slack = |read: fn(&[u8], &str, &str, &slack::App, u64) -> Intake| match &self.slack {
-            Some(app) => {
-                let signature = header("x-slack-signature").unwrap_or_default();
-                let timestamp = header("x-slack-request-timestamp").unwrap_or_default();
-                read(raw, signature, timestamp, app, now_ms)
-            }
-            None => switched_off(
-                "Slack is switched off: set SlackSigningSecret and SlackBotToken of the template.",
-            ),
+        let slack = async |entrance: Entrance| {
+            let signed = Signed {
+                raw,
+                signature: header("x-slack-signature").unwrap_or_default(),
+                timestamp: header("x-slack-request-timestamp").unwrap_or_default(),
+            };
+            self.slack.intake(entrance, signed, now_ms).await
         };
         Some(match path {
             "/discord/interactions" => match &self.discord {
@@ -122,12 +119,12 @@ impl Door {
                     now_ms,
                 ),
                 None => switched_off(
-                    "Discord is switched off: set DiscordApplicationId, DiscordPublicKey and DiscordBotToken of the template.",
+                    "Discord is switched off: set DiscordApplicationId and DiscordPublicKey of the template.",
                 ),
             },
-            "/slack/events" => slack(slack::events),
-            "/slack/interactivity" => slack(slack::interactivity),
-            "/slack/commands" => slack(slack::commands),
+            "/slack/events" => slack(slack::events).await,
+            "/slack/interactivity" => slack(slack::interactivity).await,
+            "/slack/commands" => slack(slack::commands).await,
             _ => return None,
         })
     }
@@ -151,12 +148,20 @@ impl Door {
             Some(lookup) => self.suggestions.read(lookup).await,
             None => None,
         };
-        tracing::info!(
-            request = intake.note,
-            message.id = message_id,
-            status = intake.answer.status,
-            "a request was answered"
-        );
+        if intake.answer.status >= 500 {
+            tracing::error!(
+                request = intake.note,
+                status = intake.answer.status,
+                "a request could not be judged"
+            );
+        } else {
+            tracing::info!(
+                request = intake.note,
+                message.id = message_id,
+                status = intake.answer.status,
+                "a request was answered"
+            );
+        }
         suggested.unwrap_or(intake.answer)
     }
 

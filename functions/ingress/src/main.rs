@@ -5,13 +5,13 @@
 //! while they type.
 
 mod door;
+mod signing;
 mod suggestions;
 
 use std::sync::Arc;
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::direct::Direct;
-use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::telemetry;
 use lambda_http::{Error, Request, service_fn};
 
@@ -22,8 +22,7 @@ async fn main() -> Result<(), Error> {
     telemetry::start();
     let config = Config::from_environment()?;
     let aws = Direct::from_environment()?;
-    let secrets = Secrets::read(&aws, &config.secret_id).await?;
-    let door = Arc::new(Door::new(&config, &secrets, aws)?);
+    let door = Arc::new(Door::new(&config, aws)?);
     lambda_http::run(service_fn(move |request: Request| {
         let door = Arc::clone(&door);
         async move { door.answer(&request).await }

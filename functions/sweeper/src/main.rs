@@ -2,6 +2,7 @@
 //! nothing, and it touches no sandbox of a live generation: those are stopped and deleted in their thread's own group.
 
 mod orphans;
+mod provider;
 mod tick;
 mod vanished;
 
@@ -9,40 +10,55 @@ use std::sync::Arc;
 
 use bobbin_adapters::aws::Clients;
 use bobbin_adapters::config::Config;
-use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
-use bobbin_adapters::secrets::Secrets;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::telemetry;
 use bobbin_adapters::world::now_ms;
+use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::stack_label;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json};
+
+use crate::provider::Provider;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     telemetry::start();
     let config = Config::from_environment()?;
     let clients = Clients::from_environment()?;
-    let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
-    let daytona = Daytona::new(&config.daytona_api, secrets.daytona_api_key.expose())
-        .map_err(|e| format!("DAYTONA_API: {e}"))?;
+    let provider = Provider::new(&clients.direct, &config)?;
     let store = Store::new(clients.dynamodb, &config.table);
     let queues = Queues::new(clients.direct, &config);
     let metrics = Metrics::new(&config.stack);
-    let sweeper = Arc::new((config, store, queues, daytona, metrics));
+    let sweeper = Arc::new((config, store, queues, provider, metrics));
     lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
         let sweeper = Arc::clone(&sweeper);
         async move {
-            let (config, store, queues, daytona, metrics) = &*sweeper;
+            let (config, store, queues, provider, metrics) = &*sweeper;
             // All are tried, whatever becomes of the others; an error of any is one of the tick's.
-            let due = tick::tick(store, queues, metrics).await;
+            let (due, daytona) = tokio::join!(
+                tick::tick(store, queues, metrics),
+                provider.daytona(now_ms())
+            );
+            let daytona = match daytona {
+                Ok(Some(daytona)) => daytona,
+                // Not set up yet: nothing can be there, and nobody is to be woken.
+                Ok(None) => {
+                    let missing = Key::DaytonaApiKey.missing();
+                    tracing::warn!("{missing} No sandbox is looked for.");
+                    return Ok(json!({"due": due?, "orphans": missing}));
+                }
+                Err(error) => {
+                    due?;
+                    return Err(error.into());
+                }
+            };
             let listed = daytona.list(&stack_label(&config.stack)).await;
             let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
             let (orphans, vanished) = match &listed {
                 Ok(listed) => (
-                    orphans::reap(config, store, daytona, metrics, listed).await,
+                    orphans::reap(config, store, &daytona, metrics, listed).await,
                     vanished::look(store, queues, &config.limits, listed, now_ms()).await,
                 ),
                 Err(error) => (Err(error.clone()), Err(error.clone())),

@@ -1,7 +1,7 @@
 //! From a queue record to a verdict: which lane it belongs to, its heartbeat, and what happens to it afterwards.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lambda_events::event::sqs::SqsMessage;
@@ -16,7 +16,7 @@ use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
 use bobbin_adapters::overview;
 use bobbin_adapters::queue::Queues;
-use bobbin_adapters::secrets::Secrets;
+use bobbin_adapters::secrets::{Kept, Keys, WorkerSecrets};
 use bobbin_adapters::store::Store;
 use bobbin_adapters::wake::Wakes;
 use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
@@ -28,16 +28,21 @@ use bobbin_core::signals::BURIED;
 /// The function's time that is left for saving and giving back after a slice.
 const WIND_UP_MS: u64 = 60_000;
 
+/// Longest time for reading one secret.
+const SECRET_READ_MS_MAX: u64 = 5_000;
+
 /// Tries to shorten the visibility of a message that has just come.
 const CLAIMS_MAX: u32 = 4;
 /// Between two of them.
 const CLAIM_PAUSE_MS: u64 = 250;
 
-/// Everything that the worker needs, made once a process.
+/// Everything that the worker needs, made once a process; what holds keys is made again when a key has been replaced.
 pub struct Worker {
     config: Config,
     queues: Queues,
-    parts: Parts,
+    secrets: WorkerSecrets,
+    /// The keys that are in use, and the clients that hold them.
+    present: Mutex<(Keys, Parts)>,
 }
 
 /// One receipt of one record.
@@ -49,27 +54,59 @@ struct Receipt {
 }
 
 impl Worker {
-    /// From the function's environment and the stack's secret.
+    /// From the function's environment and the secrets that it names.
     ///
     /// # Errors
     /// A sentence that names what is missing or wrong.
     pub async fn from_environment() -> Result<Self, String> {
         let config = Config::from_environment()?;
         let clients = Clients::from_environment()?;
-        let secrets = Secrets::read(&clients.direct, &config.secret_id).await?;
+        let aws = &clients.direct;
+        let secrets = WorkerSecrets::new(
+            Kept::named_by("WORKER_SECRET_ID", aws, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("PROVIDER_SECRET_ID", aws, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("STACK_KEY_ID", aws, &config, SECRET_READ_MS_MAX)?,
+        );
+        let keys = secrets.fresh(now_ms()).await?;
         let parts = Parts {
             wakes: Wakes::new(clients.scheduler, &config),
             breakers: Breakers::new(clients.dynamodb.clone(), &config.table, &config.limits),
             store: Store::new(clients.dynamodb, &config.table),
-            chat: Arc::new(Chat::new(&config, &secrets)?),
-            sandboxes: Arc::new(world::sandboxes(&config, &secrets)?),
+            chat: Arc::new(Chat::new(&config, &keys.worker)?),
+            sandboxes: Arc::new(world::sandboxes(&config, &keys)?),
             metrics: Metrics::new(&config.stack),
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
             queues: Queues::new(clients.direct, &config),
-            parts,
+            secrets,
+            present: Mutex::new((keys, parts)),
             config,
+        })
+    }
+
+    /// The clients, with the keys as they are in the secrets within the bound. A delivery that has begun goes on with
+    /// those that it began with.
+    async fn parts(&self) -> Parts {
+        let keys = self.secrets.fresh(now_ms()).await;
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        match keys {
+            Ok(keys) if keys != present.0 => match self.made_of(&keys, &present.1) {
+                Ok(parts) => *present = (keys, parts),
+                Err(why) => tracing::error!("{why}; the earlier keys are used"),
+            },
+            Ok(_) => {}
+            Err(why) => tracing::error!("{why}; the earlier keys are used"),
+        }
+        present.1.clone()
+    }
+
+    /// The same clients with other keys.
+    fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
+        Ok(Parts {
+            chat: Arc::new(Chat::new(&self.config, &keys.worker)?),
+            sandboxes: Arc::new(world::sandboxes(&self.config, keys)?),
+            ..parts.clone()
         })
     }
 
@@ -94,11 +131,12 @@ impl Worker {
             }
         };
         let visibility = Visibility::default();
-        if !self.claim(&receipt, &visibility).await {
+        let (claimed, parts) = tokio::join!(self.claim(&receipt, &visibility), self.parts());
+        if !claimed {
             return false;
         }
         let verdict = tokio::select! {
-            verdict = self.work(&body, &receipt, &visibility, deadline_ms) => verdict,
+            verdict = self.work(&parts, &body, &receipt, &visibility, deadline_ms) => verdict,
             never = self.heartbeat(&receipt, &visibility) => match never {},
         };
         match verdict {
@@ -176,6 +214,7 @@ impl Worker {
 
     async fn work(
         &self,
+        parts: &Parts,
         body: &Body,
         receipt: &Receipt,
         visibility: &Visibility,
@@ -185,10 +224,10 @@ impl Worker {
         if self.queues.is_dead(&receipt.queue_url) {
             if receipt.receive == 1 {
                 let buried = (BURIED, Unit::Count, 1);
-                self.parts.metrics.put(&[buried], now_ms());
+                parts.metrics.put(&[buried], now_ms());
             }
             return dead::bury(
-                &self.parts.chat,
+                &parts.chat,
                 &self.queues,
                 limits,
                 body,
@@ -198,12 +237,15 @@ impl Worker {
             .await;
         }
         match body {
-            Body::Message(message) => self.drive(message, receipt, visibility, deadline_ms).await,
+            Body::Message(message) => {
+                self.drive(parts, message, receipt, visibility, deadline_ms)
+                    .await
+            }
             Body::Open(open) => {
                 opening::open(
-                    &self.parts.chat,
+                    &parts.chat,
                     &self.queues,
-                    &self.parts.store,
+                    &parts.store,
                     limits,
                     open,
                     receipt.receive,
@@ -211,22 +253,26 @@ impl Worker {
                 )
                 .await
             }
-            Body::Control(control) => self.lane().run(control, receipt.receive, now_ms()).await,
+            Body::Control(control) => {
+                self.lane(parts)
+                    .run(control, receipt.receive, now_ms())
+                    .await
+            }
             Body::Overview(wanted) => {
-                overview::show(&self.lane(), wanted, receipt.receive, now_ms()).await
+                overview::show(&self.lane(parts), wanted, receipt.receive, now_ms()).await
             }
             Body::Announce(waiting) => {
-                announce(&self.lane(), waiting, receipt.receive, now_ms()).await
+                announce(&self.lane(parts), waiting, receipt.receive, now_ms()).await
             }
         }
     }
 
-    fn lane(&self) -> Lane<'_> {
+    fn lane<'a>(&'a self, parts: &'a Parts) -> Lane<'a> {
         Lane {
-            store: &self.parts.store,
+            store: &parts.store,
             queues: &self.queues,
-            chat: &self.parts.chat,
-            sandboxes: &self.parts.sandboxes,
+            chat: &parts.chat,
+            sandboxes: &parts.sandboxes,
             limits: &self.config.limits,
             model: &self.config.model,
         }
@@ -234,13 +280,14 @@ impl Worker {
 
     async fn drive(
         &self,
+        parts: &Parts,
         message: &Message,
         receipt: &Receipt,
         visibility: &Visibility,
         deadline_ms: Ms,
     ) -> Verdict {
         let limits = &self.config.limits;
-        let world = Live::new(self.parts.clone(), visibility.clone());
+        let world = Live::new(parts.clone(), visibility.clone());
         let delivery = Delivery {
             message,
             id: format!("{}#{}", message.id, receipt.receive),
@@ -248,7 +295,7 @@ impl Worker {
             slice_until_ms: (now_ms() + limits.slice_ms)
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
-            providers: self.parts.sandboxes.providers(),
+            providers: parts.sandboxes.providers(),
             limits,
             split: Chat::split(&message.thread),
         };

@@ -5,6 +5,7 @@
 //! scripted model. Binds loopback only; ends everything that it started.
 
 mod backstage;
+mod deployment;
 mod front;
 mod functions;
 mod keys;

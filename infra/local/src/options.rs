@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use bobbin_core::keys::Key;
+
 /// What `--help` prints.
 pub const HELP: &str = "\
 Bobbin's laptop stack: chat page, functions, queues, table, sandboxes and a scripted model, on loopback only.
@@ -16,6 +18,7 @@ Usage: cargo run -- [OPTIONS]
   --ready-file FILE   write one JSON object with every address and key when everything is up
   --limits JSON       bounds that differ from the defaults, e.g. '{\"idle_pause_ms\": 60000}'
   --parameters JSON   parameters of template.yaml that differ, e.g. '{\"AllowedUsers\": \"U0123\"}'
+  --keys JSON         keys in the stack's secrets that differ, e.g. '{\"openai_api_key\": \"...\"}'; an empty one is left out
   --without-aws       leave the embedded AWS out: chats, provider and model only
   --help              this text
 
@@ -42,6 +45,8 @@ pub struct Options {
     pub limits: Option<String>,
     /// Parameters of the template, above all that the stack would set itself.
     pub parameters: BTreeMap<String, String>,
+    /// Keys in the stack's secrets, above all that the stack would put there itself.
+    pub keys: BTreeMap<String, String>,
     /// Leave the embedded AWS out.
     pub without_aws: bool,
 }
@@ -97,6 +102,14 @@ impl Options {
                     options.parameters = serde_json::from_str(&value()?)
                         .map_err(|_| "--parameters is not a JSON object of texts.".to_owned())?;
                 }
+                "--keys" => {
+                    options.keys = serde_json::from_str(&value()?)
+                        .map_err(|_| "--keys is not a JSON object of texts.".to_owned())?;
+                    let unknown = |name: &&String| Key::named(name).is_none();
+                    if let Some(name) = options.keys.keys().find(unknown) {
+                        return Err(format!("--keys: {name} is no key of a stack."));
+                    }
+                }
                 "--fresh" => options.fresh = true,
                 "--no-build" => options.no_build = true,
                 "--without-aws" => options.without_aws = true,
@@ -125,11 +138,12 @@ mod tests {
             ready_file: Some("r".into()),
             limits: None,
             parameters: BTreeMap::from([("Model".to_owned(), "a/b".to_owned())]),
+            keys: BTreeMap::from([("openai_api_key".to_owned(), "k".to_owned())]),
             without_aws: false,
         };
         assert_eq!(
             parse(
-                r#"--port 8080 --state-dir=s --fresh --no-build --ready-file r --parameters {"Model":"a/b"}"#
+                r#"--port 8080 --state-dir=s --fresh --no-build --ready-file r --parameters {"Model":"a/b"} --keys {"openai_api_key":"k"}"#
             ),
             Ok(Parsed::Run(options))
         );
@@ -144,8 +158,16 @@ mod tests {
         );
         assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
         assert_eq!(
-            parse(r#"--parameters {"SlackBotToken":1,"x":"secret"}"#),
+            parse(r#"--parameters {"Model":1,"x":"secret"}"#),
             Err("--parameters is not a JSON object of texts.".to_owned())
+        );
+        assert_eq!(
+            parse(r#"--keys {"slack_bot_token":1,"x":"secret"}"#),
+            Err("--keys is not a JSON object of texts.".to_owned())
+        );
+        assert_eq!(
+            parse(r#"--keys {"slack_token":"secret"}"#),
+            Err("--keys: slack_token is no key of a stack.".to_owned())
         );
         assert!(
             parse(r#"--limits {"idle":1}"#)

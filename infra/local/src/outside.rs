@@ -3,26 +3,42 @@
 use std::collections::BTreeMap;
 use std::env;
 
+use bobbin_core::keys::Key;
+use serde_json::{Map, Value, json};
+
 /// Models that are taken when only a key is there (as OpenCode names them).
-const MODELS: [(&str, &str, &str); 3] = [
+const MODELS: [(&str, Key, &str); 3] = [
     (
         "ANTHROPIC_API_KEY",
-        "AnthropicApiKey",
+        Key::AnthropicApiKey,
         "anthropic/claude-sonnet-4-5",
     ),
-    ("OPENAI_API_KEY", "OpenAiApiKey", "openai/gpt-5"),
+    ("OPENAI_API_KEY", Key::OpenAiApiKey, "openai/gpt-5"),
     (
         "OPENROUTER_API_KEY",
-        "OpenRouterApiKey",
+        Key::OpenRouterApiKey,
         "openrouter/anthropic/claude-sonnet-4.5",
     ),
 ];
 
-/// Template parameters that the environment sets, and what was found.
+/// Where a variable goes.
+#[derive(Clone, Copy)]
+enum To {
+    /// A parameter of the template.
+    Parameter(&'static str),
+    /// A key in one of its secrets.
+    Secret(Key),
+}
+
+/// What the environment sets, and what was found.
 #[derive(Debug, Default)]
 pub struct Outside {
     /// Parameters of the template.
     pub parameters: BTreeMap<String, String>,
+    /// Of the parameter `Overrides`.
+    pub overrides: Map<String, Value>,
+    /// Keys by their names in the stack's secrets.
+    pub keys: BTreeMap<String, String>,
     /// One line for each real service that is used.
     pub notes: Vec<String>,
 }
@@ -38,9 +54,9 @@ impl Outside {
 
     fn from(var: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let mut outside = Self::default();
-        for (name, parameter, model) in MODELS {
-            if let Some(key) = var(name) {
-                outside.parameters.insert(parameter.to_owned(), key);
+        for (name, key, model) in MODELS {
+            if let Some(value) = var(name) {
+                outside.keys.insert(key.name().to_owned(), value);
                 outside
                     .parameters
                     .entry("Model".to_owned())
@@ -56,11 +72,13 @@ impl Outside {
             outside.parameters.insert("Model".to_owned(), model);
         }
         if let Some(key) = var("DAYTONA_API_KEY") {
-            outside.parameters.insert("DaytonaApiKey".to_owned(), key);
-            outside.parameters.insert(
-                "DaytonaApi".to_owned(),
-                var("DAYTONA_API_URL").unwrap_or_else(|| "https://app.daytona.io/api".to_owned()),
-            );
+            let name = Key::DaytonaApiKey.name().to_owned();
+            outside.keys.insert(name, key);
+            let api =
+                var("DAYTONA_API_URL").unwrap_or_else(|| "https://app.daytona.io/api".to_owned());
+            outside
+                .overrides
+                .insert("daytona_api".to_owned(), json!(api));
             if let Some(snapshot) = var("DAYTONA_SNAPSHOT") {
                 outside
                     .parameters
@@ -71,27 +89,30 @@ impl Outside {
                 .push("DAYTONA_API_KEY is set: real sandboxes run at Daytona".to_owned());
         }
         let discord = [
-            ("DISCORD_APPLICATION_ID", "DiscordApplicationId"),
-            ("DISCORD_PUBLIC_KEY", "DiscordPublicKey"),
-            ("DISCORD_BOT_TOKEN", "DiscordBotToken"),
-            ("DISCORD_GUILD_ID", "AllowedGuilds"),
+            (
+                "DISCORD_APPLICATION_ID",
+                To::Parameter("DiscordApplicationId"),
+            ),
+            ("DISCORD_PUBLIC_KEY", To::Parameter("DiscordPublicKey")),
+            ("DISCORD_BOT_TOKEN", To::Secret(Key::DiscordBotToken)),
+            ("DISCORD_GUILD_ID", To::Parameter("AllowedGuilds")),
         ];
         if outside.platform(&var, &discord)? {
-            outside.parameters.insert(
-                "DiscordApi".to_owned(),
-                "https://discord.com/api/v10".to_owned(),
+            outside.overrides.insert(
+                "discord_api".to_owned(),
+                json!("https://discord.com/api/v10"),
             );
             outside.notes.push("DISCORD_* is set: the real Discord is used; point its interactions endpoint at a tunnel to the ingress address".to_owned());
         }
         let slack = [
-            ("SLACK_SIGNING_SECRET", "SlackSigningSecret"),
-            ("SLACK_BOT_TOKEN", "SlackBotToken"),
-            ("SLACK_TEAM_ID", "AllowedTeams"),
+            ("SLACK_SIGNING_SECRET", To::Secret(Key::SlackSigningSecret)),
+            ("SLACK_BOT_TOKEN", To::Secret(Key::SlackBotToken)),
+            ("SLACK_TEAM_ID", To::Parameter("AllowedTeams")),
         ];
         if outside.platform(&var, &slack)? {
             outside
-                .parameters
-                .insert("SlackApi".to_owned(), "https://slack.com/api".to_owned());
+                .overrides
+                .insert("slack_api".to_owned(), json!("https://slack.com/api"));
             outside.notes.push("SLACK_* is set: the real Slack is used; point its request URLs at a tunnel to the ingress address".to_owned());
         }
         Ok(outside)
@@ -101,18 +122,21 @@ impl Outside {
     fn platform(
         &mut self,
         var: &impl Fn(&str) -> Option<String>,
-        names: &[(&str, &str)],
+        names: &[(&str, To)],
     ) -> Result<bool, String> {
         let found: Vec<_> = names
             .iter()
-            .map(|(name, parameter)| (name, parameter, var(name)))
+            .map(|(name, to)| (name, to, var(name)))
             .collect();
         if found.iter().all(|(_, _, value)| value.is_none()) {
             return Ok(false);
         }
-        for (name, parameter, value) in found {
+        for (name, to, value) in found {
             let value = value.ok_or_else(|| format!("{name} is not set, but other variables of this platform are: set all of {}, or none.", names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")))?;
-            self.parameters.insert((*parameter).to_owned(), value);
+            match to {
+                To::Parameter(name) => self.parameters.insert((*name).to_owned(), value),
+                To::Secret(key) => self.keys.insert(key.name().to_owned(), value),
+            };
         }
         Ok(true)
     }
@@ -126,6 +150,7 @@ mod tests {
     fn nothing_in_the_environment_means_everything_local() {
         let outside = Outside::from(|_| None).expect("valid");
         assert!(outside.parameters.is_empty() && outside.notes.is_empty());
+        assert!(outside.overrides.is_empty() && outside.keys.is_empty());
     }
 
     #[test]
@@ -133,6 +158,7 @@ mod tests {
         let outside = Outside::from(|name| (name == "OPENAI_API_KEY").then(|| "k".to_owned()))
             .expect("valid");
         assert_eq!(outside.parameters["Model"], "openai/gpt-5");
+        assert_eq!(outside.keys["openai_api_key"], "k");
         let error = Outside::from(|name| (name == "SLACK_BOT_TOKEN").then(|| "x".to_owned()))
             .expect_err("half");
         assert!(

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::STACK;
 use crate::backstage::Behind;
+use crate::deployment::Deployment;
 use crate::front::Front;
 use crate::functions;
 use crate::keys::Keys;
@@ -274,8 +275,8 @@ async fn start_parts(
         ..Ready::default()
     };
     if !options.without_aws {
-        let parameters = parameters(&ready, options, &outside, &model_api);
-        let engine = start_engine(root, state_dir, binaries, parameters, gates).await?;
+        let deployment = Deployment::new(&ready, options, &outside, &model_api)?;
+        let engine = start_engine(root, state_dir, binaries, deployment, gates).await?;
         say(began, &format!("AWS: {}", engine.endpoint()));
         notes.extend(
             engine
@@ -338,12 +339,13 @@ async fn start_engine(
     root: &Path,
     state_dir: &Path,
     functions: BTreeMap<String, PathBuf>,
-    parameters: BTreeMap<String, String>,
+    deployment: Deployment,
     gates: Gates,
 ) -> Result<Engine, String> {
     let settings = bobbin_local_aws::Settings {
         template: root.join("template.yaml"),
-        parameters,
+        parameters: deployment.parameters,
+        secrets: deployment.secrets,
         stack_name: STACK.to_owned(),
         region: REGION.to_owned(),
         state_dir: state_dir.join("aws"),
@@ -358,50 +360,6 @@ async fn start_engine(
         ),
     };
     Engine::start(settings).await.map_err(|e| e.to_string())
-}
-
-/// What the template is given: everything local, then what the environment names.
-fn parameters(
-    ready: &Ready,
-    options: &Options,
-    outside: &Outside,
-    model_api: &str,
-) -> BTreeMap<String, String> {
-    let mut parameters: BTreeMap<String, String> = [
-        ("DiscordApplicationId", &ready.discord_application_id),
-        ("DiscordPublicKey", &ready.discord_public_key),
-        ("DiscordBotToken", &ready.discord_bot_token),
-        ("SlackSigningSecret", &ready.slack_signing_secret),
-        ("SlackBotToken", &ready.slack_bot_token),
-        ("DaytonaApiKey", &ready.daytona_api_key),
-        ("DaytonaApi", &ready.daytona_api),
-        ("DiscordApi", &ready.discord_api),
-        ("SlackApi", &ready.slack_api),
-        ("AllowedGuilds", &ready.discord_guild_id),
-        ("AllowedTeams", &ready.slack_team_id),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.clone()))
-    .into();
-    if !outside.parameters.contains_key("Model") {
-        parameters.insert(
-            "Model".to_owned(),
-            format!("scripted/{}", bobbin_local_model::MODEL_ID),
-        );
-        parameters.insert(
-            "Models".to_owned(),
-            format!("scripted/{}", bobbin_local_model::OTHER_MODEL_ID),
-        );
-        parameters.insert("ModelBaseUrl".to_owned(), model_api.to_owned());
-    }
-    if let Some(limits) = &options.limits {
-        parameters.insert("Limits".to_owned(), limits.clone());
-    }
-    if let Ok(level) = std::env::var("BOBBIN_LOG_LEVEL") {
-        parameters.insert("LogLevel".to_owned(), level);
-    }
-    parameters.extend(outside.parameters.clone());
-    parameters.extend(options.parameters.clone());
-    parameters
 }
 
 /// The Slack app as its manifest declares it.

@@ -3,6 +3,7 @@
 use bobbin_core::card::{CardState, Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey};
+use bobbin_core::keys::Key;
 use bobbin_core::message::Reply;
 use bobbin_core::text;
 use bobbin_core::wire::discord;
@@ -11,7 +12,7 @@ use bobbin_core::wire::slack::render::Status;
 use crate::config::Config;
 use crate::discord::Discord;
 use crate::http::{Hosts, Http, host_of};
-use crate::secrets::Secrets;
+use crate::secrets::WorkerSecret;
 use crate::slack::Slack;
 
 /// Longest part of an answer on Slack, in UTF-16 units: a `markdown` block holds 12,000 characters.
@@ -27,34 +28,31 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// The platforms that configuration and secret name.
+    /// The platforms that configuration and secret name. Discord needs no token to answer an interaction: so whoever
+    /// asks there hears that the token is missing.
     ///
     /// # Errors
     /// A sentence that names the address that cannot be used.
-    pub fn new(config: &Config, secrets: &Secrets) -> Result<Self, String> {
-        let discord = match (
-            config.discord_application_id.as_str(),
-            &secrets.discord_bot_token,
-        ) {
-            ("", _) => None,
-            (_, token) if token.is_empty() => None,
-            (application, token) => {
+    pub fn new(config: &Config, secret: &WorkerSecret) -> Result<Self, String> {
+        let discord = match config.discord_application_id.as_str() {
+            "" => None,
+            application => {
                 let hosts = Hosts::Named(host_of(&config.discord_api).into_iter().collect());
                 let http = Http::new(&config.discord_api, hosts)
-                    .map_err(|e| format!("DISCORD_API: {e}"))?;
+                    .map_err(|e| format!("discord_api of the parameter Overrides: {e}"))?;
                 Some(Discord::new(
                     http,
                     &config.discord_api,
                     application,
-                    token.expose(),
+                    secret.discord_bot_token.expose(),
                 ))
             }
         };
-        let slack = match &secrets.slack_bot_token {
+        let slack = match &secret.slack_bot_token {
             token if token.is_empty() => None,
             token => Some(
                 Slack::new(&config.slack_api, token.expose())
-                    .map_err(|e| format!("SLACK_API: {e}"))?
+                    .map_err(|e| format!("slack_api of the parameter Overrides: {e}"))?
                     .streaming(config.slack_stream_answers),
             ),
         };
@@ -163,10 +161,7 @@ impl Chat {
     /// A [`Failure`] with what to configure.
     pub fn discord(&self) -> Result<&Discord, Failure> {
         self.discord.as_ref().ok_or_else(|| {
-            off(
-                "Discord",
-                "DiscordApplicationId, DiscordPublicKey and DiscordBotToken",
-            )
+            off("Discord is not set up: the operator has to set DiscordApplicationId and DiscordPublicKey of the template.".to_owned())
         })
     }
 
@@ -185,12 +180,10 @@ impl Chat {
     pub fn slack(&self) -> Result<&Slack, Failure> {
         self.slack
             .as_ref()
-            .ok_or_else(|| off("Slack", "SlackSigningSecret and SlackBotToken"))
+            .ok_or_else(|| off(Key::SlackBotToken.missing()))
     }
 }
 
-fn off(platform: &str, parameters: &str) -> Failure {
-    Failure::NonRecoverable {
-        advice: format!("{platform} is not configured: set {parameters} of the template."),
-    }
+const fn off(advice: String) -> Failure {
+    Failure::NonRecoverable { advice }
 }

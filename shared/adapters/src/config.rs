@@ -4,6 +4,7 @@ use std::env;
 
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
+use bobbin_core::overrides::Overrides;
 
 /// Where wake-ups are set, and what they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +57,6 @@ pub struct Config {
     pub dead_queue_urls: [String; 2],
     /// Where wake-ups are set; none where the function sets none.
     pub wakes: Option<WakeTarget>,
-    /// Name or ARN of the secret.
-    pub secret_id: String,
     /// Base of Discord's API.
     pub discord_api: String,
     /// Discord application id; empty switches Discord off.
@@ -90,21 +89,8 @@ impl Config {
     /// # Errors
     /// A sentence that names the variable and what is wrong with it.
     pub fn from_environment() -> Result<Self, String> {
-        let required = |name: &str| {
-            env::var(name)
-                .ok()
-                .filter(|value| !value.is_empty())
-                .ok_or_else(|| {
-                    format!("{name} is not set: deploy with template.yaml, which sets it")
-                })
-        };
         let optional = |name: &str| env::var(name).unwrap_or_default();
-        let limits: Limits = match optional("LIMITS").as_str() {
-            "" => Limits::DEFAULT,
-            text => serde_json::from_str(text)
-                .map_err(|e| format!("LIMITS is not a JSON object of known bounds: {e}"))?,
-        };
-        limits.check()?;
+        let overrides = Overrides::parse(&optional("OVERRIDES"))?;
         Ok(Self {
             stack: required("STACK")?,
             table: required("TABLE")?,
@@ -115,59 +101,41 @@ impl Config {
                 required("CONTROL_DEAD_QUEUE_URL")?,
             ],
             wakes: WakeTarget::read(optional)?,
-            secret_id: required("SECRET_ID")?,
-            discord_api: required("DISCORD_API")?,
+            discord_api: overrides.discord_api,
             discord_application_id: optional("DISCORD_APPLICATION_ID"),
             discord_public_key: optional("DISCORD_PUBLIC_KEY"),
-            slack_api: required("SLACK_API")?,
-            slack_stream_answers: switch(
-                "SLACK_STREAM_ANSWERS",
-                &optional("SLACK_STREAM_ANSWERS"),
-            )?,
-            daytona_api: required("DAYTONA_API")?,
+            slack_api: overrides.slack_api,
+            slack_stream_answers: overrides.slack_stream_answers,
+            daytona_api: overrides.daytona_api,
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
             model: required("MODEL")?,
-            models: list(&optional("MODELS")),
-            model_base_url: optional("MODEL_BASE_URL"),
+            models: overrides.models,
+            model_base_url: overrides.model_base_url,
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),
                 &optional("ALLOWED_TEAMS"),
                 &optional("ALLOWED_CHANNELS"),
                 &optional("ALLOWED_USERS"),
             ),
-            limits,
+            limits: overrides.limits,
         })
     }
 }
 
-/// `on` or `off`; nothing means off.
-fn switch(name: &str, value: &str) -> Result<bool, String> {
-    match value {
-        "on" => Ok(true),
-        "" | "off" => Ok(false),
-        other => Err(format!("{name} is {other:?}; it can be on or off")),
-    }
-}
-
-/// What stands between commas.
-fn list(text: &str) -> Vec<String> {
-    let each = text.split(',').map(str::trim).filter(|one| !one.is_empty());
-    each.map(str::to_owned).collect()
+/// A variable that the template sets for this function.
+///
+/// # Errors
+/// A sentence that names it.
+pub fn required(name: &str) -> Result<String, String> {
+    env::var(name)
+        .ok()
+        .filter(|value| !value.is_empty())
+        .ok_or_else(|| format!("{name} is not set: deploy with template.yaml, which sets it"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_switch_is_on_only_when_it_says_so() {
-        assert_eq!(switch("S", "on"), Ok(true));
-        assert_eq!(switch("S", ""), Ok(false));
-        assert_eq!(
-            switch("S", "true"),
-            Err("S is \"true\"; it can be on or off".to_owned())
-        );
-    }
 
     #[test]
     fn without_a_group_nothing_of_the_wake_ups_is_needed_and_with_one_everything_is() {

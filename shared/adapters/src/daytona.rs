@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::{
     CreateSandbox, ErrorBody, Executed, FileInfo, PROTOCOL_VERSION, PreviewLink, Sandbox,
     SandboxPage, tenant_labels,
@@ -40,6 +41,9 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// What went wrong, by what is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DaytonaError {
+    /// There is no key: nothing was asked.
+    #[error("{}", Key::DaytonaApiKey.missing())]
+    NoKey,
     /// 401: the key is bad or expired.
     #[error("Daytona refused the API key")]
     BadKey,
@@ -100,9 +104,10 @@ impl DaytonaError {
     pub fn failure(&self) -> Failure {
         let seen = self.to_string();
         match self {
+            Self::NoKey => Failure::NonRecoverable { advice: seen },
             Self::BadKey => Failure::NonRecoverable {
                 advice:
-                    "Daytona refused the API key. The operator has to set a valid DAYTONA_API_KEY."
+                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin-setup secrets`."
                         .to_owned(),
             },
             Self::Forbidden { message } => Failure::NonRecoverable {
@@ -124,7 +129,7 @@ impl DaytonaError {
             Self::Unreachable { .. } | Self::CommandTimeout => Failure::SandboxDown { seen },
             Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable {
                 advice: format!(
-                    "The address of Daytona cannot be used: {seen}. The operator has to check DAYTONA_API."
+                    "The address of Daytona cannot be used: {seen}. The operator has to check daytona_api of the parameter Overrides."
                 ),
             },
             Self::Unavailable { .. }
@@ -500,6 +505,9 @@ impl Daytona {
         query: &[(&str, &str)],
         ms_max: u64,
     ) -> Answered<RequestBuilder> {
+        if self.api_key.is_empty() {
+            return Err(DaytonaError::NoKey);
+        }
         let mut url = base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(segments);

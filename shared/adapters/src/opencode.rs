@@ -106,7 +106,7 @@ impl OpenCodeError {
             Self::Preview(error) => error.failure(),
             Self::Guard(_) => Failure::NonRecoverable {
                 advice: format!(
-                    "The sandbox's address cannot be used: {seen}. The operator has to check DAYTONA_API."
+                    "The sandbox's address cannot be used: {seen}. The operator has to check daytona_api of the parameter Overrides."
                 ),
             },
         }

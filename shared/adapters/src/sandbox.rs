@@ -121,7 +121,7 @@ pub enum SettingsError {
     #[error("{0}")]
     Model(String),
     /// An address.
-    #[error("DAYTONA_API: {0}")]
+    #[error("daytona_api of the parameter Overrides: {0}")]
     Address(#[from] HttpError),
 }
 

@@ -1,17 +1,30 @@
-//! The stack's secret: one JSON object in Secrets Manager, read once at a cold start.
+//! The stack's secrets: flat JSON objects in Secrets Manager, one for each need, so that a function reads no key that
+//! it does not use.
+//!
+//! Promised: a copy is gone by for a bounded time, so that a key that is replaced is picked up without a redeploy; a
+//! read that fails leaves the copy that there is; nothing that a sender does has more than one read made for it in that
+//! time. No value is in a log, in an error or in what `Debug` shows. Deliberately absent: writing.
 
 use std::fmt;
+use std::sync::Arc;
 
+use bobbin_core::ids::Ms;
+use bobbin_core::keys::Key;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
+use crate::config::{Config, required};
 use crate::direct::{Direct, Service};
 
-/// Longest wait for a secret.
-const READ_MS_MAX: u64 = 10_000;
+/// Between two tries of a secret that could not be read yet.
+const RETRY_MS: u64 = 2_000;
+/// Characters of a stack key; the template makes 48.
+const STACK_KEY_CHARS_MIN: usize = 32;
 
 /// A value that no log can show; `expose` is its only reader.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
@@ -41,67 +54,254 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The credentials of the functions.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Secrets {
+/// What ingress reads. A key that is not there is empty, as in the other secrets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct IngressSecret {
+    /// Slack signing secret.
+    pub slack_signing_secret: Secret,
+}
+
+/// What the worker alone reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct WorkerSecret {
     /// Discord bot token.
-    #[serde(default)]
     pub discord_bot_token: Secret,
     /// Slack bot token.
-    #[serde(default)]
     pub slack_bot_token: Secret,
-    /// Slack signing secret.
-    #[serde(default)]
-    pub slack_signing_secret: Secret,
-    /// Daytona API key.
-    #[serde(default)]
-    pub daytona_api_key: Secret,
     /// Anthropic API key.
-    #[serde(default)]
     pub anthropic_api_key: Secret,
     /// `OpenAI` API key.
-    #[serde(default)]
     pub openai_api_key: Secret,
     /// `OpenRouter` API key.
-    #[serde(default)]
     pub openrouter_api_key: Secret,
-    /// Made by the template; passwords of sandboxes are derived from it.
+}
+
+/// What the worker and the sweeper read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ProviderSecret {
+    /// Daytona API key.
+    pub daytona_api_key: Secret,
+}
+
+/// Made by the template, and never changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct StackKey {
+    /// Passwords of sandboxes are derived from it.
     pub stack_key: Secret,
 }
 
-impl Secrets {
-    /// Reads the secret.
+/// All keys of the worker.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// Its own.
+    pub worker: Arc<WorkerSecret>,
+    /// The provider's.
+    pub provider: Arc<ProviderSecret>,
+    /// The stack's.
+    pub stack: Arc<StackKey>,
+}
+
+/// A secret, and the copy of it that this process goes by.
+#[derive(Debug)]
+pub struct Kept<T> {
+    aws: Direct,
+    id: String,
+    /// How old the copy may be.
+    age_ms: u64,
+    /// A read takes no longer.
+    read_ms: u64,
+    state: Mutex<State<T>>,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    copy: Option<Arc<T>>,
+    /// Of the last read, whatever came of it.
+    tried_at_ms: Option<Ms>,
+}
+
+impl<T: DeserializeOwned + PartialEq> Kept<T> {
+    /// The secret with this name or ARN, not read yet: nothing of it costs a process that does not need it.
+    #[must_use]
+    pub fn new(aws: Direct, id: String, age_ms: u64, read_ms: u64) -> Self {
+        Self {
+            aws,
+            id,
+            age_ms,
+            read_ms,
+            state: Mutex::new(State {
+                copy: None,
+                tried_at_ms: None,
+            }),
+        }
+    }
+
+    /// The secret whose name or ARN a variable of the function holds.
     ///
     /// # Errors
-    /// What went wrong and what to look at; never a part of the value.
-    pub async fn read(aws: &Direct, id: &str) -> Result<Self, String> {
-        let text = text(aws, id).await?;
-        let text = text.expose();
+    /// A sentence that names the variable that is not set.
+    pub fn named_by(
+        variable: &str,
+        aws: &Direct,
+        config: &Config,
+        read_ms: u64,
+    ) -> Result<Self, String> {
+        let age_ms = config.limits.secrets_ms;
+        Ok(Self::new(aws.clone(), required(variable)?, age_ms, read_ms))
+    }
+
+    /// A copy that is no older than the bound. Where it cannot be read anew, the older one.
+    ///
+    /// # Errors
+    /// What to look at, when there is no copy at all.
+    pub async fn fresh(&self, now_ms: Ms) -> Result<Arc<T>, String> {
+        let mut state = self.state.lock().await;
+        if state.copy.is_none() || self.is_due(&state, now_ms, self.age_ms) {
+            self.read(&mut state, now_ms).await?;
+        }
+        state.copy.clone().ok_or_else(|| self.unread())
+    }
+
+    /// The copy however old it is; read if there is none.
+    ///
+    /// # Errors
+    /// What to look at, when there is no copy.
+    pub async fn known(&self, now_ms: Ms) -> Result<Arc<T>, String> {
+        let mut state = self.state.lock().await;
+        if state.copy.is_none() {
+            if !self.is_due(&state, now_ms, RETRY_MS.min(self.age_ms)) {
+                return Err(self.unread());
+            }
+            self.read(&mut state, now_ms).await?;
+        }
+        state.copy.clone().ok_or_else(|| self.unread())
+    }
+
+    /// What stands in the secret now, if that is another value than the copy. Looks only when the last look is older
+    /// than the bound, however often this is asked.
+    pub async fn newer(&self, now_ms: Ms) -> Option<Arc<T>> {
+        let mut state = self.state.lock().await;
+        if !self.is_due(&state, now_ms, self.age_ms) {
+            return None;
+        }
+        let before = state.copy.clone();
+        self.read(&mut state, now_ms).await.ok()?;
+        let now = state.copy.clone();
+        now.filter(|now| before.as_ref() != Some(now))
+    }
+
+    fn is_due(&self, state: &State<T>, now_ms: Ms, pause_ms: u64) -> bool {
+        state
+            .tried_at_ms
+            .is_none_or(|tried_at_ms| now_ms.saturating_sub(tried_at_ms) >= pause_ms)
+    }
+
+    /// Reads it. A failure is an error only where there is no copy to go on with.
+    async fn read(&self, state: &mut State<T>, now_ms: Ms) -> Result<(), String> {
+        state.tried_at_ms = Some(now_ms);
+        match self.value().await {
+            Ok(value) => {
+                if state.copy.as_deref() != Some(&value) {
+                    let again = state.copy.is_some();
+                    state.copy = Some(Arc::new(value));
+                    if again {
+                        tracing::info!(
+                            secret = self.id,
+                            "a secret has changed and is used from now on"
+                        );
+                    }
+                }
+                Ok(())
+            }
+            Err(why) if state.copy.is_some() => {
+                tracing::error!("{why}; its earlier values are used");
+                Ok(())
+            }
+            Err(why) => {
+                tracing::error!("{why}");
+                Err(why)
+            }
+        }
+    }
+
+    async fn value(&self) -> Result<T, String> {
+        let id = &self.id;
+        let text = text(&self.aws, id, self.read_ms).await?;
         // The decoder's message can quote the value, so only its position is told.
-        let secrets: Self = serde_json::from_str(text).map_err(|e| {
+        serde_json::from_str(text.expose()).map_err(|e| {
             format!(
-                "the secret {id} is not a JSON object with stack_key (line {}, column {})",
+                "the secret {id} is not a JSON object of texts (line {}, column {}): store it again with `bobbin-setup secrets`",
                 e.line(),
                 e.column()
             )
-        })?;
-        if secrets.stack_key.expose().len() < 32 {
-            return Err(format!(
-                "the secret {id} has a stack_key of fewer than 32 characters: deploy the template again"
-            ));
-        }
-        Ok(secrets)
+        })
+    }
+
+    fn unread(&self) -> String {
+        format!("the secret {} could not be read a moment ago", self.id)
     }
 }
 
-/// The text of a secret.
+/// The secrets of the worker.
+#[derive(Debug)]
+pub struct WorkerSecrets {
+    worker: Kept<WorkerSecret>,
+    provider: Kept<ProviderSecret>,
+    stack: Kept<StackKey>,
+}
+
+impl WorkerSecrets {
+    /// Those with the names or ARNs that the variables of the worker hold.
+    #[must_use]
+    pub const fn new(
+        worker: Kept<WorkerSecret>,
+        provider: Kept<ProviderSecret>,
+        stack: Kept<StackKey>,
+    ) -> Self {
+        Self {
+            worker,
+            provider,
+            stack,
+        }
+    }
+
+    /// All keys, read side by side where they have to be; the stack's own is read once.
+    ///
+    /// # Errors
+    /// What to look at, when one was never read.
+    pub async fn fresh(&self, now_ms: Ms) -> Result<Keys, String> {
+        let (worker, provider, stack) = tokio::try_join!(
+            self.worker.fresh(now_ms),
+            self.provider.fresh(now_ms),
+            self.stack.known(now_ms)
+        )?;
+        if stack.stack_key.expose().len() < STACK_KEY_CHARS_MIN {
+            return Err(format!(
+                "{} in the secret {} has fewer than {STACK_KEY_CHARS_MIN} characters: deploy the template again",
+                Key::StackKey.name(),
+                Key::StackKey.secret()
+            ));
+        }
+        Ok(Keys {
+            worker,
+            provider,
+            stack,
+        })
+    }
+}
+
+/// The text of a secret, within `ms_max` milliseconds.
 ///
 /// # Errors
 /// What went wrong and what to look at; never a part of the value.
-pub async fn text(aws: &Direct, id: &str) -> Result<Secret, String> {
+pub async fn text(aws: &Direct, id: &str, ms_max: u64) -> Result<Secret, String> {
     let request = json!({ "SecretId": id });
     let mut answer = aws
-        .call(Service::Secrets, "GetSecretValue", &request, READ_MS_MAX)
+        .call(Service::Secrets, "GetSecretValue", &request, ms_max)
         .await
         .map_err(|e| format!("the secret {id} cannot be read: {e}"))?;
     match answer["SecretString"].take() {
@@ -116,8 +316,38 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_show_itself() {
-        let secrets: Secrets = serde_json::from_str(r#"{"stack_key":"canary"}"#).expect("valid");
-        assert!(!format!("{secrets:?}").contains("canary"));
-        assert_eq!(secrets.stack_key.expose(), "canary");
+        let stack: StackKey = serde_json::from_str(r#"{"stack_key":"canary"}"#).expect("valid");
+        assert_eq!(stack.stack_key.expose(), "canary");
+        let keys = Keys {
+            stack: Arc::new(stack),
+            ..Keys::default()
+        };
+        assert!(!format!("{keys:?}").contains("canary"));
+    }
+
+    #[test]
+    fn the_names_in_a_secret_are_those_of_the_keys() {
+        for key in Key::ALL {
+            let text = format!(r#"{{"{}":"value"}}"#, key.name());
+            let found = match key.secret() {
+                "IngressSecret" => {
+                    let read: IngressSecret = serde_json::from_str(&text).expect("valid");
+                    read != IngressSecret::default()
+                }
+                "WorkerSecret" => {
+                    let read: WorkerSecret = serde_json::from_str(&text).expect("valid");
+                    read != WorkerSecret::default()
+                }
+                "ProviderSecret" => {
+                    let read: ProviderSecret = serde_json::from_str(&text).expect("valid");
+                    read != ProviderSecret::default()
+                }
+                _ => {
+                    let read: StackKey = serde_json::from_str(&text).expect("valid");
+                    read != StackKey::default()
+                }
+            };
+            assert!(found, "{key:?} is not read from {}", key.secret());
+        }
     }
 }

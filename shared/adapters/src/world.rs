@@ -27,7 +27,7 @@ use crate::chat::Chat;
 use crate::config::Config;
 use crate::metrics::{self, Metrics, Unit};
 use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
-use crate::secrets::Secrets;
+use crate::secrets::{Keys, Secret};
 use crate::store::{Store, Written};
 use crate::wake::Wakes;
 
@@ -50,31 +50,31 @@ pub fn milliseconds(time: &str) -> Option<Ms> {
 /// What a sandbox is built from where no snapshot is configured.
 const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
-/// The sandbox side, from configuration and secret.
+/// The sandbox side, from configuration and keys.
 ///
 /// # Errors
 /// A sentence that names the setting that cannot be used.
-pub fn sandboxes(config: &Config, secrets: &Secrets) -> Result<Sandboxes, String> {
+pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let key = |secret: &crate::secrets::Secret| secret.expose().to_owned();
+    let key = |secret: &Secret| secret.expose().to_owned();
     let settings = SandboxSettings {
         stack: config.stack.clone(),
-        stack_key: key(&secrets.stack_key),
+        stack_key: key(&keys.stack.stack_key),
         daytona_api: config.daytona_api.clone(),
-        daytona_api_key: key(&secrets.daytona_api_key),
+        daytona_api_key: key(&keys.provider.daytona_api_key),
         image: some(&config.daytona_snapshot)
             .map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
         model: config.model.clone(),
         models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
         keys: ModelKeys {
-            anthropic: key(&secrets.anthropic_api_key),
-            openai: key(&secrets.openai_api_key),
-            openrouter: key(&secrets.openrouter_api_key),
+            anthropic: key(&keys.worker.anthropic_api_key),
+            openai: key(&keys.worker.openai_api_key),
+            openrouter: key(&keys.worker.openrouter_api_key),
         },
         discord_api: config.discord_api.clone(),
         slack_api: config.slack_api.clone(),
-        slack_bot_token: some(secrets.slack_bot_token.expose()),
+        slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
     Sandboxes::new(settings).map_err(|e| e.to_string())

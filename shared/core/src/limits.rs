@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The bounds; each can be set by the `Limits` parameter of the template (a JSON object of these names).
+/// The bounds; each can be set by `limits` of the template's parameter `Overrides` (a JSON object of these names).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -114,11 +114,16 @@ pub struct Limits {
     pub breaker_probe_ms: u64,
     /// How old the state of a breaker that a process goes by may be.
     pub breaker_cache_ms: u64,
+    /// How old the copy of a secret that a process goes by may be when an invocation starts; and how often at most a
+    /// signature that does not match has the secret read again.
+    pub secrets_ms: u64,
 }
 
 const MINUTE_MS: u64 = 60_000;
 /// Rolling more often than this would only be noise.
 const MIN_CARD_ROLL_MS: u64 = 1_000;
+/// Reading secrets more often would let whoever sends bad signatures have it done for each.
+const MIN_SECRETS_MS: u64 = 1_000;
 /// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
 
@@ -179,6 +184,7 @@ impl Limits {
         breaker_open_ms_max: 5 * MINUTE_MS,
         breaker_probe_ms: 60_000,
         breaker_cache_ms: 5_000,
+        secrets_ms: MINUTE_MS,
     };
 
     /// The delay before attempt `n` (counted from 1) of a message that is given back.
@@ -226,12 +232,16 @@ impl Limits {
                 "breaker_failures and breaker_open_ms must be above 0",
             ),
             (
+                self.secrets_ms >= MIN_SECRETS_MS,
+                "secrets_ms must be at least 1000",
+            ),
+            (
                 self.breaker_open_ms <= self.breaker_open_ms_max,
                 "breaker_open_ms must be at most breaker_open_ms_max",
             ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, rule)) => Err(format!("LIMITS: {rule}")),
+            Some((_, rule)) => Err(format!("limits: {rule}")),
             None => Ok(()),
         }
     }
@@ -280,7 +290,7 @@ mod tests {
         };
         assert_eq!(
             limits.check().expect_err("contradiction"),
-            "LIMITS: heartbeat_ms must be at most half of visibility_ms"
+            "limits: heartbeat_ms must be at most half of visibility_ms"
         );
         assert!(Limits::DEFAULT.check().is_ok());
     }

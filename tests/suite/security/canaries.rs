@@ -97,9 +97,10 @@ fn start(secrets: &[Secret]) -> Stack {
         &Arc::new(folder),
         &Options {
             // A model behind a key: the scripted one under the name of a provider that wants one.
-            parameters: json!({
-                "Model": "anthropic/scripted-1", "OpenAiApiKey": of("openai_api_key"),
-                "AnthropicApiKey": of("anthropic_api_key"), "OpenRouterApiKey": of("openrouter_api_key"),
+            parameters: json!({"Model": "anthropic/scripted-1"}),
+            keys: json!({
+                "openai_api_key": of("openai_api_key"), "anthropic_api_key": of("anthropic_api_key"),
+                "openrouter_api_key": of("openrouter_api_key"),
             }),
             environment: [("BOBBIN_LOG", "trace"), ("BOBBIN_LOG_LEVEL", "trace")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -421,17 +422,7 @@ async fn buried(world: &World, platform: Platform) {
 }
 
 async fn stack_key(world: &World) -> String {
-    let id = world.deployment.table.replace("Table", "Secrets");
-    let value = world
-        .aws
-        .call(
-            "secretsmanager",
-            "secretsmanager.GetSecretValue",
-            &json!({"SecretId": id}),
-        )
-        .await
-        .unwrap();
-    let secret: Value = serde_json::from_str(value["SecretString"].as_str().unwrap()).unwrap();
+    let secret = world.secret("StackKey").await.unwrap();
     secret["stack_key"].as_str().unwrap().to_owned()
 }
 
@@ -501,11 +492,11 @@ async fn told(world: &World) -> Vec<Place> {
 }
 
 /// Environments and arguments of every process of the stack. An agent's server has the password of its own sandbox and
-/// the keys of the providers whose models can be chosen (OpenAI's cannot beside an endpoint of one's own); the functions have nothing, they read the secret themselves.
+/// the keys of the providers whose models can be chosen (OpenAI's cannot beside an endpoint of one's own); the functions have nothing, they read their secrets themselves.
 fn in_processes(stack: &Stack, search: &Search) {
     let (mut servers, mut others) = (0, 0);
     for (pid, command) in processes::marked(stack.folder().path()) {
-        // The parameters of this test are arguments of the stack itself.
+        // The keys of this test are arguments of the stack itself.
         if pid == stack.pid() {
             continue;
         }

@@ -1,8 +1,10 @@
-//! Security, over the real programs: what is not signed is refused, secrets stay where they belong, no request leaves
+//! Security, over the real programs: what is not signed is refused, secrets stay where they belong and are
+//! used as they are stored, no request leaves
 //! for a private address, what a model says has no effect beyond being read, tenants do not reach each other, and
 //! each function's role allows its own actions and nothing else. `docs/SECURITY.md` says what each of them stands for.
 
 mod canaries;
+mod keys;
 mod outgoing;
 mod output;
 mod roles;
@@ -24,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
         signatures::trials(),
         search::trials(),
         canaries::trials(),
+        keys::trials(),
         outgoing::trials(),
         output::trials(),
         tenants::trials(),

@@ -302,7 +302,8 @@ fn ed25519(seed: &[u8; 32], timestamp: &str, body: &str) -> String {
     hex::encode(key.sign(format!("{timestamp}{body}").as_bytes()).to_bytes())
 }
 
-fn hmac(secret: &str, timestamp: &str, body: &str) -> String {
+/// Slack's signature with this secret.
+pub fn hmac(secret: &str, timestamp: &str, body: &str) -> String {
     use hmac::{Hmac, KeyInit, Mac};
     let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(format!("v0:{timestamp}:{body}").as_bytes());

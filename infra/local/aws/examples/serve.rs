@@ -25,6 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         gates: bobbin_local_gate::Gates::default(),
         template,
         parameters: BTreeMap::new(),
+        secrets: Default::default(),
         stack_name: "test".to_owned(),
         region: "us-east-1".to_owned(),
         state_dir,

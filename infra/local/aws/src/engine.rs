@@ -34,6 +34,8 @@ pub struct Settings {
     pub template: PathBuf,
     /// Values of the template's parameters by name; the others take their defaults.
     pub parameters: BTreeMap<String, String>,
+    /// Values that secrets of the template have from the start, by logical id: they replace what stands there.
+    pub secrets: BTreeMap<String, String>,
     /// Name of the stack; resource names start with it.
     pub stack_name: String,
     /// Region in ARNs and in the environment of functions.
@@ -170,6 +172,7 @@ impl Engine {
             .await
             .map_err(|error| unusable(&error))?;
         deploy(&plan, &dynamo, &sqs, &secrets, &scheduler).await?;
+        fill(&plan, &secrets, &settings.secrets)?;
         if has_looked {
             sqs.release_abandoned().map_err(|error| unusable(&error))?;
         }
@@ -307,6 +310,24 @@ async fn deploy(
     scheduler
         .deploy(&plan.groups, &plan.schedules)
         .map_err(|error| refused("a schedule".to_owned(), &error))
+}
+
+/// Puts the values that are there before any function runs.
+fn fill(plan: &Plan, secrets: &Secrets, values: &BTreeMap<String, String>) -> Result<(), Error> {
+    for (logical_id, value) in values {
+        let refused = |reason: String| Error::Resource {
+            resource: format!("secret {logical_id}"),
+            reason,
+        };
+        let id = plan
+            .references
+            .get(logical_id)
+            .ok_or_else(|| refused("the template has none".to_owned()))?;
+        secrets
+            .put(id, value)
+            .map_err(|error| refused(error.to_string()))?;
+    }
+    Ok(())
 }
 
 fn launch(

@@ -1,7 +1,7 @@
 //! Secrets Manager: as much of it as functions use.
 //!
 //! Promised: a secret of the template exists from the start; what `GenerateSecretString` makes is made once and kept,
-//! while the template part of it follows the parameters at each start. `GetSecretValue`, `DescribeSecret` and
+//! while the template part of it follows the parameters at each start; what was put stays until that part changes. `GetSecretValue`, `DescribeSecret` and
 //! `PutSecretValue` answer. Deliberately absent: encryption, rotation, old versions, deletion.
 
 use std::sync::Arc;
@@ -111,6 +111,31 @@ impl Secrets {
         })
     }
 
+    /// Puts a value where another stands, by name or ARN. A value that is there already makes no new version.
+    pub(crate) fn put(&self, id: &str, value: &str) -> Result<(), SecretError> {
+        self.store.transaction(|tx| {
+            let secret = self.find(tx, id)?;
+            if secret.value == value {
+                return Ok(());
+            }
+            self.replace(tx, &secret.name, value, &new_version())
+        })
+    }
+
+    fn replace(
+        &self,
+        tx: &Transaction<'_>,
+        name: &str,
+        value: &str,
+        version: &str,
+    ) -> Result<(), SecretError> {
+        tx.execute(
+            "UPDATE secrets SET value = ?2, version = ?3, changed_ms = ?4 WHERE name = ?1",
+            params![name, value, version, self.clock.now_ms()],
+        )?;
+        Ok(())
+    }
+
     /// Answers one request; `action` is what follows `secretsmanager.` in `X-Amz-Target`.
     pub(crate) fn answer(&self, action: &str, body: &Bytes) -> Response {
         let reply = serde_json::from_slice(body)
@@ -154,15 +179,15 @@ impl Secrets {
                 })),
                 "PutSecretValue" => {
                     let value = request["SecretString"].as_str().ok_or_else(|| {
-                        SecretError::Invalid("SecretString is required; binary secrets are not kept here.".to_owned())
+                        SecretError::Invalid(
+                            "SecretString is required; binary secrets are not kept here."
+                                .to_owned(),
+                        )
                     })?;
                     let version = request["ClientRequestToken"]
                         .as_str()
                         .map_or_else(new_version, str::to_owned);
-                    tx.execute(
-                        "UPDATE secrets SET value = ?2, version = ?3, changed_ms = ?4 WHERE name = ?1",
-                        params![secret.name, value, version, self.clock.now_ms()],
-                    )?;
+                    self.replace(tx, &secret.name, value, &version)?;
                     Ok(json!({
                         "ARN": arn,
                         "Name": secret.name,

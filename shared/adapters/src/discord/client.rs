@@ -141,6 +141,9 @@ impl Client {
             let now = Instant::now();
             let taken = {
                 let mut known = self.known();
+                if self.bot_token.is_empty() && !call.by_token {
+                    return Err(DiscordError::NoToken);
+                }
                 if known.revoked && !call.by_token {
                     return Err(DiscordError::Revoked);
                 }

@@ -1,6 +1,7 @@
 //! What Discord refused, and what that means.
 
 use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
 
 use crate::http::HttpError;
 
@@ -27,9 +28,12 @@ pub enum DiscordError {
     },
     /// The bot token is not valid; no call with it is made any more in this process.
     #[error(
-        "Discord refused the bot token: put the present one of the developer portal into the DiscordBotToken parameter"
+        "Discord refused the bot token: the operator stores the present one of the developer portal with `bobbin-setup secrets`"
     )]
     Revoked,
+    /// There is no bot token: only interactions can be answered.
+    #[error("{}", Key::DiscordBotToken.missing())]
+    NoToken,
     /// An interaction can no longer be answered: its 15 minutes are over, or Discord dropped it.
     #[error("the interaction's token is no longer valid")]
     TokenGone,
@@ -77,7 +81,7 @@ impl DiscordError {
         };
         match self {
             Self::RateLimited { after_ms } => Failure::Wait { after_ms: *after_ms, seen },
-            Self::Revoked | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
+            Self::Revoked | Self::NoToken | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
             Self::Locked => Failure::ThreadGone { seen },
             Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable { advice: seen },
             Self::Http(_) | Self::Unreadable { .. } => Failure::Wait { after_ms: 0, seen },

@@ -569,7 +569,7 @@ async fn after_a_401_the_bot_token_is_not_used_again_and_not_told() {
     let (server, discord) = Server::start([error(401, 0), message("41")]).await;
     let refused = post(&discord, None, &notice()).await.unwrap_err();
     assert!(
-        matches!(refused.failure(), Failure::NonRecoverable { advice } if advice.contains("DiscordBotToken") && !advice.contains("bot-secret"))
+        matches!(refused.failure(), Failure::NonRecoverable { advice } if advice.contains("`bobbin-setup secrets`") && !advice.contains("bot-secret"))
     );
     assert_eq!(
         post(&discord.clone(), None, &notice()).await,

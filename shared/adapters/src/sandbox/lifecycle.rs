@@ -22,6 +22,8 @@ impl Sandboxes {
     }
 
     pub(super) async fn create(&self, thread: &ThreadKey, generation: u32) -> Done {
+        // A sandbox whose server could not be started for want of a key would be made for nothing.
+        self.models.for_server()?;
         let settings = &self.settings;
         let body = CreateSandbox::new(
             &settings.stack,
@@ -34,7 +36,8 @@ impl Sandboxes {
             // The answer of a create is the state before it: look.
             Ok(_) => None,
             Err(
-                error @ (DaytonaError::BadKey
+                error @ (DaytonaError::NoKey
+                | DaytonaError::BadKey
                 | DaytonaError::Forbidden { .. }
                 | DaytonaError::RateLimited { .. }),
             ) => {

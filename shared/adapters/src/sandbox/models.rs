@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
 use bobbin_core::wire::opencode::request::{Endpoint, ModelName, server_config};
 
 use super::{ModelKeys, SandboxSettings, SettingsError};
@@ -99,10 +100,13 @@ impl Models {
                 || (variable_of(&default.provider), ""),
                 |(_, variable, key)| (variable, key),
             );
-        if self.base_url.is_none() && key.is_empty() && variable != ENDPOINT_KEY {
+        if let (None, true, Some(missing)) =
+            (&self.base_url, key.is_empty(), key_of(&default.provider))
+        {
             return Err(Failure::NonRecoverable {
                 advice: format!(
-                    "There is no key for {default}. The operator has to set {variable}, or another MODEL."
+                    "There is no key for {default}. {} Another Model is a parameter of the template.",
+                    missing.missing()
                 ),
             });
         }
@@ -140,6 +144,14 @@ fn variable_of(provider: &str) -> &'static str {
         "openai" | ModelName::COMPATIBLE => "OPENAI_API_KEY",
         "openrouter" => "OPENROUTER_API_KEY",
         _ => ENDPOINT_KEY,
+    }
+}
+
+/// The key that a provider's models need, where a stack can hold it.
+fn key_of(provider: &str) -> Option<Key> {
+    match provider {
+        ModelName::COMPATIBLE => Some(Key::OpenAiApiKey),
+        other => Key::of_model_provider(other),
     }
 }
 
@@ -242,7 +254,7 @@ mod tests {
             panic!("{refused:?}");
         };
         assert!(
-            advice.contains("set ANTHROPIC_API_KEY, or another MODEL"),
+            advice.contains("The key anthropic_api_key is missing in the secret WorkerSecret."),
             "{advice}"
         );
     }

@@ -160,9 +160,13 @@ impl SlackError {
             Self::NotInvited { .. } | Self::Closed { .. } | Self::PostLost { .. } => {
                 return Failure::ThreadGone { seen };
             }
-            Self::Address { .. } => format!("{seen}. The operator has to check SLACK_API."),
+            Self::Address { .. } => {
+                format!("{seen}. The operator has to check slack_api of the parameter Overrides.")
+            }
             Self::Token { .. } => {
-                format!("{seen}. The operator has to install the app again and set its bot token.")
+                format!(
+                    "{seen}. The operator has to install the app again and store its bot token with `bobbin-setup secrets`."
+                )
             }
             Self::Scope { .. } => {
                 format!("{seen}. The operator has to add it to the app and install the app again.")

@@ -4,6 +4,7 @@
 
 mod breakers;
 mod direct;
+mod secrets;
 mod support;
 mod tenants;
 mod wakes;

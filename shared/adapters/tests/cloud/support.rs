@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use bobbin_adapters::http::{Hosts, Http};
 use bobbin_local_aws::{Clock, Engine, Settings};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longest wait for anything that the engine does by itself.
@@ -62,6 +62,7 @@ impl Cloud {
         let engine = Engine::start(Settings {
             template,
             parameters: BTreeMap::new(),
+            secrets: BTreeMap::new(),
             stack_name: "test".to_owned(),
             region: "us-east-1".to_owned(),
             state_dir: folder.path().join("state"),
@@ -85,6 +86,16 @@ impl Cloud {
     /// The address of a resource of the template: a queue's URL, a table's or group's name.
     pub fn resource(&self, id: &str) -> String {
         self.engine.resource(id).unwrap()
+    }
+
+    /// Puts a value into a secret.
+    pub async fn store(&self, id: &str, value: &str) {
+        let http = Http::new(self.engine.endpoint(), Hosts::Public).unwrap();
+        let request = http.request(Method::POST, self.engine.endpoint()).unwrap();
+        let request = request
+            .header("x-amz-target", "secretsmanager.PutSecretValue")
+            .json(&json!({"SecretId": id, "SecretString": value}));
+        assert!(http.send(request).await.unwrap().ok());
     }
 
     pub fn now_ms(&self) -> u64 {

@@ -1,5 +1,5 @@
 //! The template's text as plain JSON, and the functions in it: `Ref`, `Fn::Sub`, `Fn::GetAtt`, `Fn::Join`, `Fn::Select`,
-//! `Fn::Split`. Others are refused by name.
+//! `Fn::Split`, `Fn::If`. Others are refused by name.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,8 @@ pub(crate) struct Scope {
     pub(crate) references: BTreeMap<String, String>,
     /// `Resource.Attribute`.
     pub(crate) attributes: BTreeMap<String, String>,
+    /// What came of the conditions.
+    pub(crate) conditions: BTreeMap<String, bool>,
 }
 
 /// Turns YAML with short tags (`!Ref`) into JSON with the long names (`{"Ref": …}`).
@@ -134,8 +136,21 @@ impl Scope {
                 }
                 _ => Err("Fn::Select needs a number and a list".to_owned()),
             },
+            // Only the branch that counts is followed: the other may name what is not there.
+            ("Fn::If", Value::Array(parts)) => match parts.as_slice() {
+                [Value::String(condition), yes, no] => {
+                    self.resolve(if self.holds(condition)? { yes } else { no })
+                }
+                _ => Err("Fn::If needs a condition and two values".to_owned()),
+            },
             _ => Err(format!("this engine does not have {name}")),
         }
+    }
+
+    /// Whether a condition of the template holds.
+    pub(crate) fn holds(&self, condition: &str) -> Result<bool, String> {
+        let found = self.conditions.get(condition).copied();
+        found.ok_or_else(|| format!("{condition} is not a condition of this template"))
     }
 
     fn substitute(&self, source: &str, own: &Map<String, Value>) -> Result<String, String> {

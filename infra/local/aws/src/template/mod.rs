@@ -3,9 +3,11 @@
 //! Promised: what this engine does not honour is named ([`Plan::unhonoured`]), never passed over in silence; a template
 //! that cannot be understood is refused with the place and the reason. Values of parameters are in no message.
 //!
-//! Deliberately absent: conditions, mappings, macros beyond the shape of serverless functions.
+//! Deliberately absent: mappings, rules, macros beyond the shape of serverless functions.
 
+mod conditions;
 mod intrinsic;
+mod parameters;
 mod properties;
 mod resources;
 mod sources;
@@ -13,7 +15,7 @@ mod sources;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::account::Account;
 use crate::dynamodb::TableSettings;
@@ -100,7 +102,7 @@ impl Template {
             let reason = "it has no Resources".to_owned();
             return Err(TemplateError::Syntax(place, reason));
         }
-        let parameters = parameters(&document, given)?;
+        let parameters = parameters::settle(&document, given)?;
         Ok(Self {
             document,
             parameters,
@@ -136,16 +138,23 @@ impl Template {
         ] {
             scope.references.insert(name.to_owned(), value.to_owned());
         }
+        scope.conditions = conditions::all(&self.document["Conditions"], &scope)?;
         let names = resources::name(&self.resources(), stack, account, urls, &mut scope)?;
 
         let mut plan = Plan::default();
         let mut unhonoured = Unhonoured::default();
-        for section in ["Conditions", "Mappings", "Rules", "Hooks"] {
+        for section in ["Mappings", "Rules", "Hooks"] {
             if !self.document[section].is_null() {
                 unhonoured.add(section, "", "", "not read by this engine");
             }
         }
         for (id, resource) in self.resources() {
+            let place = |reason| TemplateError::Place(format!("resource {id}"), reason);
+            if let Some(condition) = resource["Condition"].as_str()
+                && !scope.holds(condition).map_err(place)?
+            {
+                continue;
+            }
             let reading = resources::Reading {
                 stack,
                 account,
@@ -155,7 +164,7 @@ impl Template {
             };
             reading
                 .resource(id, resource, &mut plan, &mut unhonoured)
-                .map_err(|reason| TemplateError::Place(format!("resource {id}"), reason))?;
+                .map_err(place)?;
             let reference = scope.references.get(id).cloned().unwrap_or_default();
             plan.references.insert(id.clone(), reference);
         }
@@ -195,31 +204,4 @@ impl Template {
             })
             .collect()
     }
-}
-
-fn parameters(
-    document: &Value,
-    given: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, TemplateError> {
-    let none = Map::new();
-    let declared = document["Parameters"].as_object().unwrap_or(&none);
-    let refuse = |name: &str, reason: &str| {
-        Err(TemplateError::Parameter(name.to_owned(), reason.to_owned()))
-    };
-    if let Some(unknown) = given.keys().find(|name| !declared.contains_key(*name)) {
-        return refuse(unknown, "the template does not declare it");
-    }
-    let mut settled = BTreeMap::new();
-    for (name, parameter) in declared {
-        let default = parameter.get("Default").map(intrinsic::text);
-        let Some(value) = given.get(name).cloned().or(default) else {
-            return refuse(name, "it has no default, so give it a value");
-        };
-        let allowed = parameter["AllowedValues"].as_array();
-        if allowed.is_some_and(|allowed| !allowed.contains(&json!(value))) {
-            return refuse(name, "its value is not one of AllowedValues");
-        }
-        settled.insert(name.clone(), value);
-    }
-    Ok(settled)
 }

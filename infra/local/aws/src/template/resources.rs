@@ -125,9 +125,6 @@ impl Reading<'_> {
         unhonoured: &mut Unhonoured,
     ) -> Result<(), String> {
         let kind = resource["Type"].as_str().ok_or("it has no Type")?;
-        if resource.get("Condition").is_some() {
-            unhonoured.add(kind, "Condition", id, "the resource is made all the same");
-        }
         let mut properties = match kind {
             TABLE | QUEUE | SECRET | GROUP => self.scope.resolve(&resource["Properties"])?,
             FUNCTION => {

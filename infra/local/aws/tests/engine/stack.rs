@@ -13,18 +13,17 @@ use crate::support::{Folder, Stack, settings};
 
 const FUNCTIONS: [&str; 3] = ["Ingress", "Worker", "Sweeper"];
 const PROJECT: &str = "../../../template.yaml";
+const SMALL: &str = "tests/engine/template.yaml";
+const SMALLS: [&str; 3] = ["Echo", "Brief", "Broken"];
 
 async fn project(folder: &Arc<Folder>, parameters: &[(&str, &str)]) -> Stack {
     let mut settings = settings(folder, PROJECT, &FUNCTIONS);
-    settings.parameters = parameters
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
+    settings.parameters = map(parameters);
     Stack::start_with(folder.clone(), settings).await
 }
 
-async fn secret(stack: &Stack) -> Value {
-    let client = Secrets::from_conf(
+fn secrets(stack: &Stack) -> Secrets {
+    Secrets::from_conf(
         aws_sdk_secretsmanager::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("us-east-1"))
@@ -32,32 +31,93 @@ async fn secret(stack: &Stack) -> Value {
             .http_client(aws_smithy_http_client::Builder::new().build_http())
             .endpoint_url(stack.engine.endpoint())
             .build(),
-    );
-    let arn = stack.engine.resource("Secrets").unwrap();
-    let value = client
-        .get_secret_value()
-        .secret_id(arn)
-        .send()
-        .await
-        .unwrap();
+    )
+}
+
+async fn secret(stack: &Stack, id: &str) -> Value {
+    let arn = stack.engine.resource(id).unwrap();
+    let asked = secrets(stack).get_secret_value().secret_id(arn);
+    let value = asked.send().await.unwrap();
     serde_json::from_str(value.secret_string().unwrap()).unwrap()
+}
+
+/// The small template, with parameters and values of secrets.
+async fn small(folder: &Arc<Folder>, parameters: &[(&str, &str)], keys: Option<&str>) -> Stack {
+    let mut wanted = settings(folder, SMALL, &SMALLS);
+    wanted.parameters = map(parameters);
+    let values: Vec<_> = keys.map(|value| ("Keys", value)).into_iter().collect();
+    wanted.secrets = map(&values);
+    Stack::start_with(folder.clone(), wanted).await
+}
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 #[tokio::test]
 async fn a_generated_secret_is_kept_and_its_parameters_are_renewed() {
     let folder = Arc::new(Folder::new());
-    let first = project(&folder, &[("SlackBotToken", "xoxb-1")]).await;
-    let before = secret(&first).await;
-    assert_eq!(before["slack_bot_token"], "xoxb-1");
-    let key = before["stack_key"].as_str().unwrap();
+    let first = small(&folder, &[], None).await;
+    let before = secret(&first, "Login").await;
+    assert_eq!(before["greeting"], "hello");
+    let key = before["password"].as_str().unwrap();
     assert_eq!(key.len(), 48);
     assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     first.engine.stop().await;
 
-    let second = project(&folder, &[("SlackBotToken", "xoxb-2")]).await;
-    let after = secret(&second).await;
-    assert_eq!(after["slack_bot_token"], "xoxb-2");
-    assert_eq!(after["stack_key"], before["stack_key"]);
+    let second = small(&folder, &[("Greeting", "salve")], None).await;
+    let after = secret(&second, "Login").await;
+    assert_eq!(after["greeting"], "salve");
+    assert_eq!(after["password"], before["password"]);
+}
+
+#[tokio::test]
+async fn what_is_put_into_a_secret_stays_and_what_the_start_brings_along_replaces_it() {
+    let folder = Arc::new(Folder::new());
+    let first = small(&folder, &[], None).await;
+    assert_eq!(secret(&first, "Keys").await, json!({}));
+    let put = secrets(&first)
+        .put_secret_value()
+        .secret_id(first.engine.resource("Keys").unwrap())
+        .secret_string(r#"{"key":"put"}"#);
+    put.send().await.unwrap();
+    assert_eq!(secret(&first, "Keys").await["key"], "put");
+    first.engine.stop().await;
+
+    let second = small(&folder, &[], None).await;
+    assert_eq!(secret(&second, "Keys").await["key"], "put");
+    second.engine.stop().await;
+
+    let third = small(&folder, &[], Some(r#"{"key":"brought"}"#)).await;
+    assert_eq!(secret(&third, "Keys").await["key"], "brought");
+}
+
+#[tokio::test]
+async fn conditions_leave_resources_and_properties_out() {
+    let without = small(&Arc::new(Folder::new()), &[], None).await;
+    assert_eq!(without.engine.resource("Extra"), None);
+    let unread = |line: &String| line.contains("Condition");
+    assert!(!without.engine.unhonoured().iter().any(unread));
+
+    let folder = Arc::new(Folder::new());
+    let with = small(&folder, &[("Most", "1")], None).await;
+    assert!(with.engine.resource("Extra").is_some());
+    // One at a time: who comes meanwhile is refused at the function URL, as somebody who sends too much would be.
+    let url = with.engine.function_url("Echo").unwrap();
+    let go = folder.0.join("go");
+    let slow = with.invoke("Echo", json!({ "do": "wait", "file": go }));
+    let other = async {
+        crate::support::until("the first runs", async || with.has_line("waiting")).await;
+        let request = axum::http::Request::get(url).body(axum::body::Body::empty());
+        let (status, _, _) = crate::support::send(request.unwrap()).await;
+        std::fs::write(&go, "").unwrap();
+        status
+    };
+    let ((failed, _), status) = tokio::join!(slow, other);
+    assert_eq!((failed, status), (None, 429));
 }
 
 #[tokio::test]
@@ -241,15 +301,34 @@ async fn a_start_that_cannot_work_says_what_to_do() {
     assert!(unbuilt.await.ends_with("build it first"));
     let absent = refusal(|settings| settings.template = "/nowhere/template.yaml".into());
     assert!(absent.await.contains("could not be read"));
-    let secret = refusal(|settings| {
-        let quoted = "xoxb\"with-quote".to_owned();
-        settings
-            .parameters
-            .insert("SlackBotToken".to_owned(), quoted);
+    let pattern = refusal(|settings| {
+        settings.parameters = map(&[("DiscordPublicKey", "not hex")]);
     });
-    let secret = secret.await;
+    assert_eq!(
+        pattern.await,
+        "parameter DiscordPublicKey: it must be the public key of the developer portal (64 hex digits), or empty"
+    );
+    let days = refusal(|settings| settings.parameters = map(&[("LogRetentionDays", "31")]));
+    assert_eq!(
+        days.await,
+        "parameter LogRetentionDays: its value is not one of AllowedValues"
+    );
+    let most = refusal(|settings| settings.parameters = map(&[("WorkerConcurrency", "1")]));
+    assert_eq!(
+        most.await,
+        "parameter WorkerConcurrency: it must be 2 to 1000, as Lambda takes it"
+    );
+    let unknown = refusal(|settings| settings.secrets = map(&[("Secret", "{}")]));
+    assert_eq!(
+        unknown.await,
+        "secret Secret of the template could not be set up: the template has none"
+    );
+    let folder = Folder::new();
+    let mut quoted = settings(&folder, SMALL, &SMALLS);
+    quoted.parameters = map(&[("Greeting", "with\"quote")]);
+    let quoted = Engine::start(quoted).await.err().unwrap().to_string();
     assert!(
-        secret.contains("quotation marks") && !secret.contains("xoxb"),
-        "{secret}"
+        quoted.contains("quotation marks") && !quoted.contains("with"),
+        "{quoted}"
     );
 }

@@ -61,6 +61,7 @@ pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> Settings
         gates: bobbin_local_gate::Gates::default(),
         template: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(template),
         parameters: BTreeMap::new(),
+        secrets: BTreeMap::new(),
         stack_name: "test".to_owned(),
         region: "us-east-1".to_owned(),
         state_dir: folder.0.join("state"),

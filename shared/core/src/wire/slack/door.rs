@@ -10,6 +10,9 @@ use crate::ids::{Ms, ThreadKey, digest};
 use crate::message::{Body, Control, Person, Reply, Standing, Want};
 use crate::wire::{HttpAnswer, Intake};
 
+/// The note of a request that looks signed and was not signed with our secret: with another value of it, it may be.
+pub const BAD_SIGNATURE: &str = "bad signature";
+
 /// What the door knows about the Slack app.
 #[derive(Clone, Default)]
 pub struct App {
@@ -52,7 +55,7 @@ impl Request<'_> {
         let note = match why {
             Unverified::NoSecret => "no signing secret",
             Unverified::Timestamp => "bad timestamp",
-            Unverified::Signature => "bad signature",
+            Unverified::Signature => BAD_SIGNATURE,
         };
         let answer = HttpAnswer::text(401, "The request signature is not valid.");
         Some(only(answer, note))

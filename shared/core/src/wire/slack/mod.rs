@@ -24,9 +24,9 @@ mod who;
 mod words;
 
 pub use commands::commands;
-pub use door::{App, message_id, message_ts};
+pub use door::{App, BAD_SIGNATURE, message_id, message_ts};
 pub use events::events;
 pub use interactivity::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION, interactivity};
 pub use suggest::suggested;
-pub use verify::{Unverified, verify};
+pub use verify::{Unverified, looks_signed, verify};
 pub use words::{CONFIG_HELP, HELP};

@@ -20,23 +20,18 @@ pub enum Unverified {
     Signature,
 }
 
-/// Checks a request's signature over its raw body.
+/// Whether a request carries what only a signed one has: a time of now and a signature of the right form. For anything
+/// else no secret needs to be read.
+#[must_use]
+pub fn looks_signed(signature: &str, timestamp: &str, now_ms: Ms) -> bool {
+    claimed(signature, timestamp, now_ms).is_ok()
+}
+
+/// The signature that a request claims to have.
 ///
 /// The timestamp must be ten digits: the separator can occur in the body, so a looser rule lets one signature cover
 /// two readings (`ts:a` with body `b`, and `ts` with body `a:b`).
-///
-/// # Errors
-/// [`Unverified`], which names what was wrong and never the expected value.
-pub fn verify(
-    secret: &str,
-    signature: &str,
-    timestamp: &str,
-    raw: &[u8],
-    now_ms: Ms,
-) -> Result<(), Unverified> {
-    if secret.is_empty() {
-        return Err(Unverified::NoSecret);
-    }
+fn claimed(signature: &str, timestamp: &str, now_ms: Ms) -> Result<[u8; 32], Unverified> {
     if timestamp.len() != 10 || !timestamp.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Unverified::Timestamp);
     }
@@ -47,6 +42,24 @@ pub fn verify(
     let mut expected = [0_u8; 32];
     let digits = signature.strip_prefix("v0=").ok_or(Unverified::Signature)?;
     hex::decode_to_slice(digits, &mut expected).map_err(|_| Unverified::Signature)?;
+    Ok(expected)
+}
+
+/// Checks a request's signature over its raw body.
+///
+/// # Errors
+/// [`Unverified`], which names what was wrong and never the expected value.
+pub fn verify(
+    secret: &str,
+    signature: &str,
+    timestamp: &str,
+    raw: &[u8],
+    now_ms: Ms,
+) -> Result<(), Unverified> {
+    let expected = claimed(signature, timestamp, now_ms)?;
+    if secret.is_empty() {
+        return Err(Unverified::NoSecret);
+    }
     let mut mac =
         Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length");
     for part in [b"v0:", timestamp.as_bytes(), b":", raw] {

@@ -1,0 +1,113 @@
+//! The Slack app as this process knows it: its signing secret is read by the first request that looks signed by Slack,
+//! so that nothing else waits for it, and read again when a signature does not match, because Slack gives an old secret
+//! up at once when a new one is made.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bobbin_adapters::secrets::{IngressSecret, Kept};
+use bobbin_core::access::Policy;
+use bobbin_core::ids::Ms;
+use bobbin_core::wire::{HttpAnswer, Intake, slack};
+
+/// Longest time for reading the secret: Slack waits three seconds in all.
+pub const READ_MS_MAX: u64 = 1_500;
+/// For the log: which key is missing where, and what stores it.
+const MISSING: &str = "slack: the key slack_signing_secret is missing in the secret IngressSecret, `bobbin-setup secrets` stores it";
+
+/// One request as Slack signs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Signed<'a> {
+    /// The body, as it came.
+    pub raw: &'a [u8],
+    /// `X-Slack-Signature`, or nothing.
+    pub signature: &'a str,
+    /// `X-Slack-Request-Timestamp`, or nothing.
+    pub timestamp: &'a str,
+}
+
+/// Which of Slack's entrances reads a request.
+pub type Entrance = fn(&[u8], &str, &str, &slack::App, Ms) -> Intake;
+
+/// The app, with the secret behind it.
+#[derive(Debug)]
+pub struct Signing {
+    kept: Kept<IngressSecret>,
+    policy: Policy,
+    /// The app as it was last made, and of what.
+    made: Mutex<Option<(Arc<IngressSecret>, Arc<slack::App>)>>,
+}
+
+impl Signing {
+    /// With the secret of this stack, not read yet.
+    #[must_use]
+    pub const fn new(kept: Kept<IngressSecret>, policy: Policy) -> Self {
+        Self {
+            kept,
+            policy,
+            made: Mutex::new(None),
+        }
+    }
+
+    /// What becomes of a request. One that cannot be signed is judged without the secret.
+    pub async fn intake(&self, entrance: Entrance, request: Signed<'_>, now_ms: Ms) -> Intake {
+        let read = |app: &slack::App| {
+            entrance(
+                request.raw,
+                request.signature,
+                request.timestamp,
+                app,
+                now_ms,
+            )
+        };
+        if !slack::looks_signed(request.signature, request.timestamp, now_ms) {
+            return read(&slack::App::default());
+        }
+        let Ok(secret) = self.kept.known(now_ms).await else {
+            return later("slack: the signing secret could not be read");
+        };
+        if !secret.slack_signing_secret.is_empty() {
+            let intake = read(&self.app(secret));
+            if intake.note != slack::BAD_SIGNATURE {
+                return intake;
+            }
+            return match self.kept.newer(now_ms).await {
+                Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
+                _ => intake,
+            };
+        }
+        match self.kept.newer(now_ms).await {
+            Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
+            _ => later(MISSING),
+        }
+    }
+
+    fn app(&self, secret: Arc<IngressSecret>) -> Arc<slack::App> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*made {
+            Some((of, app)) if Arc::ptr_eq(of, &secret) => Arc::clone(app),
+            _ => {
+                let app = Arc::new(slack::App {
+                    signing_secret: secret.slack_signing_secret.expose().to_owned(),
+                    policy: self.policy.clone(),
+                });
+                *made = Some((secret, Arc::clone(&app)));
+                app
+            }
+        }
+    }
+}
+
+/// Nothing can be verified just now. Slack sends events again, so it may come to something yet.
+fn later(note: &'static str) -> Intake {
+    let answer = HttpAnswer::text(
+        503,
+        "Bobbin has no signing secret of this Slack app yet, or cannot read it just now. Its operator stores it with `bobbin-setup secrets`; it is used a minute later at most.",
+    );
+    Intake {
+        enqueue: None,
+        on_queue_failure: answer.clone(),
+        answer,
+        note,
+        lookup: None,
+    }
+}

@@ -1,0 +1,175 @@
+//! What the template is deployed with: parameters, and the values of its secrets. Everything local first, then what the
+//! environment names, then the command line.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::keys::Key;
+use bobbin_core::overrides::Overrides;
+use serde_json::{Map, Value, json};
+
+use crate::options::Options;
+use crate::outside::Outside;
+use crate::ready::Ready;
+
+/// The parameter that holds what hardly anybody changes.
+const OVERRIDES: &str = "Overrides";
+
+/// Parameters of the template, and what is put into its secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment {
+    /// By name.
+    pub parameters: BTreeMap<String, String>,
+    /// JSON objects of keys, by the secrets' logical ids. The stack key is not among them: the template makes it.
+    pub secrets: BTreeMap<String, String>,
+}
+
+impl Deployment {
+    /// With the platforms, the provider and the model that run here, except where something else is named.
+    ///
+    /// # Errors
+    /// One line, when the overrides on the command line cannot be used.
+    pub fn new(
+        ready: &Ready,
+        options: &Options,
+        outside: &Outside,
+        model_api: &str,
+    ) -> Result<Self, String> {
+        let mut parameters: BTreeMap<String, String> = [
+            ("DiscordApplicationId", &ready.discord_application_id),
+            ("DiscordPublicKey", &ready.discord_public_key),
+            ("AllowedGuilds", &ready.discord_guild_id),
+            ("AllowedTeams", &ready.slack_team_id),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .into();
+        let mut overrides: Map<String, Value> = [
+            ("daytona_api", &ready.daytona_api),
+            ("discord_api", &ready.discord_api),
+            ("slack_api", &ready.slack_api),
+        ]
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .into_iter()
+        .collect();
+        if !outside.parameters.contains_key("Model") {
+            let model = format!("scripted/{}", bobbin_local_model::MODEL_ID);
+            parameters.insert("Model".to_owned(), model);
+            let other = format!("scripted/{}", bobbin_local_model::OTHER_MODEL_ID);
+            overrides.insert("models".to_owned(), json!([other]));
+            overrides.insert("model_base_url".to_owned(), json!(model_api));
+        }
+        if let Ok(level) = std::env::var("BOBBIN_LOG_LEVEL") {
+            parameters.insert("LogLevel".to_owned(), level);
+        }
+        parameters.extend(outside.parameters.clone());
+        parameters.extend(options.parameters.clone());
+
+        overrides.extend(outside.overrides.clone());
+        if let Some(limits) = &options.limits {
+            let limits = serde_json::from_str(limits).map_err(|e| e.to_string())?;
+            overrides.insert("limits".to_owned(), limits);
+        }
+        // A parameter of the command line changes what it names of them and leaves the rest.
+        if let Some(own) = parameters.get(OVERRIDES) {
+            Overrides::parse(own)?;
+            let own: Map<String, Value> = serde_json::from_str(own).unwrap_or_default();
+            overrides.extend(own);
+        }
+        let overrides = Value::Object(overrides).to_string();
+        parameters.insert(OVERRIDES.to_owned(), overrides);
+        Ok(Self {
+            parameters,
+            secrets: secrets(ready, options, outside),
+        })
+    }
+}
+
+fn secrets(ready: &Ready, options: &Options, outside: &Outside) -> BTreeMap<String, String> {
+    let mut keys: BTreeMap<String, String> = [
+        (Key::SlackSigningSecret, &ready.slack_signing_secret),
+        (Key::DiscordBotToken, &ready.discord_bot_token),
+        (Key::SlackBotToken, &ready.slack_bot_token),
+        (Key::DaytonaApiKey, &ready.daytona_api_key),
+    ]
+    .map(|(key, value)| (key.name().to_owned(), value.clone()))
+    .into();
+    keys.extend(outside.keys.clone());
+    keys.extend(options.keys.clone());
+    let mut secrets: BTreeMap<&str, Map<String, Value>> = Key::ALL
+        .into_iter()
+        .filter(|key| *key != Key::StackKey)
+        .map(|key| (key.secret(), Map::new()))
+        .collect();
+    for (name, value) in keys.into_iter().filter(|(_, value)| !value.is_empty()) {
+        let secret = Key::named(&name).and_then(|key| secrets.get_mut(key.secret()));
+        if let Some(secret) = secret {
+            secret.insert(name, Value::String(value));
+        }
+    }
+    secrets
+        .into_iter()
+        .map(|(id, keys)| (id.to_owned(), Value::Object(keys).to_string()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready() -> Ready {
+        Ready {
+            discord_api: "http://127.0.0.1:1/discord".to_owned(),
+            slack_api: "http://127.0.0.1:1/slack".to_owned(),
+            daytona_api: "http://127.0.0.1:2/api".to_owned(),
+            slack_signing_secret: "signing".to_owned(),
+            daytona_api_key: "dtn".to_owned(),
+            ..Ready::default()
+        }
+    }
+
+    #[test]
+    fn each_key_goes_into_the_secret_of_those_who_need_it_and_an_empty_one_into_none() {
+        let options = Options {
+            keys: BTreeMap::from([
+                ("openai_api_key".to_owned(), "sk".to_owned()),
+                ("daytona_api_key".to_owned(), String::new()),
+            ]),
+            ..Options::default()
+        };
+        let made = Deployment::new(&ready(), &options, &Outside::default(), "http://m/v1");
+        let secrets = made.expect("valid").secrets;
+        assert_eq!(
+            secrets["IngressSecret"],
+            r#"{"slack_signing_secret":"signing"}"#
+        );
+        assert_eq!(secrets["WorkerSecret"], r#"{"openai_api_key":"sk"}"#);
+        assert_eq!(secrets["ProviderSecret"], "{}");
+        assert!(!secrets.contains_key("StackKey"));
+    }
+
+    #[test]
+    fn overrides_of_the_command_line_change_what_they_name_and_leave_the_rest() {
+        let options = Options {
+            limits: Some(r#"{"poll_ms": 300}"#.to_owned()),
+            parameters: BTreeMap::from([(
+                "Overrides".to_owned(),
+                r#"{"slack_stream_answers": true}"#.to_owned(),
+            )]),
+            ..Options::default()
+        };
+        let made = Deployment::new(&ready(), &options, &Outside::default(), "http://m/v1");
+        let text = made.expect("valid").parameters["Overrides"].clone();
+        let read = Overrides::parse(&text).expect("valid");
+        assert!(read.slack_stream_answers);
+        assert_eq!(read.limits.poll_ms, 300);
+        assert_eq!(read.slack_api, "http://127.0.0.1:1/slack");
+        assert_eq!(read.model_base_url, "http://m/v1");
+
+        let options = Options {
+            parameters: BTreeMap::from([("Overrides".to_owned(), r#"{"x": 1}"#.to_owned())]),
+            ..Options::default()
+        };
+        let refused = Deployment::new(&ready(), &options, &Outside::default(), "http://m/v1")
+            .expect_err("unknown");
+        assert!(refused.contains("unknown field `x`"), "{refused}");
+    }
+}

@@ -1,0 +1,117 @@
+//! The keys of a stack: which there are, in which secret each one lies, and what is said when one is missing.
+//!
+//! A function reads the secrets that it needs and no other, so the keys lie in one secret for each need. All but the
+//! stack key begin absent, are put there by `bobbin-setup secrets`, and may be replaced at any time. No value is here.
+
+/// A key that an outside service asks for, or that the stack made for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Verifies what Slack sends.
+    SlackSigningSecret,
+    /// Speaks on Discord.
+    DiscordBotToken,
+    /// Speaks on Slack.
+    SlackBotToken,
+    /// Pays Anthropic's models.
+    AnthropicApiKey,
+    /// Pays `OpenAI`'s models, or an endpoint of one's own.
+    OpenAiApiKey,
+    /// Pays `OpenRouter`'s models.
+    OpenRouterApiKey,
+    /// Makes and ends sandboxes.
+    DaytonaApiKey,
+    /// The passwords of sandboxes are derived from it; the template makes it, and nothing ever changes it.
+    StackKey,
+}
+
+impl Key {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::SlackSigningSecret,
+        Self::DiscordBotToken,
+        Self::SlackBotToken,
+        Self::AnthropicApiKey,
+        Self::OpenAiApiKey,
+        Self::OpenRouterApiKey,
+        Self::DaytonaApiKey,
+        Self::StackKey,
+    ];
+
+    /// Its name in the secret's JSON object.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SlackSigningSecret => "slack_signing_secret",
+            Self::DiscordBotToken => "discord_bot_token",
+            Self::SlackBotToken => "slack_bot_token",
+            Self::AnthropicApiKey => "anthropic_api_key",
+            Self::OpenAiApiKey => "openai_api_key",
+            Self::OpenRouterApiKey => "openrouter_api_key",
+            Self::DaytonaApiKey => "daytona_api_key",
+            Self::StackKey => "stack_key",
+        }
+    }
+
+    /// The logical id of its secret in the template.
+    #[must_use]
+    pub const fn secret(self) -> &'static str {
+        match self {
+            Self::SlackSigningSecret => "IngressSecret",
+            Self::DiscordBotToken
+            | Self::SlackBotToken
+            | Self::AnthropicApiKey
+            | Self::OpenAiApiKey
+            | Self::OpenRouterApiKey => "WorkerSecret",
+            Self::DaytonaApiKey => "ProviderSecret",
+            Self::StackKey => "StackKey",
+        }
+    }
+
+    /// The key that has this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|key| key.name() == name)
+    }
+
+    /// The key of a provider of models, for those whose keys a stack can hold.
+    #[must_use]
+    pub fn of_model_provider(provider: &str) -> Option<Self> {
+        match provider {
+            "anthropic" => Some(Self::AnthropicApiKey),
+            "openai" => Some(Self::OpenAiApiKey),
+            "openrouter" => Some(Self::OpenRouterApiKey),
+            _ => None,
+        }
+    }
+
+    /// What is said when it is not there: which key, in which secret, and what puts it there.
+    #[must_use]
+    pub fn missing(self) -> String {
+        format!(
+            "The key {} is missing in the secret {}. The operator stores it with `bobbin-setup secrets`.",
+            self.name(),
+            self.secret()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_key_is_one_sentence_with_the_key_its_secret_and_the_command() {
+        assert_eq!(
+            Key::DaytonaApiKey.missing(),
+            "The key daytona_api_key is missing in the secret ProviderSecret. The operator stores it with `bobbin-setup secrets`."
+        );
+    }
+
+    #[test]
+    fn every_key_is_found_by_its_name_and_no_name_is_used_twice() {
+        for key in Key::ALL {
+            assert_eq!(Key::named(key.name()), Some(key));
+        }
+        assert_eq!(Key::named("password"), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! What hardly anybody changes: bounds, the addresses of outside services, an endpoint of one's own for models.
+//!
+//! The template has one parameter for all of it, a JSON object of these names. `sam deploy --guided` asks for every
+//! parameter, and a question about each of these would stand before the few that everybody must answer; and a bound
+//! that comes later needs no new parameter. What gets lost, a check of each value by CloudFormation, is made up for here:
+//! an unknown name or a wrong kind of value is one line when a function starts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::Limits;
+
+/// The parameter `Overrides` of the template; whatever it leaves out has its default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    /// Bounds that differ.
+    pub limits: Limits,
+    /// Address of an OpenAI-compatible endpoint that serves the models; empty uses the provider's own.
+    pub model_base_url: String,
+    /// Further models of that endpoint that can be chosen, as provider/model.
+    pub models: Vec<String>,
+    /// Short answers on Slack are shown while they are written, where the workspace takes streams.
+    pub slack_stream_answers: bool,
+    /// Base of Discord's HTTP API.
+    pub discord_api: String,
+    /// Base of Slack's Web API.
+    pub slack_api: String,
+    /// Base of Daytona's control API.
+    pub daytona_api: String,
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self {
+            limits: Limits::DEFAULT,
+            model_base_url: String::new(),
+            models: Vec::new(),
+            slack_stream_answers: false,
+            discord_api: "https://discord.com/api/v10".to_owned(),
+            slack_api: "https://slack.com/api".to_owned(),
+            daytona_api: "https://app.daytona.io/api".to_owned(),
+        }
+    }
+}
+
+impl Overrides {
+    /// Reads the parameter; an empty one changes nothing.
+    ///
+    /// # Errors
+    /// One line that names what is unknown or wrong.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |why: String| format!("The parameter Overrides cannot be used: {why}");
+        let read: Self = match text.trim() {
+            "" => Self::default(),
+            text => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
+        };
+        read.limits.check().map_err(wrong)?;
+        for (name, address) in [
+            ("discord_api", &read.discord_api),
+            ("slack_api", &read.slack_api),
+            ("daytona_api", &read.daytona_api),
+        ] {
+            if address.is_empty() {
+                return Err(wrong(format!(
+                    "{name} is empty; leave it away for the service's own address"
+                )));
+            }
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        assert_eq!(Overrides::parse(""), Ok(Overrides::default()));
+        assert_eq!(Overrides::parse("{}"), Ok(Overrides::default()));
+        let read = Overrides::parse(
+            r#"{"limits": {"idle_pause_ms": 1000}, "slack_stream_answers": true}"#,
+        )
+        .expect("valid");
+        assert_eq!(read.limits.idle_pause_ms, 1_000);
+        assert!(read.slack_stream_answers);
+        assert_eq!(read.daytona_api, "https://app.daytona.io/api");
+    }
+
+    #[test]
+    fn an_unknown_name_is_one_line_that_says_which_and_what_there_is() {
+        let refused = Overrides::parse(r#"{"slack_apis": "https://x"}"#).expect_err("unknown");
+        assert!(
+            refused.starts_with(
+                "The parameter Overrides cannot be used: unknown field `slack_apis`, expected one of `limits`, `model_base_url`"
+            ),
+            "{refused}"
+        );
+        assert!(!refused.contains('\n'));
+        let refused =
+            Overrides::parse(r#"{"limits": {"idle_pause": 1}}"#).expect_err("unknown bound");
+        assert!(refused.contains("unknown field `idle_pause`"), "{refused}");
+        let refused = Overrides::parse(r#"{"limits": {"attempts": 0}}"#).expect_err("no attempt");
+        assert_eq!(
+            refused,
+            "The parameter Overrides cannot be used: limits: attempts must be at least 1"
+        );
+        let refused = Overrides::parse(r#"{"slack_api": ""}"#).expect_err("empty");
+        assert!(refused.contains("slack_api is empty"), "{refused}");
+        assert!(Overrides::parse("[1").is_err());
+    }
+}
