@@ -1,7 +1,7 @@
 //! AWS's JSON services, spoken to without their SDK: three calls are all that a request in a hurry needs.
 //!
 //! Promised for each call: signed (see [`crate::signing`]); over TLS on ring with compiled-in roots, except to an endpoint
-//! of `http` that the environment names; repeated as the SDK's standard mode does, at most [`ATTEMPTS_MAX`] times; over
+//! that the environment names, which may be `http`, and which on loopback may show a certificate of its own; repeated as the SDK's standard mode does, at most [`ATTEMPTS_MAX`] times; over
 //! within the caller's bound; an answer of at most [`ANSWER_BYTES_MAX`]; connections are used again. Deliberately absent:
 //! proxies, HTTP/2, redirects, credentials from anywhere but a function's environment (Lambda sets them for the life of
 //! the process, so nothing needs a refresh).
@@ -13,6 +13,7 @@ mod connection;
 
 use std::env;
 use std::hash::{BuildHasher as _, RandomState};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -138,13 +139,14 @@ struct Inner {
     region: String,
     keys: Keys,
     endpoint: Option<Uri>,
+    bundle: Option<PathBuf>,
     tls: OnceLock<Tls>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Direct {
     /// From the environment of a Lambda function: `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`,
-    /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`.
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_CA_BUNDLE`.
     ///
     /// # Errors
     /// A sentence that names the variable that is missing or wrong.
@@ -159,18 +161,26 @@ impl Direct {
             secret_access_key: Secret::from(var("AWS_SECRET_ACCESS_KEY")?),
             session_token: set("AWS_SESSION_TOKEN").map(Secret::from),
         };
+        let (endpoint, bundle) = (set("AWS_ENDPOINT_URL"), set("AWS_CA_BUNDLE"));
         Self::new(
             &var("AWS_REGION")?,
             keys,
-            set("AWS_ENDPOINT_URL").as_deref(),
+            endpoint.as_deref(),
+            bundle.map(PathBuf::from),
         )
     }
 
-    /// With these keys, at the services' own addresses or at one that stands for all of them.
+    /// With these keys, at the services' own addresses or at one that stands for all of them. On loopback, and nowhere
+    /// else, the certificates in the file `bundle` (PEM) are trusted too.
     ///
     /// # Errors
     /// A sentence, if the endpoint is not an address.
-    pub fn new(region: &str, keys: Keys, endpoint: Option<&str>) -> Result<Self, String> {
+    pub fn new(
+        region: &str,
+        keys: Keys,
+        endpoint: Option<&str>,
+        bundle: Option<PathBuf>,
+    ) -> Result<Self, String> {
         let read = |text: &str| match text.parse::<Uri>() {
             Ok(uri) if uri.authority().is_some() && uri.scheme().is_some() => Ok(uri),
             _ => Err(format!(
@@ -181,6 +191,7 @@ impl Direct {
             region: region.to_owned(),
             keys,
             endpoint: endpoint.map(read).transpose()?,
+            bundle,
             tls: OnceLock::new(),
             idle: Mutex::default(),
         })))
@@ -262,7 +273,7 @@ impl Inner {
         let mut connection = match kept {
             Some(connection) => connection,
             None => {
-                let tls = self.tls.get_or_init(Tls::default);
+                let tls = self.tls.get_or_init(|| Tls::new(self.bundle.as_deref()));
                 let opening = Connection::open(uri, tls);
                 match tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), opening).await {
                     Ok(Ok(connection)) => connection,

@@ -1,7 +1,8 @@
 //! One HTTP/1.1 connection to a service: opened, used for one request at a time, and asked whether it still lives.
 
-use std::env;
 use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
@@ -26,27 +27,33 @@ pub(super) enum Broken {
     TooLarge,
 }
 
-/// What is trusted: the compiled-in roots, and for loopback alone those of the file that `AWS_CA_BUNDLE` names, which is
-/// how a function is run against a local endpoint with TLS.
+/// Who is trusted.
 pub(super) struct Tls {
     public: TlsConnector,
     loopback: TlsConnector,
 }
 
-impl Default for Tls {
-    fn default() -> Self {
+impl Tls {
+    /// The compiled-in roots, and on loopback those in this file too: so that a function is run as it is deployed against
+    /// a local endpoint with TLS. A file that cannot be read adds nobody, which the handshake then says.
+    pub(super) fn new(bundle: Option<&Path>) -> Self {
         let public = TlsConnector::from(Arc::new(tls_trusting(&[])));
-        let bundle = env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
-        let loopback = match bundle {
-            // A bundle that cannot be read trusts nobody, which the handshake then says.
-            Some(path) => {
-                let read = CertificateDer::pem_file_iter(path);
-                let certificates: Vec<_> = read.into_iter().flatten().flatten().collect();
-                TlsConnector::from(Arc::new(tls_trusting(&certificates)))
+        let loopback = match bundle.map(CertificateDer::pem_file_iter) {
+            Some(read) => {
+                let more: Vec<_> = read.into_iter().flatten().flatten().collect();
+                TlsConnector::from(Arc::new(tls_trusting(&more)))
             }
             None => public.clone(),
         };
         Self { public, loopback }
+    }
+
+    /// The one to use towards a host of this name that turned out to be this address.
+    fn towards(&self, host: &str, peer: IpAddr) -> &TlsConnector {
+        match is_loopback_host(host) && peer.is_loopback() {
+            true => &self.loopback,
+            false => &self.public,
+        }
     }
 }
 
@@ -77,12 +84,8 @@ impl Connection {
         stream.set_nodelay(true).map_err(|_| Broken::Lost)?;
         let sender = if is_secure {
             let name = ServerName::try_from(bare.to_owned()).map_err(|_| Broken::Lost)?;
-            let is_here = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
-            let connector = match is_here && is_loopback_host(host) {
-                true => &tls.loopback,
-                false => &tls.public,
-            };
-            let stream = connector.connect(name, stream).await;
+            let peer = stream.peer_addr().map_err(|_| Broken::Lost)?;
+            let stream = tls.towards(host, peer.ip()).connect(name, stream).await;
             speak(stream.map_err(|_| Broken::Lost)?).await?
         } else {
             speak(stream).await?
@@ -134,4 +137,24 @@ where
     // How it ends is seen by who sends next.
     tokio::spawn(async move { driving.await.ok() });
     Ok(sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_certificates_is_believed_on_loopback_alone() {
+        let tls = Tls::new(Some(Path::new("/nowhere")));
+        let is_believed = |host: &str, peer: &str| {
+            let chosen = tls.towards(host, peer.parse().expect("an address"));
+            Arc::ptr_eq(chosen.config(), tls.loopback.config())
+        };
+        assert!(is_believed("localhost", "127.0.0.1"));
+        assert!(is_believed("[::1]", "::1"));
+        // A name that leads here, and one that says so and leads elsewhere.
+        assert!(!is_believed("sqs.eu-west-1.amazonaws.com", "127.0.0.1"));
+        assert!(!is_believed("localhost", "192.0.2.1"));
+        assert!(!is_believed("sqs.eu-west-1.amazonaws.com", "192.0.2.1"));
+    }
 }

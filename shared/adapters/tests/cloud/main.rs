@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod breakers;
+mod direct;
 mod secrets;
 mod support;
 mod tenants;

@@ -1,0 +1,188 @@
+//! AWS on loopback behind TLS: takes messages for a queue and hands out a secret. Its authority is made when it starts.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::wire::{Request, Served};
+
+/// Where it says that it is.
+pub const REGION: &str = "eu-central-1";
+/// What the programs sign with.
+pub const ACCESS_KEY_ID: &str = "AKIAIOSFODNN7EXAMPLE";
+/// What the programs sign with.
+pub const SECRET_ACCESS_KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+
+/// The endpoint.
+pub struct Cloud {
+    port: u16,
+    authority: PathBuf,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    sent: u64,
+    last: Option<Request>,
+}
+
+impl Cloud {
+    /// Starts it; the certificate of its authority is written into `folder`.
+    ///
+    /// # Errors
+    /// Without a port, or without a place for the certificate.
+    pub fn start(folder: &Path, secret: &Value) -> io::Result<Self> {
+        let wrong = |e: rcgen::Error| io::Error::other(e.to_string());
+        let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
+        // Other than that of the certificate below, which would look self-signed.
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "authority of the bench");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority_key = KeyPair::generate().map_err(wrong)?;
+        let authority = CertifiedIssuer::self_signed(params, authority_key).map_err(wrong)?;
+        let key = KeyPair::generate().map_err(wrong)?;
+        let names = vec!["localhost".to_owned()];
+        let params = CertificateParams::new(names).map_err(wrong)?;
+        let certificate = params.signed_by(&key, &authority).map_err(wrong)?;
+        let path = folder.join("authority.pem");
+        std::fs::write(&path, authority.pem())?;
+
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .map_err(io::Error::other)?;
+        let config = Arc::new(config);
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let serving = Arc::clone(&seen);
+        let secret = json!({ "SecretString": secret.to_string() }).to_string();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (config, seen) = (Arc::clone(&config), Arc::clone(&serving));
+                let secret = secret.clone();
+                // A client that is killed in the middle is one that has been measured.
+                thread::spawn(move || serve(stream, config, &seen, &secret).ok());
+            }
+        });
+        Ok(Self {
+            port,
+            authority: path,
+            seen,
+        })
+    }
+
+    /// The value of `AWS_ENDPOINT_URL`.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// The file with the certificate of its authority.
+    #[must_use]
+    pub fn authority(&self) -> &Path {
+        &self.authority
+    }
+
+    /// Messages that have come since it was asked last.
+    pub fn taken(&self) -> u64 {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut seen.sent)
+    }
+
+    /// Whether the last message was signed as AWS wants it, with a group and a deduplication id.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_last(&self) -> Result<(), String> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = seen.last.as_ref().ok_or("no message has come")?;
+        let body: Value = serde_json::from_slice(&request.body).map_err(|e| e.to_string())?;
+        for field in ["MessageBody", "MessageGroupId", "MessageDeduplicationId"] {
+            if body[field].as_str().is_none_or(str::is_empty) {
+                return Err(format!("the message has no {field}"));
+            }
+        }
+        let told = request.header("authorization");
+        let right = signature(request).ok_or("the message is not signed")?;
+        match told.ends_with(&format!("Signature={right}")) {
+            true => Ok(()),
+            false => Err(format!("signed as {told}, which should be {right}")),
+        }
+    }
+}
+
+/// The signature (version 4) that the headers which a request names should have.
+fn signature(request: &Request) -> Option<String> {
+    let told = request.header("authorization");
+    let (_, names) = told.split_once("SignedHeaders=")?;
+    let (names, _) = names.split_once(',')?;
+    let mut canonical = "POST\n/\n\n".to_owned();
+    for name in names.split(';') {
+        canonical.push_str(&format!("{name}:{}\n", request.header(name)));
+    }
+    let body = hex::encode(Sha256::digest(&request.body));
+    canonical.push_str(&format!("\n{names}\n{body}"));
+
+    let date = request.header("x-amz-date");
+    let day = date.get(..8)?;
+    let scope = format!("{day}/{REGION}/sqs/aws4_request");
+    let hash = hex::encode(Sha256::digest(canonical.as_bytes()));
+    let mac = |key: &[u8], text: &str| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes every key");
+        mac.update(text.as_bytes());
+        mac.finalize().into_bytes().to_vec()
+    };
+    let key = format!("AWS4{SECRET_ACCESS_KEY}").into_bytes();
+    let parts = [day, REGION, "sqs", "aws4_request"];
+    let key = parts.iter().fold(key, |key, part| mac(&key, part));
+    let to_sign = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{hash}");
+    Some(hex::encode(mac(&key, &to_sign)))
+}
+
+fn serve(
+    stream: TcpStream,
+    config: Arc<ServerConfig>,
+    seen: &Mutex<Seen>,
+    secret: &str,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let tls = ServerConnection::new(config).map_err(io::Error::other)?;
+    let mut served = Served::new(StreamOwned::new(tls, stream));
+    while let Some(request) = served.request()? {
+        let headers = [("content-type", "application/x-amz-json-1.0")];
+        if request.header("x-amz-target") == "AmazonSQS.SendMessage" {
+            let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+            lock().sent += 1;
+            // The digest is what the peer's SDK checks.
+            let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let body = sent["MessageBody"].as_str().unwrap_or_default();
+            let told = json!({
+                "MessageId": "5fea7756-0ea4-451a-a703-a558b933e274",
+                "MD5OfMessageBody": format!("{:x}", md5::compute(body)),
+                "SequenceNumber": "18849496460467696128",
+            });
+            served.answer(200, &headers, told.to_string().as_bytes())?;
+            lock().last = Some(request);
+        } else if request.header("x-amz-target") == "secretsmanager.GetSecretValue" {
+            served.answer(200, &headers, secret.as_bytes())?;
+        } else {
+            served.answer(400, &headers, br#"{"__type":"UnknownOperationException"}"#)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! Ingress: from the start of its process to the first answer, and from request to answer when it is warm.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cloud::{ACCESS_KEY_ID, Cloud, REGION, SECRET_ACCESS_KEY};
+use crate::command::Application;
+use crate::figures::{Report, Sample, quantile};
+use crate::process::Program;
+use crate::runtime::Answered;
+
+/// Who is compared with everybody else.
+pub const OURS: &str = "ingress";
+/// The Node function.
+pub const PEER: &str = "peer";
+/// The function on bare sockets.
+pub const FLOOR: &str = "floor";
+
+/// Requests before those that count, when it is warm: a compiler at run time has had its time then.
+const WARM_UP: u64 = 1_000;
+/// Requests that are signed and given at once.
+const REQUESTS_AT_ONCE: u64 = 500;
+
+const KIB: f64 = 1024.0;
+
+/// The environment of a function of the stack, as the template and Lambda set it.
+#[must_use]
+pub fn environment(cloud: &Cloud, application: &Application) -> Vec<(String, String)> {
+    let endpoint = cloud.endpoint();
+    let authority = cloud.authority().display().to_string();
+    let queue = |name: &str| format!("{endpoint}/123456789012/{name}");
+    [
+        ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/bench"),
+        ("AWS_LAMBDA_LOG_STREAM_NAME", "bench"),
+        ("AWS_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY),
+        ("AWS_SESSION_TOKEN", "IQoJb3JpZ2luX2VjEXAMPLETOKEN"),
+        ("AWS_ENDPOINT_URL", &endpoint),
+        // How each is told whom to trust on loopback.
+        ("AWS_CA_BUNDLE", &authority),
+        ("NODE_EXTRA_CA_CERTS", &authority),
+        // The peer need not write a warning about the age of its Node.
+        ("AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED", "true"),
+        ("PATH", "/usr/bin:/bin"),
+        ("STACK", "bench"),
+        ("TABLE", "bench-table"),
+        ("MESSAGES_QUEUE_URL", &queue("messages.fifo")),
+        ("CONTROL_QUEUE_URL", &queue("control.fifo")),
+        ("MESSAGES_DEAD_QUEUE_URL", &queue("messages-dead.fifo")),
+        ("CONTROL_DEAD_QUEUE_URL", &queue("control-dead.fifo")),
+        ("INGRESS_SECRET_ID", "ingress-secret"),
+        ("WORKER_SECRET_ID", "worker-secret"),
+        ("PROVIDER_SECRET_ID", "provider-secret"),
+        ("STACK_KEY_ID", "stack-key"),
+        ("DISCORD_API", "https://discord.com/api/v10"),
+        ("DISCORD_APPLICATION_ID", application.id()),
+        ("DISCORD_PUBLIC_KEY", &application.public_key()),
+        ("SLACK_API", "https://slack.com/api"),
+        ("DAYTONA_API", "https://app.daytona.io/api"),
+        ("MODEL", "anthropic/claude-sonnet-4-5"),
+        ("ALLOWED_GUILDS", application.guild()),
+        ("LOG_LEVEL", "info"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
+}
+
+/// Starts each program in turn and measures its first answer.
+///
+/// # Errors
+/// What a program did instead of its work.
+pub fn cold(
+    report: &mut Report,
+    programs: &[Program],
+    cloud: &Cloud,
+    application: &Application,
+    runs: u64,
+) -> Result<(), String> {
+    let mut times = samples(programs);
+    let mut cpus = samples(programs);
+    let mut peaks = samples(programs);
+    // The first round warms the page cache and does not count.
+    for round in 0..=runs {
+        for index in turn(programs.len(), round) {
+            let program = &programs[index];
+            let wrong = |what: String| format!("{}: {what}", program.name);
+            cloud.taken();
+            let event = application.event(round);
+            let mut running = program
+                .start(vec![event])
+                .map_err(|e| wrong(e.to_string()))?;
+            let answers = running.answers().map_err(wrong)?;
+            let peak = running.peak_bytes().map_err(|e| wrong(e.to_string()))?;
+            let started = running.started;
+            let cpu = running.end().map_err(|e| wrong(e.to_string()))?;
+            check(&answers, 1, cloud).map_err(wrong)?;
+            if round > 0 {
+                let took = answers[0].answered.duration_since(started);
+                times[index].values.push(ms(took));
+                cpus[index].values.push(ms(cpu));
+                peaks[index].values.push(peak as f64 / KIB / KIB);
+            }
+        }
+    }
+    let fifteenth = 1.0 / 15.0;
+    let figure = "ingress, cold: process start to first answer";
+    report.add(
+        figure,
+        "ms",
+        &times,
+        OURS,
+        &[(PEER, fifteenth), (FLOOR, 1.4)],
+    );
+    let figure = "ingress, cold: CPU of the first invocation";
+    report.add(figure, "ms", &cpus, OURS, &[(PEER, fifteenth)]);
+    report.add("ingress, cold: peak memory", "MiB", &peaks, OURS, &[]);
+    Ok(())
+}
+
+/// Runs each program in turn on many requests, one at a time, as Lambda gives them.
+///
+/// # Errors
+/// What a program did instead of its work.
+pub fn warm(
+    report: &mut Report,
+    programs: &[Program],
+    cloud: &Cloud,
+    application: &Application,
+    rounds: u64,
+    requests: u64,
+) -> Result<(), String> {
+    let mut middle = samples(programs);
+    let mut slow = samples(programs);
+    let mut cpus = samples(programs);
+    let mut started = programs
+        .iter()
+        .map(|program| program.start(Vec::new()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| e.to_string())?;
+    let mut number = 0;
+    // The first round warms up and does not count.
+    for round in 0..=rounds {
+        let count = if round == 0 { WARM_UP } else { requests };
+        for index in turn(programs.len(), round) {
+            let (program, running) = (&programs[index], &mut started[index]);
+            let wrong = |what: String| format!("{}: {what}", program.name);
+            cloud.taken();
+            let (mut took, mut cpu) = (Vec::new(), Duration::ZERO);
+            while (took.len() as u64) < count {
+                let some = (count - took.len() as u64).min(REQUESTS_AT_ONCE);
+                let events: Vec<_> = (number..number + some)
+                    .map(|number| application.event(number))
+                    .collect();
+                number += some;
+                let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
+                running.api.give(events);
+                let answers = running.answers().map_err(wrong)?;
+                let after = running.cpu().map_err(|e| wrong(e.to_string()))?;
+                cpu += after.saturating_sub(before);
+                check(&answers, some, cloud).map_err(wrong)?;
+                let each = |one: &Answered| ms(one.answered.duration_since(one.given)) * 1e3;
+                took.extend(answers.iter().map(each));
+            }
+            if round > 0 {
+                took.sort_by(f64::total_cmp);
+                middle[index].values.push(quantile(&took, 0.5));
+                slow[index].values.push(quantile(&took, 0.99));
+                cpus[index].values.push(ms(cpu) * 1e3 / count as f64);
+            }
+        }
+    }
+    for running in started {
+        running.end().map_err(|e| e.to_string())?;
+    }
+    report.conditions.push(format!(
+        "warm: a run is {requests} requests, one at a time, after {WARM_UP} that do not count"
+    ));
+    let floor = [(FLOOR, 1.15)];
+    report.add("ingress, warm: p50", "µs", &middle, OURS, &floor);
+    report.add("ingress, warm: p99", "µs", &slow, OURS, &floor);
+    let figure = "ingress, warm: CPU a request";
+    report.add(figure, "µs", &cpus, OURS, &[(PEER, 0.2)]);
+    Ok(())
+}
+
+fn check(answers: &[Answered], count: u64, cloud: &Cloud) -> Result<(), String> {
+    let taken = cloud.taken();
+    if answers.len() as u64 != count || taken != count {
+        return Err(format!(
+            "of {count} commands {} were answered and {taken} are on the queue",
+            answers.len()
+        ));
+    }
+    for answered in answers {
+        let text = String::from_utf8_lossy(&answered.body);
+        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+        let body = answer["body"].as_str().unwrap_or_default();
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        if answer["statusCode"] != 200 || body["type"] != 5 {
+            return Err(format!("a command was answered with {text}"));
+        }
+    }
+    cloud.check_last()
+}
+
+/// One sample for each program.
+#[must_use]
+pub fn samples(programs: &[Program]) -> Vec<Sample> {
+    let of = |program: &Program| Sample {
+        program: program.name.clone(),
+        values: Vec::new(),
+    };
+    programs.iter().map(of).collect()
+}
+
+/// The order of a round: each round somebody else is first.
+pub fn turn(count: usize, round: u64) -> impl Iterator<Item = usize> {
+    let first = usize::try_from(round).unwrap_or(0);
+    (0..count).map(move |index| (index + first) % count)
+}
+
+/// In milliseconds.
+#[must_use]
+pub fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

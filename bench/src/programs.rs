@@ -1,0 +1,122 @@
+//! The programs that are measured, built as they are deployed.
+
+use std::env;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+
+/// Bytes of a zip archive of one file, besides its content and twice its name.
+const ZIP_BYTES: u64 = 30 + 46 + 22;
+
+/// Builds these packages' binaries in the release profile; answers the folder that they lie in.
+///
+/// # Errors
+/// A sentence with what failed.
+pub fn release(packages: &[&str]) -> Result<PathBuf, String> {
+    let target = target()?;
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(root())
+        .args(["build", "--release", "--target-dir"])
+        .arg(&target);
+    for package in packages {
+        command.args(["-p", package]);
+    }
+    run(&mut command)?;
+    Ok(target.join("release"))
+}
+
+/// Bundles the peer; answers its one file and Node's version. None where there is no Node, which is said.
+///
+/// # Errors
+/// A sentence with what failed.
+pub fn peer() -> Result<Option<(PathBuf, String)>, String> {
+    let Ok(version) = Command::new("node").arg("--version").output() else {
+        eprintln!("There is no Node here: the peer is not measured.");
+        return Ok(None);
+    };
+    let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+    let (source, folder) = (root().join("bench/peer"), target()?.join("peer"));
+    fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let is_same = |name: &str| {
+        let read = |folder: &Path| fs::read(folder.join(name)).ok();
+        read(&source) == read(&folder)
+    };
+    let is_fetched = is_same("package-lock.json") && folder.join("node_modules").is_dir();
+    for name in [
+        "package.json",
+        "package-lock.json",
+        "function.mjs",
+        "handler.mjs",
+    ] {
+        fs::copy(source.join(name), folder.join(name)).map_err(|e| format!("{name}: {e}"))?;
+    }
+    let npm = |arguments: &[&str]| {
+        let mut command = Command::new("npm");
+        run(command.current_dir(&folder).args(arguments))
+    };
+    if !is_fetched {
+        npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund"])?;
+    }
+    npm(&["run", "--silent", "bundle", "--", "--log-level=warning"])?;
+    Ok(Some((folder.join("dist/function.cjs"), version)))
+}
+
+/// Where `name` lies on the path.
+///
+/// # Errors
+/// A sentence, if it does not.
+pub fn on_path(name: &str) -> Result<PathBuf, String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .ok_or_else(|| format!("{name} is not on the path"))
+}
+
+/// Bytes of a file, and of a zip archive with it under `name` alone, as it is deployed.
+///
+/// # Errors
+/// A sentence, if it cannot be read.
+pub fn sizes(file: &Path, name: &str) -> Result<(u64, u64), String> {
+    let content = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
+    let packed = packed
+        .write_all(&content)
+        .and_then(|()| packed.finish())
+        .map_err(|e| e.to_string())?;
+    let zip = packed.len() as u64 + ZIP_BYTES + 2 * name.len() as u64;
+    Ok((content.len() as u64, zip))
+}
+
+/// The folder of all that is built.
+///
+/// # Errors
+/// A sentence, if this program does not lie in one.
+pub fn target() -> Result<PathBuf, String> {
+    let own = env::current_exe().map_err(|e| e.to_string())?;
+    // `<target>/release/deps/speed-…`
+    own.ancestors()
+        .nth(3)
+        .map(Path::to_owned)
+        .ok_or_else(|| "run it with cargo bench".to_owned())
+}
+
+fn root() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own)
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name} failed: {status}")),
+        Err(error) => Err(format!("{name} could not be run: {error}")),
+    }
+}
