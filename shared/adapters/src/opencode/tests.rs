@@ -204,6 +204,7 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
     };
     let prompt = PromptText {
         system: "Be brief.",
+        turn: "t",
         text: "hi",
         images: &[],
     };

@@ -15,7 +15,7 @@ mod sources;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::account::Account;
 use crate::cloudformation::HIDDEN;
