@@ -78,6 +78,11 @@ struct Shared {
 #[must_use]
 pub fn environment(endpoint: &str) -> Vec<(String, String)> {
     let queue = |name: &str| format!("{endpoint}/123456789012/local-{name}.fifo");
+    let overrides = json!({
+        "discord_api": format!("{endpoint}/discord"), "slack_api": format!("{endpoint}/slack"),
+        "daytona_api": format!("{endpoint}/daytona"),
+    })
+    .to_string();
     [
         ("AWS_REGION", "us-east-1".to_owned()),
         ("AWS_ACCESS_KEY_ID", "local".to_owned()),
@@ -90,18 +95,15 @@ pub fn environment(endpoint: &str) -> Vec<(String, String)> {
         ("CONTROL_QUEUE_URL", queue("Control")),
         ("MESSAGES_DEAD_QUEUE_URL", queue("MessagesDead")),
         ("CONTROL_DEAD_QUEUE_URL", queue("ControlDead")),
-        ("SECRET_ID", "everything".to_owned()),
         ("INGRESS_SECRET_ID", "everything".to_owned()),
         ("WORKER_SECRET_ID", "everything".to_owned()),
         ("PROVIDER_SECRET_ID", "everything".to_owned()),
         ("STACK_KEY_ID", "everything".to_owned()),
-        ("DISCORD_API", format!("{endpoint}/discord")),
         ("DISCORD_APPLICATION_ID", "1240000000000000001".to_owned()),
-        ("SLACK_API", format!("{endpoint}/slack")),
-        ("DAYTONA_API", format!("{endpoint}/daytona")),
         ("MODEL", "anthropic/claude-sonnet-4-5".to_owned()),
         ("ALLOWED_GUILDS", "1240000000000000100".to_owned()),
         ("ALLOWED_TEAMS", "T0BOBBIN01,E0BOBBIN01".to_owned()),
+        ("OVERRIDES", overrides),
         ("RUST_BACKTRACE", "1".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
@@ -320,6 +322,7 @@ async fn service(
     let target = headers
         .get("x-amz-target")
         .and_then(|name| name.to_str().ok());
+    let is_aws = target.is_some();
     let what = target.map_or_else(|| format!("{method} {}", uri.path()), str::to_owned);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let answer = match what.as_str() {
@@ -338,15 +341,20 @@ async fn service(
         "DynamoDB_20120810.BatchGetItem" => Ok(json!({"Responses": {}, "UnprocessedKeys": {}})),
         "DynamoDB_20120810.Query" => Ok(json!({"Items": [], "Count": 0, "ScannedCount": 0})),
         name if name.contains("/daytona/") => Ok(json!({"items": [], "nextCursor": null})),
-        name if name.contains("/slack/") => {
-            Ok(json!({"ok": true, "ts": "1790000000.000900", "messages": []}))
-        }
+        name if name.contains("/slack/") => Ok(json!({
+            "ok": true, "ts": "1790000000.000900", "message_ts": "1790000000.000900", "channel": "C0BUILD0001", "messages": [],
+            "team_id": "T0BOBBIN01", "user_id": "U0BOBBINBOT", "bot_id": "B0BOBBINBOT",
+        })),
         _ => Ok(json!({})),
     };
     let mut calls = shared.calls.lock().unwrap_or_else(PoisonError::into_inner);
     calls.push(Called { what, body });
     drop(calls);
-    let kind = [("content-type", "application/x-amz-json-1.0")];
+    let kind = match is_aws {
+        true => "application/x-amz-json-1.0",
+        false => "application/json",
+    };
+    let kind = [("content-type", kind)];
     match answer {
         Ok(answer) => (kind, answer.to_string()).into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, kind, error.to_string()).into_response(),

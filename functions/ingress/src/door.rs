@@ -159,16 +159,36 @@ impl Door {
         let (request, status) = (intake.note, intake.answer.status);
         match (&intake.enqueue, status) {
             (Some(_), _) => {
-                tracing::info!(event = "ingress.accepted", request, status, "a request was accepted");
+                tracing::info!(
+                    event = "ingress.accepted",
+                    request,
+                    status,
+                    "a request was accepted"
+                );
             }
             (None, 500..) => {
-                tracing::error!(event = "ingress.failed", request, status, "a request could not be judged");
+                tracing::error!(
+                    event = "ingress.failed",
+                    request,
+                    status,
+                    "a request could not be judged"
+                );
             }
             (None, 400..) => {
-                tracing::info!(event = "ingress.refused", request, status, "a request was refused");
+                tracing::info!(
+                    event = "ingress.refused",
+                    request,
+                    status,
+                    "a request was refused"
+                );
             }
             (None, _) => {
-                tracing::info!(event = "ingress.answered", request, status, "a request was answered");
+                tracing::info!(
+                    event = "ingress.answered",
+                    request,
+                    status,
+                    "a request was answered"
+                );
             }
         }
         suggested.unwrap_or(intake.answer)

@@ -50,7 +50,10 @@ async fn main() -> ExitCode {
                 // Not set up yet: nothing can be there, and nobody is to be woken.
                 Ok(None) => {
                     let missing = Key::DaytonaApiKey.missing();
-                    tracing::warn!("{missing} No sandbox is looked for.");
+                    tracing::warn!(
+                        event = "provider.key.missing",
+                        "{missing} No sandbox is looked for."
+                    );
                     return Ok(json!({"due": due?, "orphans": missing}));
                 }
                 Err(error) => {

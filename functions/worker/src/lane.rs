@@ -106,10 +106,14 @@ impl Worker {
         match keys {
             Ok(keys) if keys != present.0 => match self.made_of(&keys, &present.1) {
                 Ok(parts) => *present = (keys, parts),
-                Err(why) => tracing::error!("{why}; the earlier keys are used"),
+                Err(why) => {
+                    tracing::error!(event = "secret.unused", "{why}; the earlier keys are used")
+                }
             },
             Ok(_) => {}
-            Err(why) => tracing::error!("{why}; the earlier keys are used"),
+            Err(why) => {
+                tracing::error!(event = "secret.unused", "{why}; the earlier keys are used")
+            }
         }
         present.1.clone()
     }

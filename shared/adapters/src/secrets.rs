@@ -210,6 +210,7 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
                     state.copy = Some(Arc::new(value));
                     if again {
                         tracing::info!(
+                            event = "secret.changed",
                             secret = self.id,
                             "a secret has changed and is used from now on"
                         );
@@ -218,11 +219,14 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
                 Ok(())
             }
             Err(why) if state.copy.is_some() => {
-                tracing::error!("{why}; its earlier values are used");
+                tracing::error!(
+                    event = "secret.unread",
+                    "{why}; its earlier values are used"
+                );
                 Ok(())
             }
             Err(why) => {
-                tracing::error!("{why}");
+                tracing::error!(event = "secret.unread", "{why}");
                 Err(why)
             }
         }

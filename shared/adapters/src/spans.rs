@@ -61,7 +61,7 @@ impl Spans {
                 .and_then(|socket| socket.connect(&address).map(|()| socket))
                 .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
             socket
-                .inspect_err(|error| tracing::warn!(%error, "spans cannot be sent to {DAEMON}"))
+                .inspect_err(|error| tracing::warn!(event = "spans.unsent", %error, "spans cannot be sent to {DAEMON}"))
                 .ok()
         });
         Self {
