@@ -1,4 +1,4 @@
-//! The clients of the AWS SDK: one HTTPS stack on ring, credentials from the function's environment.
+//! The clients of the AWS SDK: over the connections of [`crate::direct`], credentials from the function's environment.
 //!
 //! Without `aws-config` (see the workspace manifest), so the variables that it would read are read here: `AWS_REGION`,
 //! `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. Lambda sets them for the life
@@ -9,8 +9,6 @@ use std::env;
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::config::{Region, SharedHttpClient};
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 use crate::direct::Direct;
 
@@ -64,11 +62,11 @@ macro_rules! client {
 }
 
 impl Account {
-    /// From the environment of a Lambda function.
+    /// From the environment of a Lambda function, over these connections.
     ///
     /// # Errors
     /// A sentence that names the variable that is missing.
-    pub fn from_environment() -> Result<Self, String> {
+    pub fn from_environment(direct: &Direct) -> Result<Self, String> {
         let var = |name: &str| {
             env::var(name)
                 .map_err(|_| format!("{name} is not set: this program runs as a Lambda function"))
@@ -85,9 +83,7 @@ impl Account {
         Ok(Self {
             region: Region::new(var("AWS_REGION")?),
             credentials,
-            http: Builder::new()
-                .tls_provider(Provider::Rustls(CryptoMode::Ring))
-                .build_https(),
+            http: direct.for_sdk(),
             endpoint: env::var("AWS_ENDPOINT_URL")
                 .ok()
                 .filter(|url| !url.is_empty()),
@@ -123,10 +119,11 @@ impl Clients {
     /// # Errors
     /// A sentence that names the variable that is missing.
     pub fn from_environment() -> Result<Self, String> {
-        let account = Account::from_environment()?;
+        let direct = Direct::from_environment()?;
+        let account = Account::from_environment(&direct)?;
         Ok(Self {
             dynamodb: account.dynamodb(),
-            direct: Direct::from_environment()?,
+            direct,
             scheduler: account.scheduler(),
         })
     }
