@@ -1,4 +1,4 @@
-//! The clients of the AWS SDK: one HTTPS stack on ring, credentials from the function's environment.
+//! The clients of the AWS SDK: over the connections of [`crate::direct`], credentials from the function's environment.
 //!
 //! In a function without `aws-config` (see the workspace manifest), so the variables that it would read are read here:
 //! `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. Lambda sets them
@@ -13,8 +13,6 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::config::{Region, SharedHttpClient};
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 use crate::direct::Direct;
 
@@ -59,7 +57,11 @@ fn innermost(error: &dyn std::error::Error) -> String {
     inner.to_string()
 }
 
+/// The SDK's own client, for a person's machine: it believes the machine's certificates, a company's proxy's among them.
+#[cfg(feature = "deployed")]
 fn https() -> SharedHttpClient {
+    use aws_smithy_http_client::Builder;
+    use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
     Builder::new()
         .tls_provider(Provider::Rustls(CryptoMode::Ring))
         .build_https()
@@ -91,11 +93,11 @@ macro_rules! client {
 }
 
 impl Account {
-    /// From the environment of a Lambda function.
+    /// From the environment of a Lambda function, over these connections.
     ///
     /// # Errors
     /// A sentence that names the variable that is missing.
-    pub fn from_environment() -> Result<Self, String> {
+    pub fn from_environment(direct: &Direct) -> Result<Self, String> {
         let var = |name: &str| {
             env::var(name)
                 .map_err(|_| format!("{name} is not set: this program runs as a Lambda function"))
@@ -112,7 +114,7 @@ impl Account {
         Ok(Self {
             region: Region::new(var("AWS_REGION")?),
             credentials: SharedCredentialsProvider::new(credentials),
-            http: https(),
+            http: direct.for_sdk(),
             endpoint: env::var("AWS_ENDPOINT_URL")
                 .ok()
                 .filter(|url| !url.is_empty()),
@@ -248,10 +250,11 @@ impl Clients {
     /// # Errors
     /// A sentence that names the variable that is missing.
     pub fn from_environment() -> Result<Self, String> {
-        let account = Account::from_environment()?;
+        let direct = Direct::from_environment()?;
+        let account = Account::from_environment(&direct)?;
         Ok(Self {
             dynamodb: account.dynamodb(),
-            direct: Direct::from_environment()?,
+            direct,
             scheduler: account.scheduler(),
         })
     }

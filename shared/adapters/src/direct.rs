@@ -10,11 +10,12 @@
 //! read or set what stays the same.
 
 mod connection;
+mod sdk;
 
 use std::env;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode, Uri};
@@ -22,7 +23,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::Value;
 
-use self::connection::{Broken, Connection, Tls};
+use self::connection::{Broken, Pool};
 use crate::secrets::Secret;
 use crate::signing::{self, Keys, Scope};
 
@@ -30,12 +31,8 @@ use crate::signing::{self, Keys, Scope};
 pub const ATTEMPTS_MAX: u32 = 3;
 /// Before the second request of a call; twice that before the third. What is waited is a random part of it.
 const PAUSE_MS_MAX: u64 = 200;
-/// Time to connect, the handshake of TLS included.
-const CONNECT_MS_MAX: u64 = 3_100;
 /// Largest answer: an item of 400 KB, every character of it escaped.
 pub const ANSWER_BYTES_MAX: usize = 2_500_000;
-/// Connections that are kept for the next call.
-const IDLE_MAX: usize = 4;
 /// What to do when a call is throttled: the codes that AWS's SDKs repeat.
 const THROTTLED: [&str; 12] = [
     "Throttling",
@@ -119,15 +116,7 @@ impl Service {
 /// One failed request, and whether another may do better.
 struct Failed {
     error: CallError,
-    again: Again,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    /// A connection that had been kept was dead, which a frozen function cannot have noticed.
-    AtOnce,
-    AfterAPause,
-    Never,
+    may_pass: bool,
 }
 
 /// How AWS is reached. Clones share connections.
@@ -139,9 +128,7 @@ struct Inner {
     region: String,
     keys: Keys,
     endpoint: Option<Uri>,
-    bundle: Option<PathBuf>,
-    tls: OnceLock<Tls>,
-    idle: Mutex<Vec<Connection>>,
+    pool: Arc<Pool>,
 }
 
 impl Direct {
@@ -191,9 +178,7 @@ impl Direct {
             region: region.to_owned(),
             keys,
             endpoint: endpoint.map(read).transpose()?,
-            bundle,
-            tls: OnceLock::new(),
-            idle: Mutex::default(),
+            pool: Arc::new(Pool::new(bundle)),
         })))
     }
 
@@ -226,16 +211,12 @@ impl Inner {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            match failed.again {
-                // As often as there are kept connections, of which each is used up by this.
-                Again::AtOnce => {}
-                Again::AfterAPause if attempt < ATTEMPTS_MAX => {
-                    let pause_ms = chance() % (PAUSE_MS_MAX << (attempt - 1));
-                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-                    attempt += 1;
-                }
-                Again::AfterAPause | Again::Never => return Err(failed.error),
+            if !failed.may_pass || attempt == ATTEMPTS_MAX {
+                return Err(failed.error);
             }
+            let pause_ms = chance() % (PAUSE_MS_MAX << (attempt - 1));
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            attempt += 1;
         }
     }
 
@@ -261,40 +242,16 @@ impl Inner {
         action: &str,
         body: &Bytes,
     ) -> Result<Value, Failed> {
-        let pause = |error| Failed {
-            error,
-            again: Again::AfterAPause,
+        let lost = || Failed {
+            error: CallError::Connection,
+            may_pass: true,
         };
-        let request = self
-            .signed(uri, service, action, body)
-            .ok_or_else(|| pause(CallError::Connection))?;
-        let kept = self.kept(uri).await;
-        let was_kept = kept.is_some();
-        let mut connection = match kept {
-            Some(connection) => connection,
-            None => {
-                let tls = self.tls.get_or_init(|| Tls::new(self.bundle.as_deref()));
-                let opening = Connection::open(uri, tls);
-                match tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), opening).await {
-                    Ok(Ok(connection)) => connection,
-                    Ok(Err(_)) | Err(_) => return Err(pause(CallError::Connection)),
-                }
-            }
-        };
-        match connection.exchange(request, ANSWER_BYTES_MAX).await {
-            Ok((status, headers, body)) => {
-                self.keep(connection);
-                read(status, &headers, &body)
-            }
-            Err(Broken::TooLarge) => Err(Failed {
-                error: CallError::Unreadable,
-                again: Again::Never,
-            }),
-            Err(Broken::Lost) if was_kept => Err(Failed {
-                error: CallError::Connection,
-                again: Again::AtOnce,
-            }),
-            Err(Broken::Lost) => Err(pause(CallError::Connection)),
+        let request = self.signed(uri, service, action, body).ok_or_else(lost)?;
+        let exchange = self.pool.exchange(uri, request, ANSWER_BYTES_MAX);
+        match exchange.await {
+            Ok((status, headers, body)) => read(status, &headers, &body),
+            Err(Broken::Lost) => Err(lost()),
+            Err(Broken::TooLarge) => Err(unreadable()),
         }
     }
 
@@ -334,36 +291,13 @@ impl Inner {
         }
         request.body(Full::new(body.clone())).ok()
     }
-
-    async fn kept(&self, uri: &Uri) -> Option<Connection> {
-        loop {
-            let mut connection = {
-                let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-                let position = idle.iter().rposition(|kept| kept.leads_to(uri))?;
-                idle.swap_remove(position)
-            };
-            if connection.is_ready().await {
-                return Some(connection);
-            }
-        }
-    }
-
-    fn keep(&self, connection: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX {
-            idle.push(connection);
-        }
-    }
 }
 
 /// What the service says.
 fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Result<Value, Failed> {
     let answer = serde_json::from_slice::<Value>(body);
     if status.is_success() {
-        return answer.map_err(|_| Failed {
-            error: CallError::Unreadable,
-            again: Again::Never,
-        });
+        return answer.map_err(|_| unreadable());
     }
     let answer = answer.unwrap_or_default();
     let header = |name: &str| headers.get(name)?.to_str().ok();
@@ -386,11 +320,16 @@ fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Result<Value, F
             code: code.unwrap_or("an error without a code").to_owned(),
             message: message.unwrap_or("no message").to_owned(),
         },
-        again: match may_pass {
-            true => Again::AfterAPause,
-            false => Again::Never,
-        },
+        may_pass,
     })
+}
+
+/// An answer that another request would get again.
+fn unreadable() -> Failed {
+    Failed {
+        error: CallError::Unreadable,
+        may_pass: false,
+    }
 }
 
 /// Differs from call to call; nothing depends on its being hard to guess.

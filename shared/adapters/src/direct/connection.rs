@@ -1,9 +1,10 @@
-//! One HTTP/1.1 connection to a service: opened, used for one request at a time, and asked whether it still lives.
+//! HTTP/1.1 connections to services: opened when they are needed, used for one request at a time, kept for the next.
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -18,17 +19,94 @@ use tokio_rustls::TlsConnector;
 
 use crate::http::{is_loopback_host, tls_trusting};
 
+/// Time to connect, the handshake of TLS included.
+const CONNECT_MS_MAX: u64 = 3_100;
+/// Connections that are kept for the next request.
+const IDLE_MAX: usize = 16;
+
 /// Why there is no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Broken {
     /// Not reached, not trusted, or gone.
+    #[error("the connection failed")]
     Lost,
     /// Longer than is taken.
+    #[error("the answer is too long")]
     TooLarge,
 }
 
+/// A whole answer.
+pub(super) type Answer = (StatusCode, HeaderMap, Bytes);
+
+/// The connections of a process.
+#[derive(Debug)]
+pub(super) struct Pool {
+    bundle: Option<PathBuf>,
+    tls: OnceLock<Tls>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    /// None yet. The certificates in this file (PEM) are trusted on loopback.
+    pub(super) fn new(bundle: Option<PathBuf>) -> Self {
+        Self {
+            bundle,
+            tls: OnceLock::new(),
+            idle: Mutex::default(),
+        }
+    }
+
+    /// Sends a request to the host of this address, and reads the whole answer. A connection that had been kept and turns
+    /// out to be dead, which a frozen function cannot have noticed, is replaced.
+    pub(super) async fn exchange(
+        &self,
+        uri: &Uri,
+        request: Request<Full<Bytes>>,
+        bytes_max: usize,
+    ) -> Result<Answer, Broken> {
+        // As often as there are kept connections, of which each is used up by this.
+        while let Some(mut connection) = self.kept(uri).await {
+            match connection.exchange(request.clone(), bytes_max).await {
+                Ok(answer) => {
+                    self.keep(connection);
+                    return Ok(answer);
+                }
+                Err(Broken::Lost) => {}
+                Err(Broken::TooLarge) => return Err(Broken::TooLarge),
+            }
+        }
+        let tls = self.tls.get_or_init(|| Tls::new(self.bundle.as_deref()));
+        let opening = Connection::open(uri, tls);
+        let opening = tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), opening);
+        let mut connection = opening.await.map_err(|_| Broken::Lost)??;
+        let answer = connection.exchange(request, bytes_max).await?;
+        self.keep(connection);
+        Ok(answer)
+    }
+
+    async fn kept(&self, uri: &Uri) -> Option<Connection> {
+        loop {
+            let mut connection = {
+                let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+                let position = idle.iter().rposition(|kept| kept.leads_to(uri))?;
+                idle.swap_remove(position)
+            };
+            if connection.is_ready().await {
+                return Some(connection);
+            }
+        }
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(connection);
+        }
+    }
+}
+
 /// Who is trusted.
-pub(super) struct Tls {
+struct Tls {
     public: TlsConnector,
     loopback: TlsConnector,
 }
@@ -36,7 +114,7 @@ pub(super) struct Tls {
 impl Tls {
     /// The compiled-in roots, and on loopback those in this file too: so that a function is run as it is deployed against
     /// a local endpoint with TLS. A file that cannot be read adds nobody, which the handshake then says.
-    pub(super) fn new(bundle: Option<&Path>) -> Self {
+    fn new(bundle: Option<&Path>) -> Self {
         let public = TlsConnector::from(Arc::new(tls_trusting(&[])));
         let loopback = match bundle.map(CertificateDer::pem_file_iter) {
             Some(read) => {
@@ -65,14 +143,14 @@ impl fmt::Debug for Tls {
 
 /// An open connection.
 #[derive(Debug)]
-pub(super) struct Connection {
+struct Connection {
     origin: Uri,
     sender: SendRequest<Full<Bytes>>,
 }
 
 impl Connection {
     /// Connects, and says who it wants to speak to.
-    pub(super) async fn open(uri: &Uri, tls: &Tls) -> Result<Self, Broken> {
+    async fn open(uri: &Uri, tls: &Tls) -> Result<Self, Broken> {
         let host = uri.host().ok_or(Broken::Lost)?;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let is_secure = uri.scheme_str() == Some("https");
@@ -97,21 +175,21 @@ impl Connection {
     }
 
     /// Whether it was opened for this address.
-    pub(super) fn leads_to(&self, uri: &Uri) -> bool {
+    fn leads_to(&self, uri: &Uri) -> bool {
         self.origin.authority() == uri.authority() && self.origin.scheme() == uri.scheme()
     }
 
     /// Whether a request can be sent. Waits until the answer before is out of the way.
-    pub(super) async fn is_ready(&mut self) -> bool {
+    async fn is_ready(&mut self) -> bool {
         self.sender.ready().await.is_ok()
     }
 
     /// Sends a request and reads the whole answer.
-    pub(super) async fn exchange(
+    async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
         bytes_max: usize,
-    ) -> Result<(StatusCode, HeaderMap, Bytes), Broken> {
+    ) -> Result<Answer, Broken> {
         let answer: Response<Incoming> = self
             .sender
             .send_request(request)

@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aws_credential_types::Credentials;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region, SharedHttpClient};
 use axum::Router;
 use axum::http::StatusCode;
+use bobbin_adapters::direct::Direct;
 use bobbin_adapters::http::{Hosts, Http};
+use bobbin_adapters::secrets::Secret;
+use bobbin_adapters::signing::Keys;
 use bobbin_local_aws::{Clock, Engine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -33,11 +36,22 @@ macro_rules! client {
                 .behavior_version(BehaviorVersion::latest())
                 .region(Region::new("us-east-1"))
                 .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-                .http_client(aws_smithy_http_client::Builder::new().build_http())
+                .http_client(connections($endpoint))
                 .endpoint_url($endpoint)
                 .build(),
         )
     };
+}
+
+/// As the functions reach AWS.
+fn connections(endpoint: &str) -> SharedHttpClient {
+    let keys = Keys {
+        access_key_id: "key".to_owned(),
+        secret_access_key: Secret::from("secret".to_owned()),
+        session_token: None,
+    };
+    let direct = Direct::new("us-east-1", keys, Some(endpoint), None);
+    direct.unwrap().for_sdk()
 }
 
 pub fn dynamodb(endpoint: &str) -> aws_sdk_dynamodb::Client {
