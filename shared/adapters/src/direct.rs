@@ -149,7 +149,7 @@ impl Direct {
             session_token: set("AWS_SESSION_TOKEN").map(Secret::from),
         };
         let (endpoint, bundle) = (set("AWS_ENDPOINT_URL"), set("AWS_CA_BUNDLE"));
-        Self::new(
+        Self::trusting(
             &var("AWS_REGION")?,
             keys,
             endpoint.as_deref(),
@@ -157,12 +157,19 @@ impl Direct {
         )
     }
 
-    /// With these keys, at the services' own addresses or at one that stands for all of them. On loopback, and nowhere
-    /// else, the certificates in the file `bundle` (PEM) are trusted too.
+    /// With these keys, at the services' own addresses or at one that stands for all of them.
     ///
     /// # Errors
     /// A sentence, if the endpoint is not an address.
-    pub fn new(
+    pub fn new(region: &str, keys: Keys, endpoint: Option<&str>) -> Result<Self, String> {
+        Self::trusting(region, keys, endpoint, None)
+    }
+
+    /// The same; on loopback, and nowhere else, the certificates in the file `bundle` (PEM) are trusted too.
+    ///
+    /// # Errors
+    /// A sentence, if the endpoint is not an address.
+    pub fn trusting(
         region: &str,
         keys: Keys,
         endpoint: Option<&str>,

@@ -30,7 +30,7 @@ fn over(endpoint: &str, bundle: Option<&std::path::Path>) -> Direct {
         session_token: Some(Secret::from("token".to_owned())),
     };
     let bundle = bundle.map(std::path::Path::to_owned);
-    Direct::new("us-east-1", keys, Some(endpoint), bundle).unwrap()
+    Direct::trusting("us-east-1", keys, Some(endpoint), bundle).unwrap()
 }
 
 async fn send(direct: &Direct) -> Result<Value, CallError> {

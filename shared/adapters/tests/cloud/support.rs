@@ -50,7 +50,7 @@ fn connections(endpoint: &str) -> SharedHttpClient {
         secret_access_key: Secret::from("secret".to_owned()),
         session_token: None,
     };
-    let direct = Direct::new("us-east-1", keys, Some(endpoint), None);
+    let direct = Direct::new("us-east-1", keys, Some(endpoint));
     direct.unwrap().for_sdk()
 }
 
