@@ -174,7 +174,7 @@ impl Account {
                 .session_token()
                 .map(|token| Secret::from(token.to_owned())),
         };
-        crate::direct::Direct::new(self.region(), keys, self.endpoint(), None)
+        crate::direct::Direct::new(self.region(), keys, self.endpoint())
     }
 
     /// With a person's credentials that stay as they are, for tests.
