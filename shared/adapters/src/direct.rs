@@ -26,6 +26,7 @@ use serde_json::Value;
 use self::connection::{Broken, Pool};
 use crate::secrets::Secret;
 use crate::signing::{self, Keys, Scope};
+use crate::spans;
 
 /// Requests of one call.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -253,7 +254,10 @@ impl Inner {
             error: CallError::Connection,
             may_pass: true,
         };
-        let request = self.signed(uri, service, action, body).ok_or_else(lost)?;
+        let trace = spans::header();
+        let request = self
+            .signed(uri, service, action, body, trace.as_deref())
+            .ok_or_else(lost)?;
         let exchange = self.pool.exchange(uri, request, ANSWER_BYTES_MAX);
         match exchange.await {
             Ok((status, headers, body)) => read(status, &headers, &body),
@@ -269,6 +273,7 @@ impl Inner {
         service: Service,
         action: &str,
         body: &Bytes,
+        trace: Option<&str>,
     ) -> Option<http::Request<Full<Bytes>>> {
         let (name, prefix, media_type) = service.facts();
         let host = uri.authority()?.as_str();
@@ -295,6 +300,10 @@ impl Inner {
         let mut request = http::Request::post("/").header("authorization", authorization);
         for (name, value) in headers {
             request = request.header(name, value);
+        }
+        // With it the queue's message leads from the worker's trace back to this one. Not signed: others may change it.
+        if let Some(trace) = trace {
+            request = request.header("x-amzn-trace-id", trace);
         }
         request.body(Full::new(body.clone())).ok()
     }
@@ -342,4 +351,39 @@ fn unreadable() -> Failed {
 /// Differs from call to call; nothing depends on its being hard to guess.
 fn chance() -> u64 {
     RandomState::new().hash_one(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_goes_along_and_is_not_part_of_the_signature() {
+        let keys = Keys {
+            access_key_id: "an-id".to_owned(),
+            secret_access_key: Secret::from("a-key".to_owned()),
+            session_token: None,
+        };
+        let direct = Direct::new("eu-central-1", keys, None).expect("valid");
+        let uri = direct.0.address(Service::Queues).expect("an address");
+        let body = Bytes::from_static(b"{}");
+        let signed = |trace| {
+            let request = direct
+                .0
+                .signed(&uri, Service::Queues, "SendMessage", &body, trace);
+            request.expect("headers that can be written")
+        };
+        let with = signed(Some("Root=1-5-6;Parent=7;Sampled=1"));
+        assert_eq!(
+            with.headers()["x-amzn-trace-id"],
+            "Root=1-5-6;Parent=7;Sampled=1"
+        );
+        let authorization = with.headers()["authorization"].to_str().expect("text");
+        assert!(
+            authorization.contains("SignedHeaders=content-type;host;x-amz-date;x-amz-target;"),
+            "{authorization}"
+        );
+        assert!(!authorization.contains("x-amzn-trace-id"));
+        assert!(!signed(None).headers().contains_key("x-amzn-trace-id"));
+    }
 }

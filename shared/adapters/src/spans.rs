@@ -52,6 +52,12 @@ pub struct Span<'a> {
     pub turn: &'a str,
 }
 
+/// The header of the invocation in hand, as Lambda gave it; none where nothing is traced.
+#[must_use]
+pub fn header() -> Option<String> {
+    env::var(PRESENT).ok()
+}
+
 impl Spans {
     /// To the daemon that the environment names. An address that cannot be used costs the spans, nothing else.
     #[must_use]
@@ -73,7 +79,7 @@ impl Spans {
     #[must_use]
     pub fn present(&self) -> Option<Trace> {
         self.daemon.as_ref()?;
-        Trace::read(&env::var(PRESENT).ok()?)
+        Trace::read(&header()?)
     }
 
     /// Sends a span. One that the daemon does not take is lost, as spans may be.

@@ -205,7 +205,6 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
     let prompt = PromptText {
         turn: "t-1",
         system: "Be brief.",
-        turn: "t",
         text: "hi",
         images: &[],
     };
