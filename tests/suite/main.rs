@@ -5,6 +5,7 @@ mod artifacts;
 mod asks;
 mod browser;
 mod choice;
+mod costs;
 mod deployment;
 mod discord;
 mod emulated;
@@ -19,6 +20,7 @@ mod security;
 mod slack;
 mod slack_surface;
 mod surface;
+mod traces;
 mod trouble;
 mod waiting;
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     let trials: Vec<Trial> = [
         promises::trials(),
         deployment::trials(),
+        costs::trials(),
         protocol::trials(),
         fuzz::trials(),
         discord::trials(),
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         asks::trials(),
         choice::trials(),
         artifacts::trials(),
+        traces::trials(),
         trouble::trials(),
         waiting::trials(),
         faults::trials(),

@@ -17,6 +17,7 @@ use bobbin_adapters::opening;
 use bobbin_adapters::overview;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::{Kept, Keys, WorkerSecrets};
+use bobbin_adapters::spans::Spans;
 use bobbin_adapters::store::Store;
 use bobbin_adapters::wake::Wakes;
 use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
@@ -75,6 +76,7 @@ impl Worker {
             chat: Arc::new(Chat::new(&config, &keys.worker)?),
             sandboxes: Arc::new(world::sandboxes(&config, &keys)?),
             metrics: Metrics::new(&config.stack),
+            spans: Spans::from_environment(),
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {

@@ -21,6 +21,7 @@ pub mod sandbox;
 pub mod secrets;
 pub mod signing;
 pub mod slack;
+pub mod spans;
 pub mod store;
 pub mod telemetry;
 pub mod wake;

@@ -28,6 +28,7 @@ use crate::config::Config;
 use crate::metrics::{self, Metrics, Unit};
 use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use crate::secrets::{Keys, Secret};
+use crate::spans::{Span, Spans, Trace};
 use crate::store::{Store, Written};
 use crate::wake::Wakes;
 
@@ -105,6 +106,8 @@ pub struct Live {
     marks: Mutex<Marks>,
     /// The record as it was last read or written: what a write has changed is what has happened.
     recorded: Mutex<Option<Session>>,
+    /// The trace of the invocation that delivers.
+    trace: Option<Trace>,
 }
 
 /// What a world is made of: the clients of one process, which every delivery shares.
@@ -122,6 +125,8 @@ pub struct Parts {
     pub breakers: Breakers,
     /// Where metrics go.
     pub metrics: Metrics,
+    /// Where spans go.
+    pub spans: Spans,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
 }
@@ -131,6 +136,7 @@ impl Live {
     #[must_use]
     pub fn new(parts: Parts, visibility: Visibility) -> Self {
         Self {
+            trace: parts.spans.present(),
             parts,
             visibility,
             marks: Mutex::default(),
@@ -153,6 +159,13 @@ impl Live {
         self.parts
             .metrics
             .put(&metrics::of(&signals, &ended), now_ms());
+    }
+
+    /// The turn that is under way, as the record has it; empty between turns.
+    fn turn(&self) -> String {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = recorded.as_ref().and_then(|session| session.turn.as_ref());
+        turn.map(|turn| turn.id.clone()).unwrap_or_default()
     }
 
     fn note(&self, marks: &Marks) {
@@ -276,7 +289,19 @@ impl World for Live {
             effect if asks_provider(effect) => self.guarded(thread, effect).await,
             effect => self.parts.sandboxes.perform(self, thread, effect).await,
         };
-        let took_ms = now_ms().saturating_sub(began_ms);
+        let ended_ms = now_ms();
+        let took_ms = ended_ms.saturating_sub(began_ms);
+        self.parts.spans.put(
+            self.trace.as_ref(),
+            &Span {
+                name: effect.name(),
+                began_ms,
+                ended_ms,
+                failed: matches!(event, Event::Failed(_)),
+                thread: &thread.to_string(),
+                turn: &self.turn(),
+            },
+        );
         match &event {
             Event::Failed(failure) => {
                 tracing::warn!(%thread, effect = effect.name(), took_ms, ?failure, "an effect failed")

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::dynamodb::Dynamo;
-use crate::lambda::{Functions, PATH_PREFIX};
+use crate::lambda::{Functions, PATH_PREFIX, Traces};
 use crate::limits;
 use crate::scheduler::Scheduler;
 use crate::secrets::Secrets;
@@ -29,6 +29,7 @@ pub(crate) struct Services {
     pub(crate) secrets: Secrets,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) functions: Arc<Functions>,
+    pub(crate) traces: Traces,
     pub(crate) gates: Gates,
 }
 
@@ -102,7 +103,7 @@ struct IndexLag {
 }
 
 impl Services {
-    /// Test calls: move the clock, look into queues, see and kill processes, make the index lag, hold calls.
+    /// Test calls: move the clock, look into queues, see and kill processes, see traces, make the index lag, hold calls.
     async fn control(&self, method: &Method, path: &str, body: &Bytes) -> Response {
         let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         match (method.as_str(), parts.as_slice()) {
@@ -132,6 +133,7 @@ impl Services {
                 Some(function) => told(&json!({ "killed": function.kill() })),
                 None => (StatusCode::NOT_FOUND, "no such function").into_response(),
             },
+            ("GET", ["segments"]) => told(&Value::Array(self.traces.kept())),
             (_, ["gates"]) => self.gates.control(method, "", body),
             (_, ["gates", id]) => self.gates.control(method, id, body),
             ("POST", ["index-lag"]) => match serde_json::from_slice::<IndexLag>(body) {

@@ -18,7 +18,7 @@ use crate::account::Account;
 use crate::clock::Clock;
 use crate::dynamodb::{Dynamo, DynamoError};
 use crate::endpoint::{self, Services};
-use crate::lambda::{self, Functions, Launch};
+use crate::lambda::{self, Functions, Launch, Traces};
 use crate::limits;
 use crate::log::LogSink;
 use crate::scheduler::Scheduler;
@@ -135,14 +135,19 @@ impl Engine {
         };
         let (url_listeners, urls) = listen_for_urls(&template, settings.ingress_port).await?;
         let plan = template.plan(&settings.stack_name, &account, &urls)?;
+        let tasks = TaskTracker::new();
+        let stopping = CancellationToken::new();
+        // From here on tasks run: a start that fails must end them again.
+        let guard = stopping.clone().drop_guard();
+        let traces = Traces::start(&tasks, &stopping)
+            .await
+            .map_err(|error| Error::Port { port: 0, error })?;
+        let daemon = traces.address;
         let launches = plan
             .functions
             .iter()
-            .map(|function| launch(function, &settings, &account, &state_dir))
+            .map(|function| launch(function, daemon, &settings, &account, &state_dir))
             .collect::<Result<Vec<_>, _>>()?;
-
-        let tasks = TaskTracker::new();
-        let stopping = CancellationToken::new();
         let clock = settings.clock.clone();
         let unusable = |error: &dyn std::fmt::Display| Error::StateFolder {
             folder: state_dir.display().to_string(),
@@ -166,8 +171,6 @@ impl Engine {
             Arc::clone(&functions),
             stopping.clone(),
         ));
-        // From here on tasks run: a start that fails must end them again.
-        let guard = stopping.clone().drop_guard();
         let dynamo = Dynamo::start(state_dir.clone(), clock.clone(), &tasks, stopping.clone())
             .await
             .map_err(|error| unusable(&error))?;
@@ -184,6 +187,7 @@ impl Engine {
             secrets,
             scheduler: Arc::clone(&scheduler),
             functions: Arc::clone(&functions),
+            traces,
             gates: settings.gates.clone(),
         });
         settings.gates.know(Arc::clone(&functions) as _);
@@ -332,6 +336,7 @@ fn fill(plan: &Plan, secrets: &Secrets, values: &BTreeMap<String, String>) -> Re
 
 fn launch(
     function: &FunctionSettings,
+    daemon: SocketAddr,
     settings: &Settings,
     account: &Account,
     state_dir: &Path,
@@ -363,6 +368,7 @@ fn launch(
         region: account.region.clone(),
         timeout: Duration::from_secs(function.timeout_seconds),
         memory_mb: function.memory_mb,
+        daemon: function.is_traced.then_some(daemon),
         concurrency_max: function
             .concurrency_max
             .unwrap_or(limits::FUNCTION_CONCURRENCY_MAX),

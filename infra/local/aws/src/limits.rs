@@ -55,6 +55,11 @@ pub const FIRINGS_PER_ROUND_MAX: usize = 100;
 /// Days that a cron expression is searched for its next time: eight years hold every 29 February.
 pub const CRON_SEARCH_DAYS_MAX: u64 = 366 * 8 + 2;
 
+/// Longest segment document (AWS).
+pub const SEGMENT_BYTES_MAX: usize = 64 * 1024;
+/// Segment documents that are kept to be looked at.
+pub const SEGMENTS_KEPT_MAX: usize = 2_000;
+
 /// A function has this long from its start to its first request for work (AWS).
 pub const FUNCTION_INIT_MS_MAX: u64 = 10_000;
 /// `Timeout` of a function that names none (AWS).

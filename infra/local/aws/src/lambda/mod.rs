@@ -13,6 +13,7 @@ mod mapping;
 mod pool;
 mod process;
 mod runtime_api;
+mod traces;
 mod url;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub(crate) use api::PATH_PREFIX;
 pub(crate) use mapping::{Mapping, run as run_mapping};
 pub(crate) use pool::Function;
 pub(crate) use process::{Launch, kill_leftovers};
+pub(crate) use traces::Traces;
 pub(crate) use url::router as url_router;
 
 /// What an invocation came to.

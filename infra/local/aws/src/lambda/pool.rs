@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::Outcome;
 use super::process::{Launch, Process};
 use super::runtime_api::{Phase, Work};
+use super::traces;
 use crate::clock::{Clock, system_ms};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
@@ -127,6 +128,7 @@ impl Function {
         let work = Work {
             request_id: request_id.clone(),
             function_arn: self.launch.arn.clone(),
+            trace: self.launch.daemon.map(|_| traces::header(system_ms())),
             deadline_ms: system_ms().saturating_add(timeout_ms),
             payload,
             reply,

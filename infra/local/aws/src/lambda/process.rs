@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -33,6 +34,8 @@ pub(crate) struct Launch {
     pub(crate) region: String,
     pub(crate) timeout: Duration,
     pub(crate) memory_mb: u64,
+    /// Where its segment documents go, if it is traced.
+    pub(crate) daemon: Option<SocketAddr>,
     pub(crate) concurrency_max: usize,
     pub(crate) environment: BTreeMap<String, String>,
     /// The executable, named `bootstrap`, in a folder of its own.
@@ -60,6 +63,9 @@ impl Launch {
             format!("/aws/lambda/{}", self.name),
         );
         set("AWS_LAMBDA_LOG_STREAM_NAME", format!("[$LATEST]{instance}"));
+        if let Some(daemon) = self.daemon {
+            set("AWS_XRAY_DAEMON_ADDRESS", daemon.to_string());
+        }
         set("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023".to_owned());
         set("AWS_REGION", self.region.clone());
         set("AWS_DEFAULT_REGION", self.region.clone());

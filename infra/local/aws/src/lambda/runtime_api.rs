@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -33,6 +33,8 @@ pub(crate) enum Phase {
 pub(crate) struct Work {
     pub(crate) request_id: String,
     pub(crate) function_arn: String,
+    /// The header of its trace, if it is traced.
+    pub(crate) trace: Option<String>,
     /// Real time since the Unix epoch: the process compares it with the system's clock.
     pub(crate) deadline_ms: i64,
     pub(crate) payload: Bytes,
@@ -122,6 +124,7 @@ async fn next(State(api): State<Arc<RuntimeApi>>) -> Response {
         return StatusCode::GONE.into_response();
     };
     api.phase.send_replace(Phase::Busy);
+    let trace = work.trace.map(|trace| [("lambda-runtime-trace-id", trace)]);
     let headers = [
         ("lambda-runtime-aws-request-id", work.request_id.clone()),
         ("lambda-runtime-deadline-ms", work.deadline_ms.to_string()),
@@ -133,7 +136,12 @@ async fn next(State(api): State<Arc<RuntimeApi>>) -> Response {
         event: work.payload.clone(),
         reply: work.reply,
     });
-    (headers, work.payload).into_response()
+    (
+        headers,
+        AppendHeaders(trace.into_iter().flatten()),
+        work.payload,
+    )
+        .into_response()
 }
 
 async fn response(

@@ -58,6 +58,7 @@ pub(crate) struct FunctionSettings {
     pub(crate) name: String,
     pub(crate) timeout_seconds: u64,
     pub(crate) memory_mb: u64,
+    pub(crate) is_traced: bool,
     pub(crate) concurrency_max: Option<usize>,
     pub(crate) environment: BTreeMap<String, String>,
 }

@@ -40,7 +40,7 @@ impl Unhonoured {
 }
 
 /// Properties without a meaning on a laptop, and why. Others that nobody takes are named as not known.
-const WITHOUT_EFFECT: [(&str, &str, &str); 13] = [
+const WITHOUT_EFFECT: [(&str, &str, &str); 12] = [
     (
         "AWS::DynamoDB::Table",
         "BillingMode",
@@ -90,11 +90,6 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 13] = [
         "AWS::Serverless::Function",
         "MemorySize",
         "told to the function, not enforced",
-    ),
-    (
-        "AWS::Serverless::Function",
-        "Tracing",
-        "no traces are taken",
     ),
     ("AWS::Serverless::Function", "Tags", "not kept"),
     (

@@ -283,6 +283,7 @@ impl Reading<'_> {
         let memory_mb = properties.number("MemorySize")?.unwrap_or(128);
         let why = reason(FUNCTION, "MemorySize").unwrap_or_default();
         properties.name_unhonoured("MemorySize", why);
+        let is_traced = properties.text("Tracing").as_deref() == Some("Active");
         let mut environment = BTreeMap::new();
         if let Some(mut part) = properties.part("Environment")? {
             for (name, value) in part
@@ -304,6 +305,7 @@ impl Reading<'_> {
             name: self.name_of(id),
             timeout_seconds,
             memory_mb,
+            is_traced,
             concurrency_max,
             environment,
         })

@@ -1,0 +1,228 @@
+//! docs/COSTS.md: its counts are what a turn takes here, its bills are what its counts and prices come to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bobbin_core::limits::Limits;
+use bobbin_core::session::Outcome;
+use bobbin_tests::binaries::workspace;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::gates::Order;
+use bobbin_tests::world::{Talk, World, marked};
+use libtest_mimic::Trial;
+
+use crate::run::{COMMON, on};
+
+const PROMPT: &str = "echo: counted";
+/// A minute of a month of 30 days.
+const MINUTES_A_MONTH: f64 = 43_200.0;
+/// Counts that the document may be above the measured ones by: what is measured varies with how long things take.
+const ROOM: f64 = 2.0;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test(
+            "costs::the_bills_are_what_counts_and_prices_come_to",
+            || {
+                bills();
+                Ok(())
+            },
+        ),
+        on(
+            &COMMON,
+            "costs::a_turn_takes_no_more_than_the_document_counts",
+            measured,
+        ),
+    ]
+}
+
+/// A table of the document: the cells by row and column.
+type Table = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The table under a heading.
+fn table(heading: &str) -> Table {
+    let path = workspace().join(Path::new("docs/COSTS.md"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let part = text
+        .split("\n## ")
+        .find(|part| part.starts_with(heading))
+        .unwrap_or_else(|| panic!("docs/COSTS.md has no part {heading}"));
+    let cells = |line: &str| -> Vec<String> {
+        let line = line.trim().trim_matches('|');
+        line.split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let mut lines = part.lines().filter(|line| line.starts_with('|'));
+    let columns = cells(lines.next().unwrap_or_default());
+    lines
+        .skip(1)
+        .map(|line| {
+            let row = cells(line);
+            let named = columns.iter().cloned().zip(row.iter().cloned());
+            (row[0].clone(), named.collect())
+        })
+        .collect()
+}
+
+fn number(table: &Table, row: &str, column: &str) -> f64 {
+    let cell = table
+        .get(row)
+        .and_then(|cells| cells.get(column))
+        .unwrap_or_else(|| panic!("docs/COSTS.md has no {row} / {column}"));
+    let digits: String = cell
+        .chars()
+        .filter(|char| !matches!(char, ',' | '$'))
+        .collect();
+    digits
+        .parse()
+        .unwrap_or_else(|_| panic!("{row} / {column} is {cell:?}, not a number"))
+}
+
+/// What a bill holds: how many of each column of the counts, and of what is billed by the month.
+struct Scenario {
+    bill: &'static str,
+    parts: &'static [(&'static str, f64)],
+    /// `a month`, or `an active month`: the bills of turns come on top of the idle one.
+    monthly: &'static str,
+}
+
+const SCENARIOS: [Scenario; 3] = [
+    Scenario {
+        bill: "an idle month",
+        parts: &[("sweep", MINUTES_A_MONTH)],
+        monthly: "a month",
+    },
+    Scenario {
+        bill: "1,000 turns",
+        parts: &[
+            ("first turn", 200.0),
+            ("next turn", 800.0),
+            ("minute followed", 2_000.0),
+            ("session's end", 200.0),
+        ],
+        monthly: "an active month",
+    },
+    Scenario {
+        bill: "1,000,000 agent minutes",
+        parts: &[
+            ("first turn", 40_000.0),
+            ("next turn", 160_000.0),
+            ("minute followed", 1_000_000.0),
+            ("session's end", 40_000.0),
+        ],
+        monthly: "an active month",
+    },
+];
+
+fn bills() {
+    let (counts, prices, bills) = (table("Counts"), table("Prices"), table("Bills"));
+    let mut wrong = Vec::new();
+    for scenario in &SCENARIOS {
+        let bill = scenario.bill;
+        let mut sum = 0.0;
+        for (row, price) in &prices {
+            let price_of_one = number(&prices, row, "price") / number(&prices, row, "per");
+            let amount = match price["counted"].as_str() {
+                "each" => {
+                    let parts = scenario.parts.iter();
+                    parts
+                        .map(|(column, times)| times * number(&counts, row, column))
+                        .sum()
+                }
+                monthly if monthly == scenario.monthly => number(&prices, row, "how many"),
+                _ => 0.0,
+            };
+            let dollars = amount * price_of_one;
+            sum += dollars;
+            let told = number(&bills, row, bill);
+            if (told - dollars).abs() > 0.0051 {
+                wrong.push(format!("{row}, {bill}: {dollars:.2}, not {told}"));
+            }
+        }
+        let told = number(&bills, "**together**", bill);
+        if (told - sum).abs() > 0.0051 {
+            wrong.push(format!("together, {bill}: {sum:.2}, not {told}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    // What a minute of following takes stands in the bounds themselves.
+    let limits = Limits::DEFAULT;
+    let a_minute = |ms: u64| 60_000.0 / ms as f64;
+    let followed = |row: &str| number(&counts, row, "minute followed");
+    assert_eq!(followed("queue requests"), a_minute(limits.heartbeat_ms));
+    assert_eq!(followed("table reads"), 2.0 * a_minute(limits.poll_ms));
+    assert_eq!(followed("function GB-seconds"), 60.0 * 0.25);
+}
+
+/// What a turn's calls come to. Reads are not among them: how many there are is a matter of how long it waits.
+#[derive(Debug)]
+struct Taken {
+    queue: f64,
+    writes: f64,
+}
+
+async fn measured(world: World) {
+    let counts = table("Counts");
+    for platform in Platform::ALL {
+        let (text, mark) = marked(PROMPT);
+        let gate = world.gate(&noted(&mark)).await;
+        let (mut talk, turn) = world.begin_marked(platform, &text, &mark).await;
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        let first = taken(&talk, &gate.look().await.unwrap().calls).await;
+        gate.remove().await.unwrap();
+
+        let (text, mark) = marked(PROMPT);
+        let gate = world.gate(&noted(&mark)).await;
+        let turn = talk.say_marked(&text, &mark).await;
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        let next = taken(&talk, &gate.look().await.unwrap().calls).await;
+        gate.remove().await.unwrap();
+
+        for (column, taken) in [("first turn", &first), ("next turn", &next)] {
+            println!("{} {column}: {taken:?}", platform.word());
+            for (row, measured) in [
+                ("queue requests", taken.queue),
+                ("table writes", taken.writes),
+            ] {
+                let told = number(&counts, row, column);
+                assert!(
+                    measured <= told && told <= ROOM * measured,
+                    "{} {column}, {row}: {measured}, the document says {told}",
+                    platform.word()
+                );
+            }
+        }
+        talk.finish().await;
+    }
+}
+
+fn noted(mark: &str) -> Order {
+    Order {
+        text: mark.to_owned(),
+        function: "Worker".to_owned(),
+        ..Order::default()
+    }
+}
+
+/// The calls in what they are billed by, with the record as large as it is after the turn.
+async fn taken(talk: &Talk<'_>, calls: &[String]) -> Taken {
+    let session = talk.session().await;
+    let bytes = serde_json::to_string(&session).unwrap().len();
+    // A write is billed by the KB and doubled in a transaction, where the ledger's item goes along. One more unit is for
+    // the index, whose entry a write may move.
+    let kb = bytes.div_ceil(1_024) as f64;
+    // The ingress sends, the mapping receives and deletes.
+    let mut taken = Taken {
+        queue: 3.0,
+        writes: 0.0,
+    };
+    for call in calls {
+        match call.as_str() {
+            "dynamodb UpdateItem" | "dynamodb PutItem" => taken.writes += kb + 1.0,
+            "dynamodb TransactWriteItems" => taken.writes += 2.0 * (kb + 2.0),
+            call if call.starts_with("sqs ") => taken.queue += 1.0,
+            _ => {}
+        }
+    }
+    taken
+}
