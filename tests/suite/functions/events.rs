@@ -274,7 +274,8 @@ const WORKER: &[(&str, bool, &[&str])] = &[
 pub async fn worker() {
     const VISIBILITY: &str = "AmazonSQS.ChangeMessageVisibility";
     let mut function = start("worker").await;
-    function.calls();
+    // What it read at its start is no answer to an event.
+    let _ = function.calls();
     let events = stored("worker");
     assert_eq!(events.len(), WORKER.len(), "a file is not stated here");
     for ((name, event), (of, held, asked)) in events.iter().zip(WORKER) {
