@@ -52,6 +52,10 @@ impl Overrides {
         let wrong = |why: String| format!("The parameter Overrides cannot be used: {why}");
         let read: Self = match text.trim() {
             "" => Self::default(),
+            // An empty list would be taken for nothing at all.
+            list if list.starts_with('[') => {
+                return Err(wrong("it is a list, not a JSON object".to_owned()));
+            }
             text => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
         };
         read.limits.check().map_err(wrong)?;
@@ -107,6 +111,9 @@ mod tests {
         );
         let refused = Overrides::parse(r#"{"slack_api": ""}"#).expect_err("empty");
         assert!(refused.contains("slack_api is empty"), "{refused}");
-        assert!(Overrides::parse("[1").is_err());
+        for list in ["[1", "[]"] {
+            let refused = Overrides::parse(list).expect_err("a list");
+            assert!(refused.ends_with("it is a list, not a JSON object"));
+        }
     }
 }
