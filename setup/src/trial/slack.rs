@@ -38,7 +38,7 @@ pub async fn run(
         .say(
             channel,
             &format!(
-                "A test of the installation, asked for by bobbin-setup in the name of <@{user}>."
+                "A test of the installation, asked for by bobbin-setup in the name of {user}."
             ),
         )
         .await

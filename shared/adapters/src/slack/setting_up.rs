@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use bobbin_core::wire::slack::render;
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::Sha256;
 
 use super::{CALL_MS_MAX, Identity, Slack, SlackError, read};
@@ -70,7 +71,7 @@ impl Slack {
     pub async fn say(&self, channel: &str, text: &str) -> Result<String, SlackError> {
         let method = "chat.postMessage";
         let posted = self
-            .call(method, &json!({ "channel": channel, "text": text }))
+            .call(method, &render::direct(channel, None, text))
             .await?;
         let ts = posted["ts"].as_str().map(str::to_owned);
         ts.ok_or(SlackError::Unclear {
