@@ -198,7 +198,7 @@ TIME ago answered TURN of WHO, took TIME, N tokens"
     let log = operate(&world, &["log", &thread, "-n", "50"]).await;
     assert_eq!(log.code, 0, "{log:?}");
     assert!(
-        log.out.lines().count() > 5 && log.out.contains("service="),
+        log.out.lines().count() > 5 && log.out.contains("level=INFO"),
         "{}",
         log.out
     );
