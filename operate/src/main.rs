@@ -87,6 +87,8 @@ async fn main() -> ExitCode {
     match run(arguments).await {
         Ok(shown) => {
             let text = match json {
+                // What has been shown line by line has no object.
+                true if shown.json.is_null() => String::new(),
                 true => format!("{:#}", shown.json),
                 false => shown.words,
             };

@@ -9,6 +9,7 @@ use bobbin_adapters::letters::{Letters, Pair};
 use bobbin_adapters::secrets::{self, ProviderSecret};
 use bobbin_adapters::store::Store;
 use bobbin_core::limits::Limits;
+use bobbin_core::overrides::Overrides;
 use serde::Deserialize;
 
 use crate::Trouble;
@@ -32,6 +33,7 @@ pub struct Stack {
     pub limits: Limits,
     /// How its commands are said: `--laptop` or `--stack NAME`.
     pub said: String,
+    daytona_api: String,
     deployed: Deployed,
     aws: Direct,
 }
@@ -66,17 +68,16 @@ impl Stack {
                 return Err("Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.".into());
             }
         };
-        let limits = match deployed.parameter("Limits").unwrap_or_default() {
-            "" => Limits::DEFAULT,
-            text => serde_json::from_str(text).map_err(|e| {
-                format!("The stack's parameter Limits cannot be read by this version ({e}): use the bobbin-operate of the commit that is deployed.")
-            })?,
-        };
+        let text = deployed.parameter("Overrides").unwrap_or_default();
+        let overrides = Overrides::parse(text).map_err(|why| {
+            format!("{why}. Use the bobbin-operate of the commit that is deployed.")
+        })?;
         let store = Store::new(deployed.account().dynamodb(), deployed.output("TableName")?);
         Ok(Self {
             name: deployed.name().to_owned(),
             store,
-            limits,
+            limits: overrides.limits,
+            daytona_api: overrides.daytona_api,
             said,
             aws: deployed.account().direct().await?,
             deployed,
@@ -103,9 +104,9 @@ impl Stack {
             )
             .into());
         }
-        let api = self.deployed.parameter("DaytonaApi").unwrap_or_default();
-        Daytona::new(api, secret.daytona_api_key.expose())
-            .map_err(|e| format!("The stack's parameter DaytonaApi cannot be used: {e}").into())
+        Daytona::new(&self.daytona_api, secret.daytona_api_key.expose()).map_err(|e| {
+            format!("The daytona_api of the stack's parameter Overrides cannot be used: {e}. Deploy it with another one.").into()
+        })
     }
 
     /// Its queues of work.

@@ -236,7 +236,18 @@ fn calls_of<'a>(history: &'a History, mark: &'a str) -> impl Iterator<Item = &'a
     history
         .calls
         .iter()
-        .filter(move |call| !call.internal() && call.user.contains(mark))
+        .filter(move |call| !call.internal() && said(call).contains(mark))
+}
+
+/// What the person said: a new agent session is told before it what the thread was about, which names earlier prompts.
+fn said(call: &Call) -> &str {
+    match call
+        .user
+        .starts_with("The conversation of this thread went on elsewhere")
+    {
+        true => call.user.split_once("\n\n").map_or("", |(_, said)| said),
+        false => &call.user,
+    }
 }
 
 fn marks(history: &History) -> impl Iterator<Item = (&Accepted, &str)> {

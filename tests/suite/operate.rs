@@ -198,7 +198,7 @@ TIME ago answered TURN of WHO, took TIME, N tokens"
     let log = operate(&world, &["log", &thread, "-n", "50"]).await;
     assert_eq!(log.code, 0, "{log:?}");
     assert!(
-        log.out.lines().count() > 5 && log.out.contains("service="),
+        log.out.lines().count() > 5 && log.out.contains("level=INFO"),
         "{}",
         log.out
     );
@@ -441,7 +441,7 @@ Send one again with: bobbin-operate --laptop"
     assert_eq!(sent.code, 0, "{sent:?}");
     assert_eq!(sent.json()["letters"][0]["done"], "sent");
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    assert_eq!(talk.answer(&turn).await, "a word from the dead");
+    assert!(talk.answer(&turn).await.starts_with("a word from the dead"));
 
     // The same letter once more, as if the first replay had not been heard of.
     let again = json!({
