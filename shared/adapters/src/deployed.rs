@@ -346,7 +346,7 @@ mod tests {
             (
                 403,
                 error("AccessDenied", "User: arn:x is not authorized"),
-                "they need cloudformation:DescribeStacks",
+                "the credentials need cloudformation:DescribeStacks",
             ),
             (
                 403,

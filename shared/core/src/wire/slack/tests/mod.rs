@@ -47,7 +47,7 @@ fn signed(endpoint: &str, raw: &[u8], app: &App) -> Intake {
     entrance(raw, &signature, &timestamp, app, NOW_MS)
 }
 
-/// The endpoint and raw body of a request that was taken apart.
+/// The endpoint and raw body of a request that was taken apart, or was kept as it came.
 fn request(stored: &Value) -> (String, Vec<u8>) {
     let endpoint = stored["endpoint"].as_str().unwrap().to_owned();
     let form = |fields: Vec<(&str, String)>| {
@@ -56,7 +56,9 @@ fn request(stored: &Value) -> (String, Vec<u8>) {
             .finish()
             .into_bytes()
     };
-    let raw = if let Some(json) = stored.get("json") {
+    let raw = if let Some(raw) = stored.get("raw") {
+        raw.as_str().unwrap().as_bytes().to_vec()
+    } else if let Some(json) = stored.get("json") {
         json.to_string().into_bytes()
     } else if let Some(payload) = stored.get("payload") {
         form(vec![("payload", payload.to_string())])
