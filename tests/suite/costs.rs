@@ -145,6 +145,17 @@ fn bills() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
+    // What stands by the month stands in the template.
+    let template = std::fs::read_to_string(workspace().join("template.yaml")).unwrap();
+    for (row, kind) in [
+        ("alarms", "AWS::CloudWatch::Alarm"),
+        ("dashboard", "AWS::CloudWatch::Dashboard"),
+        ("secrets", "AWS::SecretsManager::Secret"),
+    ] {
+        let there = template.matches(&format!("Type: {kind}\n")).count();
+        assert_eq!(number(&prices, row, "how many"), there as f64, "{row}");
+    }
+
     // What a minute of following takes stands in the bounds themselves.
     let limits = Limits::DEFAULT;
     let a_minute = |ms: u64| 60_000.0 / ms as f64;

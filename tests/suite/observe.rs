@@ -200,30 +200,31 @@ fn leads(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
             line.text
         );
     }
-    // The sweep that has paused it: sent by the one function, worked on by another.
-    let swept = |line: &&&Line| line.json["event"] == "sweep.sent" && line.text.contains(thread);
-    let sweep = lines
-        .iter()
-        .find(swept)
-        .unwrap_or_else(|| panic!("{platform}: no sweep was logged"));
-    let id = &sweep.json["correlation_id"];
-    let paused = lines.iter().any(|line| {
-        line.json["event"] == "sandbox.pause.done" && line.json["correlation_id"] == *id
-    });
-    let taken = lines
-        .iter()
-        .any(|line| line.json["event"] == "message.taken" && line.json["correlation_id"] == *id);
+    // What has paused it, a wake-up or a sweep: taken under the id under which it did it.
+    let taken = |id: &Value| {
+        lines
+            .iter()
+            .any(|line| line.json["event"] == "message.taken" && line.json["correlation_id"] == *id)
+    };
+    let of_thread = |event: &str| -> Vec<&&Line> {
+        let about = |line: &&&Line| line.json["event"] == event && line.text.contains(thread);
+        lines.iter().filter(about).collect()
+    };
+    let pauses = of_thread("sandbox.pause.done");
     assert!(
-        sweep.function == "Sweeper" && taken,
-        "{platform}: {id} leads nowhere"
+        pauses
+            .iter()
+            .any(|line| taken(&line.json["correlation_id"])),
+        "{platform}: nobody said what has paused it"
     );
-    let pauses = lines
-        .iter()
-        .any(|line| line.json["event"] == "sandbox.pause.done" && line.text.contains(thread));
-    assert!(
-        paused || pauses,
-        "{platform}: nobody said that it was paused"
-    );
+    // A sweep is sent by the one function and worked on by another.
+    for sweep in of_thread("sweep.sent") {
+        let id = &sweep.json["correlation_id"];
+        assert!(
+            sweep.function == "Sweeper" && taken(id),
+            "{platform}: {id} leads nowhere"
+        );
+    }
 }
 
 /// Every line of metrics is what CloudWatch takes, of known metrics, and those of a usual turn are there.
