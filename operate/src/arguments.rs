@@ -238,12 +238,12 @@ mod tests {
     fn every_command_that_the_documents_quote_is_one() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut files = vec![root.join("README.md")];
-        let docs = std::fs::read_dir(root.join("docs")).unwrap();
-        files.extend(docs.map(|entry| entry.unwrap().path()));
+        let docs = std::fs::read_dir(root.join("docs")).expect("docs/");
+        files.extend(docs.map(|entry| entry.expect("a file").path()));
         files.retain(|file| file.extension().is_some_and(|kind| kind == "md"));
         let mut seen = std::collections::BTreeSet::new();
         for file in files {
-            for command in quoted(&std::fs::read_to_string(&file).unwrap()) {
+            for command in quoted(&std::fs::read_to_string(&file).expect("readable")) {
                 match Arguments::try_parse_from(words(&command)) {
                     Ok(arguments) => {
                         let what = format!("{:?}", arguments.what);

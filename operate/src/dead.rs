@@ -61,7 +61,7 @@ pub async fn run(stack: &Stack, what: &Dead) -> Result<Shown, Trouble> {
         judged.push(judge(stack, letter).await);
     }
     // Whatever goes wrong: what was taken out is put back.
-    let shown = match &what.what {
+    match &what.what {
         None => {
             put_back(&letters, judged.iter().map(|one| &one.letter)).await;
             listed(stack, judged)
@@ -78,8 +78,7 @@ pub async fn run(stack: &Stack, what: &Dead) -> Result<Shown, Trouble> {
             put_back(&letters, others.iter().map(|one| &one.letter)).await;
             send(stack, &letters, wanted).await
         }
-    };
-    shown
+    }
 }
 
 /// By what is on record: a letter whose record cannot be read is judged as one that is not to be touched.

@@ -1,4 +1,5 @@
-//! The ready file: one JSON object with every address and key, written when everything is up.
+//! The ready file: one JSON object with every address and key, written where `--ready-file` says when everything is up; and
+//! what of it stands in the state folder, without the keys.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,16 +64,36 @@ pub struct Ready {
     pub pids: BTreeMap<String, u32>,
 }
 
+/// Where the stack is, without a key: what the operator's command line looks for in the state folder.
+#[derive(Debug, Serialize)]
+pub struct Whereabouts<'a> {
+    stack: &'a str,
+    console: &'a str,
+    ingress: &'a str,
+    aws_endpoint: &'a str,
+}
+
 impl Ready {
-    /// Writes the file at once, so that a reader never sees half of it.
-    ///
-    /// # Errors
-    /// A sentence that names the file.
-    pub fn write(&self, file: &Path) -> Result<(), String> {
-        let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
-        let half = file.with_extension("part");
-        fs::write(&half, text)
-            .and_then(|()| fs::rename(&half, file))
-            .map_err(|e| format!("{} cannot be written: {e}", file.display()))
+    /// What of it may lie in the state folder.
+    #[must_use]
+    pub fn whereabouts(&self) -> Whereabouts<'_> {
+        Whereabouts {
+            stack: &self.stack,
+            console: &self.console,
+            ingress: &self.ingress,
+            aws_endpoint: &self.aws_endpoint,
+        }
     }
+}
+
+/// Writes such a file at once, so that a reader never sees half of it.
+///
+/// # Errors
+/// A sentence that names the file.
+pub fn write(what: &impl Serialize, file: &Path) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(what).map_err(|e| e.to_string())?;
+    let half = file.with_extension("part");
+    fs::write(&half, text)
+        .and_then(|()| fs::rename(&half, file))
+        .map_err(|e| format!("{} cannot be written: {e}", file.display()))
 }

@@ -23,7 +23,7 @@ use crate::keys::Keys;
 use crate::loopback;
 use crate::options::Options;
 use crate::outside::Outside;
-use crate::ready::Ready;
+use crate::ready::{self, Ready};
 
 const REGION: &str = "us-east-1";
 /// The ready file of whoever knows the state folder alone, as the operator's command line does; there while it runs.
@@ -319,9 +319,9 @@ async fn start_parts(
         );
     }
     ended.check()?;
-    ready.write(&state_dir.join(READY))?;
+    ready::write(&ready.whereabouts(), &state_dir.join(READY))?;
     if let Some(file) = &options.ready_file {
-        ready.write(file)?;
+        ready::write(&ready, file)?;
     }
     say(began, "ready");
     Ok((ready, notes))

@@ -202,9 +202,12 @@ fn a_refusal_of_the_provider_is_on_record_and_told_where_people_wait_for_their_f
     }
 }
 
+/// How things stand, what is asked for, and what comes of it.
+type Scenario = (fn() -> Fake, Operation, Phase);
+
 #[test]
 fn a_crash_before_or_after_any_call_does_it_once() {
-    let scenarios: [(fn() -> Fake, Operation, Phase); 4] = [
+    let scenarios: [Scenario; 4] = [
         (active, Operation::Pause, Phase::Paused),
         (paused, Operation::Resume, Phase::Active),
         (active, Operation::Destroy, Phase::Destroyed),
