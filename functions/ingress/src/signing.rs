@@ -65,19 +65,14 @@ impl Signing {
         let Ok(secret) = self.kept.known(now_ms).await else {
             return later("slack: the signing secret could not be read");
         };
-        if !secret.slack_signing_secret.is_empty() {
-            let intake = read(&self.app(secret));
-            if intake.note != slack::BAD_SIGNATURE {
-                return intake;
-            }
-            return match self.kept.newer(now_ms).await {
+        let known = (!secret.slack_signing_secret.is_empty()).then(|| read(&self.app(secret)));
+        match known {
+            Some(intake) if intake.note != slack::BAD_SIGNATURE => intake,
+            // None, or the one before: perhaps it has been stored since.
+            known => match self.kept.newer(now_ms).await {
                 Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
-                _ => intake,
-            };
-        }
-        match self.kept.newer(now_ms).await {
-            Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
-            _ => later(MISSING),
+                _ => known.unwrap_or_else(|| later(MISSING)),
+            },
         }
     }
 
@@ -103,11 +98,5 @@ fn later(note: &'static str) -> Intake {
         503,
         "Bobbin has no signing secret of this Slack app yet, or cannot read it just now. Its operator stores it with `bobbin-setup secrets`; it is used a minute later at most.",
     );
-    Intake {
-        enqueue: None,
-        on_queue_failure: answer.clone(),
-        answer,
-        note,
-        lookup: None,
-    }
+    Intake::only(answer, note)
 }

@@ -57,6 +57,20 @@ pub struct Intake {
     pub lookup: Option<Lookup>,
 }
 
+impl Intake {
+    /// An answer with nothing behind it.
+    #[must_use]
+    pub fn only(answer: HttpAnswer, note: &'static str) -> Self {
+        Self {
+            enqueue: None,
+            on_queue_failure: answer.clone(),
+            answer,
+            note,
+            lookup: None,
+        }
+    }
+}
+
 /// Somebody types into a field that suggests values; `answer` of the intake suggests none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lookup {

@@ -60,13 +60,13 @@ pub fn intake(
             verify(&app.key, timestamp, signature, raw, now_ms / 1000)
         });
     if !signed {
-        return only(
+        return Intake::only(
             HttpAnswer::text(401, "invalid request signature"),
             "discord: bad signature",
         );
     }
     if raw.len() > BODY_BYTES_MAX {
-        return only(
+        return Intake::only(
             HttpAnswer::text(
                 400,
                 &format!("the body is larger than {BODY_BYTES_MAX} bytes"),
@@ -78,7 +78,7 @@ pub fn intake(
     let kind = match serde_json::from_slice::<Envelope>(raw) {
         Ok(kind) => kind.kind,
         Err(_) => {
-            return only(
+            return Intake::only(
                 HttpAnswer::text(
                     400,
                     "the body is not an interaction: it must be a JSON object with a numeric type",
@@ -88,10 +88,10 @@ pub fn intake(
         }
     };
     match kind {
-        1 => only(answer::pong(), "discord: ping"),
+        1 => Intake::only(answer::pong(), "discord: ping"),
         2..=5 => match serde_json::from_slice::<Interaction>(raw) {
             Ok(interaction) if is_usable(&interaction.id) => answered(&interaction, app, now_ms),
-            _ => only(
+            _ => Intake::only(
                 HttpAnswer::text(
                     400,
                     "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
@@ -99,7 +99,7 @@ pub fn intake(
                 "discord: malformed",
             ),
         },
-        _ => only(
+        _ => Intake::only(
             HttpAnswer::text(400, "unknown interaction type; known are 1 to 5"),
             "discord: unknown type",
         ),
@@ -147,25 +147,15 @@ fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
         });
     if interaction.kind == 4 {
         // No words can be said while somebody types: who is refused sees no suggestions.
-        return outcome.unwrap_or_else(|Refused(_, note)| only(answer::no_choices(), note));
+        return outcome.unwrap_or_else(|Refused(_, note)| Intake::only(answer::no_choices(), note));
     }
-    outcome.unwrap_or_else(|Refused(words, note)| only(answer::word(&words), note))
+    outcome.unwrap_or_else(|Refused(words, note)| Intake::only(answer::word(&words), note))
 }
 
 fn data<T: DeserializeOwned>(interaction: &Interaction) -> Result<T, Refused> {
     let data = interaction.data.clone().unwrap_or(serde_json::Value::Null);
     serde_json::from_value(data)
         .or_else(|_| refuse(UNKNOWN_COMMAND, "discord: data not understood"))
-}
-
-fn only(answer: HttpAnswer, note: &'static str) -> Intake {
-    Intake {
-        enqueue: None,
-        on_queue_failure: answer.clone(),
-        answer,
-        note,
-        lookup: None,
-    }
 }
 
 /// An interaction of somebody who may use Bobbin here.
@@ -293,7 +283,10 @@ impl<'a> Request<'a> {
                     "discord: reset",
                 ))
             }
-            (1 | 0, commands::HELP) => Ok(only(answer::word(commands::HELP_TEXT), "discord: help")),
+            (1 | 0, commands::HELP) => Ok(Intake::only(
+                answer::word(commands::HELP_TEXT),
+                "discord: help",
+            )),
             (3, commands::SEND) => self.start(self.sent(command)?),
             _ => refuse(UNKNOWN_COMMAND, "discord: unknown command"),
         }
@@ -312,7 +305,7 @@ impl<'a> Request<'a> {
         });
         Ok(Intake {
             lookup: lookup.filter(|lookup| !lookup.tenant.is_empty()),
-            ..only(answer::no_choices(), "discord: completion")
+            ..Intake::only(answer::no_choices(), "discord: completion")
         })
     }
 
@@ -358,7 +351,7 @@ impl<'a> Request<'a> {
                 answer::deferred_word(),
                 "discord: diff",
             )),
-            Some(CustomId::Reply) => Ok(only(
+            Some(CustomId::Reply) => Ok(Intake::only(
                 answer::form(self.app.limits.attachments),
                 "discord: form opened",
             )),
@@ -375,7 +368,7 @@ impl<'a> Request<'a> {
             Some(CustomId::Form { ask, parts }) => {
                 let nothing = WiredMessage::default();
                 let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
-                Ok(only(
+                Ok(Intake::only(
                     form::open(&ask, &parts, &clicked.components),
                     "discord: form opened",
                 ))

@@ -1,6 +1,6 @@
 //! `POST /slack/commands`: the slash command. It cannot be used in threads, so it shows what runs, and the settings.
 
-use super::door::{App, Request, accept, ephemeral, form, malformed, message_id, nothing, only};
+use super::door::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::limits::ECHO_CHARS_MAX;
 use super::render::quoted;
 use super::words::{CONFIG_HELP, HELP, config};
@@ -43,9 +43,9 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     }
     match app.policy.slack(tenant, channel, user) {
         Err(Refusal::Tenant) => {
-            return only(ephemeral(&Refusal::Tenant.to_string()), "unknown tenant");
+            return Intake::only(ephemeral(&Refusal::Tenant.to_string()), "unknown tenant");
         }
-        Err(refusal) => return only(ephemeral(&refusal.to_string()), "refused by policy"),
+        Err(refusal) => return Intake::only(ephemeral(&refusal.to_string()), "refused by policy"),
         Ok(()) => {}
     }
     let name = match field("user_name") {
@@ -92,7 +92,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
             "unknown command",
         ),
     };
-    only(ephemeral(&text), note)
+    Intake::only(ephemeral(&text), note)
 }
 
 /// Who typed a command, and where.

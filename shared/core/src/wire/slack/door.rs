@@ -42,7 +42,7 @@ impl Request<'_> {
     pub(super) fn refusal(&self, app: &App, now_ms: Ms) -> Option<Intake> {
         if self.raw.len() > BODY_BYTES_MAX {
             let answer = HttpAnswer::text(413, "The body is larger than 1 MiB.");
-            return Some(only(answer, "oversized body"));
+            return Some(Intake::only(answer, "oversized body"));
         }
         let why = verify(
             &app.signing_secret,
@@ -58,18 +58,7 @@ impl Request<'_> {
             Unverified::Signature => BAD_SIGNATURE,
         };
         let answer = HttpAnswer::text(401, "The request signature is not valid.");
-        Some(only(answer, note))
-    }
-}
-
-/// An answer with nothing behind it.
-pub(super) fn only(answer: HttpAnswer, note: &'static str) -> Intake {
-    Intake {
-        enqueue: None,
-        on_queue_failure: answer.clone(),
-        answer,
-        note,
-        lookup: None,
+        Some(Intake::only(answer, note))
     }
 }
 
@@ -90,12 +79,12 @@ pub(super) fn accept(body: Body, note: &'static str) -> Intake {
 
 /// Acknowledged, nothing to do.
 pub(super) fn nothing(note: &'static str) -> Intake {
-    only(HttpAnswer::text(200, ""), note)
+    Intake::only(HttpAnswer::text(200, ""), note)
 }
 
 /// Signed, but not what Slack sends.
 pub(super) fn malformed(what: &str) -> Intake {
-    only(HttpAnswer::text(400, what), "malformed body")
+    Intake::only(HttpAnswer::text(400, what), "malformed body")
 }
 
 /// Words that only the person sees, as the answer to their own request.

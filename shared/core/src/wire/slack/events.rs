@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::door::{App, Asked, Request, malformed, message_id, nothing, object, only};
+use super::door::{App, Asked, Request, malformed, message_id, nothing, object};
 use super::home;
 use super::limits::FILES_MAX;
 use super::types::{Envelope, Event, File, Id};
@@ -38,7 +38,7 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
     };
     match envelope.kind.as_str() {
         "url_verification" => match &envelope.challenge {
-            Some(challenge) => only(
+            Some(challenge) => Intake::only(
                 HttpAnswer::json(&json!({ "challenge": challenge })),
                 "url verification",
             ),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::door::{App, nothing, only};
+use super::door::{App, nothing};
 use super::home::kind_of;
 use super::limits::{OPTION_UNITS_MAX, OPTION_VALUE_UNITS_MAX, OPTIONS_MAX};
 use super::render::label;
@@ -20,7 +20,7 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Intake {
     };
     let user = interaction.user.id.clone();
     if interaction.external() || app.policy.slack_home(team, &user).is_err() {
-        return only(options(&[]), "suggestions refused by policy");
+        return Intake::only(options(&[]), "suggestions refused by policy");
     }
     let lookup = Lookup {
         tenant: format!("slack:{team}"),
@@ -32,7 +32,7 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Intake {
     let without = suggested(&lookup, &Settings::default(), &Catalogue::default());
     Intake {
         lookup: Some(lookup),
-        ..only(without, "suggestions")
+        ..Intake::only(without, "suggestions")
     }
 }
 
