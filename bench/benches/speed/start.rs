@@ -2,18 +2,41 @@
 
 use std::path::Path;
 
+use crate::bed::Bed;
 use crate::figures::{Report, Sample};
-use crate::ingress::{ms, samples, turn};
+use crate::ingress::{FLOOR, PEER, ms, samples, turn};
 use crate::process::Program;
 use crate::programs;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Starts each function in turn, until it asks for work.
+/// The three functions: their starts, and the sizes of all programs.
 ///
 /// # Errors
-/// What a function did instead.
-pub fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Result<(), String> {
+/// What a function did instead of starting.
+pub fn start(report: &mut Report, runs: u64) -> Result<(), String> {
+    let bed = Bed::new()?;
+    let built = programs::release(&[
+        "bobbin-ingress",
+        "bobbin-worker",
+        "bobbin-sweeper",
+        "bobbin-floor",
+    ])?;
+    let programs = ["ingress", "worker", "sweeper"].map(|name| bed.program(name, built.join(name)));
+    functions(report, &programs, runs)?;
+    for program in &programs {
+        size(report, &program.name, &program.executable, "bootstrap")?;
+    }
+    size(report, FLOOR, &built.join("floor"), "bootstrap")?;
+    if let Some(peer) = bed.peer(report)? {
+        let bundle = peer.arguments.first().map_or("", String::as_str);
+        size(report, PEER, Path::new(bundle), "function.cjs")?;
+    }
+    Ok(())
+}
+
+/// Starts each function in turn, until it asks for work.
+fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Result<(), String> {
     let mut times = samples(functions);
     let mut cpus = samples(functions);
     let mut peaks = samples(functions);
@@ -43,10 +66,7 @@ pub fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Resul
 }
 
 /// How large a program is, by itself and as a zip archive with the name that it is deployed under.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn size(report: &mut Report, name: &str, file: &Path, deployed: &str) -> Result<(), String> {
+fn size(report: &mut Report, name: &str, file: &Path, deployed: &str) -> Result<(), String> {
     let (bytes, zip) = programs::sizes(file, deployed)?;
     for (figure, bytes) in [("size: program", bytes), ("size: zip", zip)] {
         let sample = Sample {

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::bed::Bed;
 use crate::cloud::{ACCESS_KEY_ID, Cloud, REGION, SECRET_ACCESS_KEY};
 use crate::command::Application;
 use crate::figures::{Report, Sample, quantile};
 use crate::process::Program;
+use crate::programs;
 use crate::runtime::Answered;
 
 /// Who is compared with everybody else.
@@ -19,6 +21,10 @@ pub const FLOOR: &str = "floor";
 
 /// Requests before those that count, when it is warm: a compiler at run time has had its time then.
 const WARM_UP: u64 = 1_000;
+/// Requests of one run when it is warm.
+const REQUESTS: u64 = 1_000;
+/// Of so many runs, one is of a warm program: it takes that much longer.
+const WARM_SHARE: u64 = 4;
 /// Requests that are signed and given at once.
 const REQUESTS_AT_ONCE: u64 = 500;
 
@@ -70,17 +76,26 @@ pub fn environment(cloud: &Cloud, application: &Application) -> Vec<(String, Str
     .to_vec()
 }
 
+/// Ingress, and what it is compared with.
+fn compared(bed: &Bed, report: &mut Report) -> Result<Vec<Program>, String> {
+    let built = programs::release(&["bobbin-ingress", "bobbin-floor"])?;
+    let mut compared = vec![
+        bed.program(OURS, built.join("ingress")),
+        bed.program(FLOOR, built.join("floor")),
+    ];
+    compared.extend(bed.peer(report)?);
+    compared.extend(bed.beside()?);
+    Ok(compared)
+}
+
 /// Starts each program in turn and measures its first answer.
 ///
 /// # Errors
 /// What a program did instead of its work.
-pub fn cold(
-    report: &mut Report,
-    programs: &[Program],
-    cloud: &Cloud,
-    application: &Application,
-    runs: u64,
-) -> Result<(), String> {
+pub fn cold(report: &mut Report, runs: u64) -> Result<(), String> {
+    let bed = Bed::new()?;
+    let programs = &compared(&bed, report)?[..];
+    let (cloud, application) = (&bed.cloud, &bed.application);
     let mut times = samples(programs);
     let mut cpus = samples(programs);
     let mut peaks = samples(programs);
@@ -126,14 +141,11 @@ pub fn cold(
 ///
 /// # Errors
 /// What a program did instead of its work.
-pub fn warm(
-    report: &mut Report,
-    programs: &[Program],
-    cloud: &Cloud,
-    application: &Application,
-    rounds: u64,
-    requests: u64,
-) -> Result<(), String> {
+pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
+    let (rounds, requests) = (runs.div_ceil(WARM_SHARE), REQUESTS);
+    let bed = Bed::new()?;
+    let programs = &compared(&bed, report)?[..];
+    let (cloud, application) = (&bed.cloud, &bed.application);
     let mut middle = samples(programs);
     let mut slow = samples(programs);
     let mut cpus = samples(programs);

@@ -1,0 +1,100 @@
+//! What programs are measured on: a cloud on loopback, an application that signs commands, an environment of a function.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::cloud::Cloud;
+use crate::command::Application;
+use crate::figures::Report;
+use crate::ingress;
+use crate::process::Program;
+use crate::programs;
+
+/// Ends with its value.
+pub struct Bed {
+    /// Where requests to AWS go.
+    pub cloud: Cloud,
+    /// Whose commands come.
+    pub application: Application,
+    /// What each program finds in its environment.
+    environment: Vec<(String, String)>,
+    folder: TempDir,
+}
+
+impl Bed {
+    /// A new one.
+    ///
+    /// # Errors
+    /// A sentence with what failed.
+    pub fn new() -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let secret = json!({"stack_key": "a key of the bench, as long as the template makes one"});
+        let cloud = Cloud::start(folder.path(), &secret).map_err(|e| e.to_string())?;
+        let application = Application::default();
+        Ok(Self {
+            environment: ingress::environment(&cloud, &application),
+            cloud,
+            application,
+            folder,
+        })
+    }
+
+    /// An executable, with the environment of a function.
+    #[must_use]
+    pub fn program(&self, name: &str, executable: PathBuf) -> Program {
+        Program {
+            name: name.to_owned(),
+            executable,
+            arguments: Vec::new(),
+            environment: self.environment.clone(),
+        }
+    }
+
+    /// The peer in Node, if there is Node.
+    ///
+    /// # Errors
+    /// A sentence, if it cannot be built.
+    pub fn peer(&self, report: &mut Report) -> Result<Option<Program>, String> {
+        let Some((bundle, version)) = programs::peer()? else {
+            return Ok(None);
+        };
+        let condition = format!("peer: Node {version}");
+        if !report.conditions.contains(&condition) {
+            report.conditions.push(condition);
+        }
+        Ok(Some(Program {
+            arguments: vec![bundle.display().to_string()],
+            ..self.program(ingress::PEER, programs::on_path("node")?)
+        }))
+    }
+
+    /// Another build of ingress, if the environment names one.
+    ///
+    /// # Errors
+    /// A sentence, if there is nothing that it can trust.
+    pub fn beside(&self) -> Result<Option<Program>, String> {
+        let Some(executable) = env::var_os("BOBBIN_BENCH_BESIDE") else {
+            return Ok(None);
+        };
+        let mut program = self.program("beside", executable.into());
+        // Builds before the first bench trusted the machine's roots.
+        let roots = all_roots(&self.cloud, self.folder.path())?;
+        let roots = ("SSL_CERT_FILE".to_owned(), roots.display().to_string());
+        program.environment.push(roots);
+        Ok(Some(program))
+    }
+}
+
+/// The machine's roots and the cloud's, in one file.
+fn all_roots(cloud: &Cloud, folder: &Path) -> Result<PathBuf, String> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(|e| e.to_string());
+    let roots = read(Path::new("/etc/ssl/certs/ca-certificates.crt")).unwrap_or_default();
+    let file = folder.join("roots.pem");
+    let text = format!("{roots}\n{}", read(cloud.authority())?);
+    fs::write(&file, text).map_err(|e| e.to_string())?;
+    Ok(file)
+}

@@ -1,0 +1,83 @@
+//! `cargo bench` prints a table and writes `target/speed.json`. Words after `--` choose parts: those of [`PARTS`].
+//!
+//! Promised: programs that are compared are run in the same minutes, one after the other in changing order, and compared
+//! pair by pair, so that a busy machine shifts them alike; every request that counts is checked to have been done
+//! (signature verified, message on the queue, answer right). Deliberately absent: an opinion. No figure fails anything.
+//!
+//! `BOBBIN_BENCH_RUNS` is the number of runs of each figure, `BOBBIN_BENCH_BESIDE` another build of ingress that is
+//! measured beside this one.
+
+mod bed;
+mod cloud;
+mod command;
+mod figures;
+mod ingress;
+mod process;
+mod programs;
+mod runtime;
+mod start;
+mod wire;
+
+use std::env;
+use std::fs;
+use std::process::ExitCode;
+use std::thread;
+
+use crate::figures::Report;
+
+/// Runs of each figure unless `BOBBIN_BENCH_RUNS` says otherwise.
+const RUNS: u64 = 40;
+
+/// Measures, with so many runs of each figure.
+type Part = fn(&mut Report, u64) -> Result<(), String>;
+
+/// What can be measured, by the word that chooses it, in the order of the table.
+const PARTS: [(&str, Part); 3] = [
+    ("cold", ingress::cold),
+    ("warm", ingress::warm),
+    ("start", start::start),
+];
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), String> {
+    // Cargo gives `--bench`.
+    let wanted: Vec<String> = env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let known = PARTS.map(|(name, _)| name);
+    if let Some(strange) = wanted.iter().find(|word| !known.contains(&word.as_str())) {
+        return Err(format!(
+            "there is no part {strange:?}; there are: {}",
+            known.join(", ")
+        ));
+    }
+    let runs = env::var("BOBBIN_BENCH_RUNS").ok();
+    let runs: u64 = match runs.map(|runs| runs.parse()) {
+        None => RUNS,
+        Some(Ok(runs)) if runs > 0 => runs,
+        Some(_) => return Err("BOBBIN_BENCH_RUNS must be a number above 0".to_owned()),
+    };
+
+    let mut report = Report::default();
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    report.conditions.push(format!("{cores} cores"));
+    for (name, part) in PARTS {
+        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
+            part(&mut report, runs).map_err(|e| format!("{name}: {e}"))?;
+        }
+    }
+    println!("{}", report.table());
+    let file = programs::target()?.join("speed.json");
+    let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
+    fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
+}
