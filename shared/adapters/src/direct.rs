@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode, Uri};
-use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::Value;
 
@@ -274,7 +273,7 @@ impl Inner {
         action: &str,
         body: &Bytes,
         trace: Option<&str>,
-    ) -> Option<http::Request<Full<Bytes>>> {
+    ) -> Option<http::Request<Bytes>> {
         let (name, prefix, media_type) = service.facts();
         let host = uri.authority()?.as_str();
         let target = format!("{prefix}.{action}");
@@ -305,7 +304,7 @@ impl Inner {
         if let Some(trace) = trace {
             request = request.header("x-amzn-trace-id", trace);
         }
-        request.body(Full::new(body.clone())).ok()
+        request.body(body.clone()).ok()
     }
 }
 

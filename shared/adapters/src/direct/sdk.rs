@@ -11,7 +11,6 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
 use http::header::HOST;
 use http::{Request, Response, Uri};
-use http_body_util::Full;
 use hyper::body::Bytes;
 
 use super::Direct;
@@ -55,7 +54,7 @@ async fn exchange(pool: &Pool, request: HttpRequest) -> Result<HttpResponse, Con
     // What stands in the first line of the request.
     let path = uri.path_and_query().cloned();
     parts.uri = path.map(Uri::from).unwrap_or_default();
-    let request = Request::from_parts(parts, Full::new(body));
+    let request = Request::from_parts(parts, body);
     let exchange = pool.exchange(&uri, request, ANSWER_BYTES_MAX).await;
     let (status, headers, body) = exchange.map_err(|broken| match broken {
         Broken::Lost => ConnectorError::io(broken.into()),
