@@ -430,22 +430,19 @@ fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
         version: expected + 1,
         ..session.clone()
     };
-    let mut set =
+    let mut expression =
         "SET #record = :record, #version = :version, #phase = :phase, #tenant = :tenant".to_owned();
-    let mut remove = names(stale);
+    let stale = names(stale);
+    let mut removed: Vec<String> = (0..stale.len()).map(|index| format!("#m{index}")).collect();
     if stored.due_at_ms.is_some() {
-        set.push_str(", #shard = :shard, #due = :due");
-    }
-    let placeholders = (0..remove.len()).map(|index| format!("#m{index}"));
-    let mut removed: Vec<String> = placeholders.collect();
-    if stored.due_at_ms.is_none() {
+        expression.push_str(", #shard = :shard, #due = :due");
+    } else {
         removed.extend(["#shard".to_owned(), "#due".to_owned()]);
     }
     if !removed.is_empty() {
-        set.push_str(" REMOVE ");
-        set.push_str(&removed.join(", "));
+        expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
     }
-    let mut write = Request::update(key(&stored.thread, SESSION), set)
+    let mut write = Request::update(key(&stored.thread, SESSION), expression)
         .name("#record", "record")
         .name("#version", "version")
         .name("#phase", "phase")
@@ -456,7 +453,7 @@ fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
         .value(":version", stored.version)
         .value(":phase", stored.phase.word())
         .value(":tenant", stored.thread.tenant());
-    for (index, name) in remove.drain(..).enumerate() {
+    for (index, name) in stale.into_iter().enumerate() {
         write = write.name(&format!("#m{index}"), name);
     }
     if let Some(due_at_ms) = stored.due_at_ms {

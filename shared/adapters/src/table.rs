@@ -9,13 +9,17 @@
 //! A conditional write of one item has no token: one whose answer was lost is repeated, and the repeat may be told that its
 //! condition does not hold. Whoever writes by condition reads again then, and finds its own write.
 
+mod attribute;
+mod request;
+
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 
+pub use self::attribute::{Attribute, Item};
+pub use self::request::Request;
 use crate::direct::{CallError, Direct, Service, pause, token};
 
 /// A call of the table takes no longer than this, repeats included, unless its caller has less time.
@@ -29,267 +33,6 @@ const LOST: &str = "ConditionalCheckFailedException";
 const CANCELLED: &str = "TransactionCanceledException";
 /// The reason of a transaction's write whose condition did not hold.
 const LOST_REASON: &str = "ConditionalCheckFailed";
-
-/// An item, or a key: attributes by their names.
-pub type Item = HashMap<String, Attribute>;
-
-/// The value of an attribute.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum Attribute {
-    /// A text.
-    S(String),
-    /// A number, in decimal.
-    N(String),
-    /// Of a kind that nothing here writes.
-    #[serde(skip_serializing)]
-    Other,
-}
-
-impl Attribute {
-    /// The text, if it is one.
-    #[must_use]
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::S(text) => Some(text),
-            Self::N(_) | Self::Other => None,
-        }
-    }
-
-    /// The number, if it is one of this type.
-    #[must_use]
-    pub fn number<T: std::str::FromStr>(&self) -> Option<T> {
-        match self {
-            Self::N(number) => number.parse().ok(),
-            Self::S(_) | Self::Other => None,
-        }
-    }
-}
-
-impl From<String> for Attribute {
-    fn from(text: String) -> Self {
-        Self::S(text)
-    }
-}
-
-impl From<&str> for Attribute {
-    fn from(text: &str) -> Self {
-        Self::S(text.to_owned())
-    }
-}
-
-impl From<u64> for Attribute {
-    fn from(number: u64) -> Self {
-        Self::N(number.to_string())
-    }
-}
-
-impl<'de> Deserialize<'de> for Attribute {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Kind;
-        impl<'de> Visitor<'de> for Kind {
-            type Value = Attribute;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value by its kind")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Attribute, A::Error> {
-                let value = match map.next_key::<String>()?.as_deref() {
-                    Some("S") => Attribute::S(map.next_value()?),
-                    Some("N") => Attribute::N(map.next_value()?),
-                    Some(_) => map.next_value::<IgnoredAny>().map(|_| Attribute::Other)?,
-                    None => return Err(A::Error::custom("a value without its kind")),
-                };
-                match map.next_key::<IgnoredAny>()? {
-                    None => Ok(value),
-                    Some(_) => Err(A::Error::custom("a value of two kinds")),
-                }
-            }
-        }
-        deserializer.deserialize_map(Kind)
-    }
-}
-
-/// What a request does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    Get,
-    Put,
-    Update,
-    Delete,
-    Query,
-    Scan,
-}
-
-impl Action {
-    /// Its name, and that of the writes in a transaction.
-    const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Get => ("GetItem", "Get"),
-            Self::Put => ("PutItem", "Put"),
-            Self::Update => ("UpdateItem", "Update"),
-            Self::Delete => ("DeleteItem", "Delete"),
-            Self::Query => ("Query", "Query"),
-            Self::Scan => ("Scan", "Scan"),
-        }
-    }
-}
-
-/// One request, with its expressions and the names and values that they use.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Request {
-    #[serde(skip)]
-    action: Action,
-    table_name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<Item>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    item: Option<Item>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index_name: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    consistent_read: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exclusive_start_key: Option<Item>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    return_values: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    update_expression: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    condition_expression: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key_condition_expression: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filter_expression: Option<String>,
-    #[serde(skip_serializing_if = "HashMap::is_empty")]
-    expression_attribute_names: HashMap<String, String>,
-    #[serde(skip_serializing_if = "HashMap::is_empty")]
-    expression_attribute_values: Item,
-}
-
-impl Request {
-    fn new(action: Action) -> Self {
-        Self {
-            action,
-            table_name: String::new(),
-            key: None,
-            item: None,
-            index_name: None,
-            consistent_read: None,
-            limit: None,
-            exclusive_start_key: None,
-            return_values: None,
-            update_expression: None,
-            condition_expression: None,
-            key_condition_expression: None,
-            filter_expression: None,
-            expression_attribute_names: HashMap::new(),
-            expression_attribute_values: HashMap::new(),
-        }
-    }
-
-    /// Writes an item, in the place of the one that stands there.
-    #[must_use]
-    pub fn put(item: Item) -> Self {
-        let item = Some(item);
-        Self {
-            item,
-            ..Self::new(Action::Put)
-        }
-    }
-
-    /// Changes attributes of an item, or makes it.
-    #[must_use]
-    pub fn update(key: Item, expression: impl Into<String>) -> Self {
-        Self {
-            key: Some(key),
-            update_expression: Some(expression.into()),
-            ..Self::new(Action::Update)
-        }
-    }
-
-    /// Deletes an item, if it is there.
-    #[must_use]
-    pub fn delete(key: Item) -> Self {
-        Self {
-            key: Some(key),
-            ..Self::new(Action::Delete)
-        }
-    }
-
-    /// Reads the items of a partition of the table, consistently.
-    #[must_use]
-    pub fn query(condition: &str) -> Self {
-        Self {
-            key_condition_expression: Some(condition.to_owned()),
-            consistent_read: Some(true),
-            ..Self::new(Action::Query)
-        }
-    }
-
-    /// Reads what an index holds, which lags behind the table.
-    #[must_use]
-    pub fn query_index(index: &'static str, condition: &str) -> Self {
-        Self {
-            index_name: Some(index),
-            consistent_read: None,
-            ..Self::query(condition)
-        }
-    }
-
-    /// Reads the whole table, as it was a moment ago.
-    #[must_use]
-    pub fn scan() -> Self {
-        Self::new(Action::Scan)
-    }
-
-    /// What must hold for the write.
-    #[must_use]
-    pub fn condition(mut self, expression: &str) -> Self {
-        self.condition_expression = Some(expression.to_owned());
-        self
-    }
-
-    /// What is read and left out.
-    #[must_use]
-    pub fn filter(mut self, expression: &str) -> Self {
-        self.filter_expression = Some(expression.to_owned());
-        self
-    }
-
-    /// What a name in the expressions stands for.
-    #[must_use]
-    pub fn name(mut self, placeholder: &str, name: impl Into<String>) -> Self {
-        let names = &mut self.expression_attribute_names;
-        names.insert(placeholder.to_owned(), name.into());
-        self
-    }
-
-    /// What a value in the expressions stands for.
-    #[must_use]
-    pub fn value(mut self, placeholder: &str, value: impl Into<Attribute>) -> Self {
-        let values = &mut self.expression_attribute_values;
-        values.insert(placeholder.to_owned(), value.into());
-        self
-    }
-
-    /// Items that a page has at most.
-    #[must_use]
-    pub fn limit(mut self, items_max: u32) -> Self {
-        self.limit = Some(items_max);
-        self
-    }
-
-    /// From behind this key on.
-    #[must_use]
-    pub fn after(mut self, key: Option<Item>) -> Self {
-        self.exclusive_start_key = key;
-        self
-    }
-}
 
 /// A page of items.
 #[derive(Debug, Deserialize)]
@@ -375,12 +118,7 @@ impl Table {
     /// # Errors
     /// [`CallError`].
     pub async fn get(&self, key: Item) -> Result<Option<Item>, CallError> {
-        let request = Request {
-            key: Some(key),
-            consistent_read: Some(true),
-            ..Request::new(Action::Get)
-        };
-        let got: Got = self.send(request).await?;
+        let got: Got = self.send(Request::get(key)).await?;
         Ok(got.item)
     }
 
@@ -429,12 +167,7 @@ impl Table {
     /// # Errors
     /// As [`Table::write`].
     pub async fn update(&self, request: Request) -> Result<Option<Item>, CallError> {
-        let return_values = Some("ALL_NEW");
-        let written = self.written(Request {
-            return_values,
-            ..request
-        });
-        match written.await? {
+        match self.written(request.answering_all()).await? {
             Some(written) => written.attributes.ok_or(CallError::Unreadable).map(Some),
             None => Ok(None),
         }
@@ -453,7 +186,8 @@ impl Table {
     /// # Errors
     /// As [`Table::write`].
     pub async fn transact(&self, writes: Vec<Request>) -> Result<bool, CallError> {
-        let named = |write: Request| HashMap::from([(write.action.names().1, self.own(write))]);
+        let named =
+            |write: Request| HashMap::from([(write.action.names().1, write.to(&self.name))]);
         let transaction = Transaction {
             client_request_token: token(),
             transact_items: writes.into_iter().map(named).collect(),
@@ -480,71 +214,17 @@ impl Table {
         self.send(request).await
     }
 
-    async fn send<T: serde::de::DeserializeOwned>(&self, request: Request) -> Result<T, CallError> {
+    async fn send<T: DeserializeOwned>(&self, request: Request) -> Result<T, CallError> {
         let action = request.action.names().0;
-        self.call(action, &self.own(request)).await
+        self.call(action, &request.to(&self.name)).await
     }
 
-    fn own(&self, request: Request) -> Request {
-        Request {
-            table_name: self.name.clone(),
-            ..request
-        }
-    }
-
-    async fn call<T: serde::de::DeserializeOwned>(
+    async fn call<T: DeserializeOwned>(
         &self,
         action: &str,
         request: &impl Serialize,
     ) -> Result<T, CallError> {
         let service = Service::Tables;
         self.aws.typed(service, action, request, self.ms_max).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_read_by_its_kind_and_one_of_a_strange_kind_is_not_mistaken() {
-        let read = |text: &str| serde_json::from_str::<Attribute>(text).ok();
-        assert_eq!(read(r#"{"S":"a\"ä"}"#), Some(Attribute::from("a\"ä")));
-        assert_eq!(read(r#"{"N":"7"}"#), Some(Attribute::from(7)));
-        for strange in [
-            r#"{"BOOL":true}"#,
-            r#"{"M":{"a":{"S":"b"}}}"#,
-            r#"{"NULL":true}"#,
-            r#"{"L":[]}"#,
-        ] {
-            assert_eq!(read(strange), Some(Attribute::Other), "{strange}");
-        }
-        for wrong in ["{}", "7", r#"{"S":7}"#, r#"{"S":"a","N":"7"}"#, "null"] {
-            assert_eq!(read(wrong), None, "{wrong}");
-        }
-        assert_eq!(Attribute::from(7).text(), None);
-        assert_eq!(Attribute::from("7").number::<u64>(), None);
-        assert_eq!(Attribute::N("-1".to_owned()).number::<u64>(), None);
-        assert!(serde_json::to_string(&Attribute::Other).is_err());
-    }
-
-    #[test]
-    fn a_request_says_what_it_uses_and_nothing_else() {
-        let key = HashMap::from([("thread".to_owned(), Attribute::from("a"))]);
-        let request = Request::update(key, "SET #mark = :mark")
-            .condition("#version = :version")
-            .name("#mark", "cancel#1")
-            .value(":version", 7);
-        let written: serde_json::Value =
-            serde_json::from_str(&serde_json::to_string(&request).expect("JSON")).expect("JSON");
-        assert_eq!(
-            written,
-            serde_json::json!({
-                "TableName": "", "Key": {"thread": {"S": "a"}},
-                "UpdateExpression": "SET #mark = :mark", "ConditionExpression": "#version = :version",
-                "ExpressionAttributeNames": {"#mark": "cancel#1"},
-                "ExpressionAttributeValues": {":version": {"N": "7"}},
-            })
-        );
     }
 }
