@@ -3,8 +3,8 @@
 //! Promised: the answer is the same however its bytes are cut; its body ends where its head says (a length, chunks, or the
 //! end of the connection) or it is [`Broken`]; nothing is read beyond the caller's bound; a stream is reported as usable
 //! again only if nothing is left on it. Deliberately absent: time limits, which callers have; pipelining, upgrades,
-//! `HEAD`, and bodies that are streamed. `hyper` does all of that, and costs a request three times as much
-//! (docs/PERFORMANCE.md).
+//! `HEAD`, and bodies that are streamed. `hyper` does all of that, with a task beside each connection
+//! (docs/PERFORMANCE.md says what that costs a request).
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,6 +20,8 @@ const HEADERS_MAX: usize = 100;
 const INTERIM_MAX: u32 = 8;
 /// The line before a chunk, extensions included.
 const CHUNK_LINE_BYTES_MAX: usize = 1_024;
+/// What the head of a request usually fits into.
+const REQUEST_BYTES: usize = 2 * 1024;
 /// What is asked of the stream at once, at least.
 const READ_BYTES: usize = 8 * 1024;
 
@@ -32,6 +34,39 @@ pub(crate) enum Broken {
     /// Longer than is taken.
     #[error("the answer is too long")]
     TooLarge,
+}
+
+/// A request as it goes over the wire; its length is said if it has a body. None, if a part of its head cannot stand in
+/// its line.
+pub(crate) fn request(
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Option<Vec<u8>> {
+    let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+    let is_fit = |(name, value): &(&str, &str)| {
+        name.bytes().all(|byte| byte.is_ascii_graphic()) && value.bytes().all(is_text)
+    };
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) || !headers.iter().all(is_fit) {
+        return None;
+    }
+    let length = body.map(|body| body.len().to_string());
+    let length = length
+        .iter()
+        .map(|length| ("content-length", length.as_str()));
+    let mut request = Vec::with_capacity(REQUEST_BYTES + body.map_or(0, <[u8]>::len));
+    for part in [method, " ", path, " HTTP/1.1"] {
+        request.extend_from_slice(part.as_bytes());
+    }
+    for (name, value) in headers.iter().copied().chain(length) {
+        for part in ["\r\n", name, ": ", value] {
+            request.extend_from_slice(part.as_bytes());
+        }
+    }
+    request.extend_from_slice(b"\r\n\r\n");
+    request.extend_from_slice(body.unwrap_or_default());
+    Some(request)
 }
 
 /// A whole answer.

@@ -18,7 +18,7 @@ use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 
-use crate::http1::{Answer, Broken, Http1};
+use crate::http1::{self, Answer, Broken, Http1};
 use crate::spans;
 
 /// Largest event: Lambda gives 6 MB (its quotas), escaped and wrapped.
@@ -196,7 +196,9 @@ impl Api<'_> {
         handler: &impl AsyncFn(&Invocation) -> Result<A, Failure>,
     ) -> Result<(), Lost> {
         let path = "invocation/next";
-        let answer = self.exchange(&self.request("GET", path, &[], None)).await?;
+        let answer = self
+            .exchange(&self.request("GET", path, &[], None)?)
+            .await?;
         if answer.status != 200 {
             return Err(refused(answer.status, path));
         }
@@ -241,7 +243,7 @@ impl Api<'_> {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<(), Lost> {
-        let request = self.request("POST", path, headers, Some(body));
+        let request = self.request("POST", path, headers, Some(body))?;
         match self.exchange(&request).await?.status {
             200..300 => Ok(()),
             // Of this invocation: too late, or too large. It is over, and the next may do better.
@@ -258,45 +260,31 @@ impl Api<'_> {
         }
     }
 
+    /// Nothing in it can be more than a line: paths and headers are ours, or plain.
     fn request(
         &self,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
-    ) -> Vec<u8> {
-        let length = body.map(|body| body.len().to_string());
-        let mut request = Vec::with_capacity(256 + body.map_or(0, <[u8]>::len));
-        for part in [method, " ", BASE, path, " HTTP/1.1\r\nhost: ", self.address] {
-            request.extend_from_slice(part.as_bytes());
+    ) -> Result<Vec<u8>, Lost> {
+        let agent = concat!("bobbin/", env!("CARGO_PKG_VERSION"));
+        let mut all = vec![("host", self.address), ("user-agent", agent)];
+        all.extend(body.map(|_| ("content-type", "application/json")));
+        all.extend(headers);
+        let request = http1::request(method, &format!("{BASE}{path}"), &all, body);
+        request.ok_or_else(|| self.silent(&"that is no address"))
+    }
+
+    fn silent(&self, why: &dyn fmt::Display) -> Lost {
+        Lost::Silent {
+            address: self.address.to_owned(),
+            why: why.to_string(),
         }
-        let of_body = length.iter().flat_map(|length| {
-            [
-                ("content-type", "application/json"),
-                ("content-length", length),
-            ]
-        });
-        let agent = ("user-agent", concat!("bobbin/", env!("CARGO_PKG_VERSION")));
-        for (name, value) in [agent]
-            .into_iter()
-            .chain(of_body)
-            .chain(headers.iter().copied())
-        {
-            for part in ["\r\n", name, ": ", value] {
-                request.extend_from_slice(part.as_bytes());
-            }
-        }
-        request.extend_from_slice(b"\r\n\r\n");
-        request.extend_from_slice(body.unwrap_or_default());
-        request
     }
 
     /// On the kept connection, or a new one if Lambda has closed it.
     async fn exchange(&mut self, request: &[u8]) -> Result<Answer, Lost> {
-        let silent = |why: &dyn fmt::Display| Lost::Silent {
-            address: self.address.to_owned(),
-            why: why.to_string(),
-        };
         if let Some(mut kept) = self.kept.take()
             && kept.is_open().await
         {
@@ -304,15 +292,15 @@ impl Api<'_> {
                 Ok(answer) => return Ok(self.keep(kept, answer)),
                 // Closed while it was written. What Lambda had from it already, it refuses to be told again.
                 Err(Broken::Lost) => {}
-                Err(broken @ Broken::TooLarge) => return Err(silent(&broken)),
+                Err(broken @ Broken::TooLarge) => return Err(self.silent(&broken)),
             }
         }
         let stream = TcpStream::connect(self.address).await;
-        let stream = stream.map_err(|e| silent(&e))?;
-        stream.set_nodelay(true).map_err(|e| silent(&e))?;
+        let stream = stream.map_err(|e| self.silent(&e))?;
+        stream.set_nodelay(true).map_err(|e| self.silent(&e))?;
         let mut opened = Http1::new(stream);
         let answer = opened.exchange(request, EVENT_BYTES_MAX).await;
-        let answer = answer.map_err(|broken| silent(&broken))?;
+        let answer = answer.map_err(|broken| self.silent(&broken))?;
         Ok(self.keep(opened, answer))
     }
 

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
-use hyper::body::Bytes;
+use http::Uri;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
@@ -16,16 +14,12 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::http::{is_loopback_host, tls_trusting};
-pub(super) use crate::http1::Broken;
-use crate::http1::{self, Http1};
+use crate::http1::{Answer, Broken, Http1};
 
 /// Time to connect, the handshake of TLS included.
 const CONNECT_MS_MAX: u64 = 3_100;
 /// Connections that are kept for the next request.
 const IDLE_MAX: usize = 16;
-
-/// A whole answer.
-pub(super) type Answer = (StatusCode, HeaderMap, Bytes);
 
 /// The connections of a process.
 #[derive(Debug)]
@@ -50,13 +44,12 @@ impl Pool {
     pub(super) async fn exchange(
         &self,
         uri: &Uri,
-        request: Request<Bytes>,
+        request: &[u8],
         bytes_max: usize,
     ) -> Result<Answer, Broken> {
-        let request = written(&request);
         // As often as there are kept connections, of which each is used up by this.
         while let Some(mut connection) = self.kept(uri).await {
-            match connection.exchange(&request, bytes_max).await {
+            match connection.exchange(request, bytes_max).await {
                 Ok(answer) => return Ok(self.keep(connection, answer)),
                 Err(Broken::Lost) => {}
                 Err(Broken::TooLarge) => return Err(Broken::TooLarge),
@@ -66,7 +59,7 @@ impl Pool {
         let opening = Connection::open(uri, tls);
         let opening = tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), opening);
         let mut connection = opening.await.map_err(|_| Broken::Lost)??;
-        let answer = connection.exchange(&request, bytes_max).await?;
+        let answer = connection.exchange(request, bytes_max).await?;
         Ok(self.keep(connection, answer))
     }
 
@@ -83,58 +76,13 @@ impl Pool {
         }
     }
 
-    fn keep(&self, connection: Connection, answer: http1::Answer) -> Answer {
+    fn keep(&self, connection: Connection, answer: Answer) -> Answer {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX && !answer.is_last() {
             idle.push(connection);
         }
-        read(answer)
+        answer
     }
-}
-
-/// A request as it goes over the wire. Its first line has the path alone: the host is a header of it.
-fn written(request: &Request<Bytes>) -> Vec<u8> {
-    let body = request.body();
-    let path = request
-        .uri()
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
-    let length = body.len().to_string();
-    let mut bytes = Vec::with_capacity(1_024 + body.len());
-    for part in [
-        request.method().as_str(),
-        " ",
-        path,
-        " HTTP/1.1\r\ncontent-length: ",
-        &length,
-        "\r\n",
-    ] {
-        bytes.extend_from_slice(part.as_bytes());
-    }
-    for (name, value) in request.headers() {
-        if name == CONTENT_LENGTH {
-            continue;
-        }
-        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
-            bytes.extend_from_slice(part);
-        }
-    }
-    bytes.extend_from_slice(b"\r\n");
-    bytes.extend_from_slice(body);
-    bytes
-}
-
-fn read(answer: http1::Answer) -> Answer {
-    let pairs = answer.headers().filter_map(|(name, value)| {
-        Some((
-            name.parse::<HeaderName>().ok()?,
-            value.parse::<HeaderValue>().ok()?,
-        ))
-    });
-    let headers = pairs.collect();
-    // Three digits, which httparse has seen.
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-    (status, headers, Bytes::from(answer.body))
 }
 
 /// Who is trusted.
@@ -226,11 +174,7 @@ impl Connection {
     }
 
     /// Sends a request and reads the whole answer.
-    async fn exchange(
-        &mut self,
-        request: &[u8],
-        bytes_max: usize,
-    ) -> Result<http1::Answer, Broken> {
+    async fn exchange(&mut self, request: &[u8], bytes_max: usize) -> Result<Answer, Broken> {
         match &mut self.stream {
             Stream::Plain(http) => http.exchange(request, bytes_max).await,
             Stream::Secure(http) => http.exchange(request, bytes_max).await,

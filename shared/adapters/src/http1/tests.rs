@@ -35,6 +35,26 @@ fn told(answer: &str) -> Result<(u16, String, bool), Broken> {
 }
 
 #[test]
+fn a_request_says_what_it_is_and_nothing_that_would_be_another_line() {
+    let plain = request("GET", "/a", &[("host", "x")], None).expect("plain");
+    assert_eq!(plain, b"GET /a HTTP/1.1\r\nhost: x\r\n\r\n");
+    let with = request("POST", "/", &[("a", "b c")], Some(b"hi")).expect("plain");
+    assert_eq!(
+        with,
+        b"POST / HTTP/1.1\r\na: b c\r\ncontent-length: 2\r\n\r\nhi"
+    );
+    for (path, name, value) in [
+        ("/a b", "a", "b"),
+        ("/\n", "a", "b"),
+        ("/", "a b", "c"),
+        ("/", "a", "b\r\nc: d"),
+        ("/", "a", "\0"),
+    ] {
+        assert_eq!(request("GET", path, &[(name, value)], None), None);
+    }
+}
+
+#[test]
 fn a_body_ends_where_its_head_says() {
     let ok = |status, body: &str, is_kept| Ok((status, body.to_owned(), is_kept));
     for (answer, expected) in [

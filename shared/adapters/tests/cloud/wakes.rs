@@ -8,7 +8,7 @@ use bobbin_core::ids::{ThreadKey, wake_name};
 use bobbin_core::message::{Body, Work};
 use serde_json::Value;
 
-use crate::support::{Cloud, refusing, scheduler, silent, until};
+use crate::support::{Cloud, direct, refusing, sdk_scheduler, silent, until};
 
 const MESSAGES: &str = "test-Messages.fifo";
 
@@ -29,7 +29,7 @@ async fn target(cloud: &Cloud) -> WakeTarget {
 }
 
 fn wakes(endpoint: &str, target: Option<WakeTarget>) -> Wakes {
-    Wakes::to(scheduler(endpoint), target)
+    Wakes::to(direct(endpoint), target)
 }
 
 fn body(message: &Value) -> Body {
@@ -44,7 +44,7 @@ async fn a_thread_is_swept_at_its_time_in_its_own_group_and_the_schedule_is_gone
     wakes.set(&thread(2), at_ms).await.unwrap();
 
     cloud.advance(3590);
-    let kept = scheduler(cloud.engine.endpoint())
+    let kept = sdk_scheduler(cloud.engine.endpoint())
         .get_schedule()
         .group_name(cloud.resource("Wakes"))
         .name(wake_name(&thread(2)));
