@@ -207,6 +207,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         while self.unread.len() < length {
             self.fill().await?;
         }
+        if length <= READ_BYTES {
+            // What was read into is read into again.
+            return Ok(self.unread.drain(..length).collect());
+        }
         let more = self.unread.split_off(length);
         Ok(std::mem::replace(&mut self.unread, more))
     }
