@@ -175,16 +175,21 @@ pub async fn silent() -> (String, tokio::net::TcpListener) {
     (endpoint, listener)
 }
 
-/// A Scheduler that refuses its first calls in these ways and then takes everything; and the methods it was called with.
-pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() -> Vec<String>) {
+/// Methods and tokens that a Scheduler was called with.
+pub type Calls = Vec<(String, String)>;
+
+/// A Scheduler that refuses its first calls in these ways and then takes everything; and what it was called with.
+pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() -> Calls) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let calls: Arc<Mutex<Calls>> = Arc::default();
     let seen = Arc::clone(&calls);
-    let answer = move |method: axum::http::Method| {
+    let answer = move |method: axum::http::Method, body: String| {
         let mut calls = calls.lock().unwrap();
         let refusal = refusals.get(calls.len()).copied();
-        calls.push(method.to_string());
+        let asked: Value = serde_json::from_str(&body).unwrap();
+        let token = asked["ClientToken"].as_str().unwrap();
+        calls.push((method.to_string(), token.to_owned()));
         let (status, kind, body) = match refusal {
             Some((status, kind)) => (status, kind, r#"{"Message":"no"}"#),
             None => (200, "none", r#"{"ScheduleArn":"arn"}"#),
