@@ -68,6 +68,7 @@ impl Hand {
 
     /// A call begins: takes a moment, and may find the worker dying. Its number, and what it meets.
     async fn begin(&self, name: &str) -> (u32, Luck) {
+        self.unless_dying().await;
         let (call, wait_ms, luck) = {
             let mut inner = self.world.lock();
             inner.calls += 1;
@@ -97,14 +98,18 @@ impl Hand {
                 (call, inner.call_ms.unwrap_or(0), Luck::Good)
             }
         };
-        // What was begun beside it may have ended, and the worker with it.
-        if self.world.lock().is_dying(self.token) {
-            std::future::pending::<()>().await;
-        }
+        self.unless_dying().await;
         if wait_ms > 0 {
             self.world.pause(wait_ms).await;
         }
         (call, luck)
+    }
+
+    /// What was begun beside a call may have ended, and the worker with it.
+    async fn unless_dying(&self) {
+        if self.world.lock().is_dying(self.token) {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Lets time pass, dies if it is time to, stands still if it is so.

@@ -602,6 +602,7 @@ impl Machine {
             ..
         } = worker.pc
             && !worker.lapsed
+            && s.left.crashes > 0
         {
             actions.push(Action::StepCard(slot));
         }

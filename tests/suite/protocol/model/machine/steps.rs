@@ -191,6 +191,10 @@ impl Machine {
                     Outcome::Event(event) => Half::Over(self.driver.event_no(event)),
                 };
                 self.together(s, slot, session, work, card);
+                // Neither sees the other: which goes first, and what comes between, matters only where one may be cut off.
+                if matches!(work, Half::Over(_)) && s.left.crashes == 0 {
+                    self.step_card(s, slot);
+                }
             }
             Pc::Both {
                 session,
