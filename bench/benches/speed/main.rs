@@ -11,11 +11,16 @@ mod bed;
 mod cloud;
 mod command;
 mod figures;
+mod follow;
 mod ingress;
 mod process;
 mod programs;
 mod runtime;
+mod services;
 mod start;
+mod trips;
+mod turn;
+mod waterfall;
 mod wire;
 
 use std::env;
@@ -32,10 +37,12 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 3] = [
+const PARTS: [(&str, Part); 5] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
+    ("turn", turn::turn),
+    ("follow", follow::follow),
 ];
 
 fn main() -> ExitCode {

@@ -27,6 +27,18 @@ pub fn release(packages: &[&str]) -> Result<PathBuf, String> {
     for package in packages {
         command.args(["-p", package]);
     }
+    // What Cargo tells this program about its own package would be news to build scripts (ring's looks at it), and
+    // everything would be built anew each time.
+    for (name, _) in env::vars_os() {
+        let is_of_package = |name: &str| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_"]
+                .iter()
+                .any(|of| name.starts_with(of))
+        };
+        if name.to_str().is_some_and(is_of_package) {
+            command.env_remove(name);
+        }
+    }
     run(&mut command)?;
     Ok(target.join("release"))
 }
@@ -92,6 +104,15 @@ pub fn sizes(file: &Path, name: &str) -> Result<(u64, u64), String> {
         .map_err(|e| e.to_string())?;
     let zip = packed.len() as u64 + ZIP_BYTES + 2 * name.len() as u64;
     Ok((content.len() as u64, zip))
+}
+
+/// Writes a picture of the documentation.
+///
+/// # Errors
+/// A sentence, if it cannot be written.
+pub fn picture(name: &str, content: &str) -> Result<(), String> {
+    let file = root().join("docs/images").join(name);
+    fs::write(&file, content).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 /// The folder of all that is built.
