@@ -12,6 +12,8 @@ use crate::turn::{done, now_ms, single, worker};
 const MESSAGES: usize = 150;
 /// Events of a run.
 const EVENTS: u64 = 100_000;
+/// Events in a second: more than ten agents tell.
+const PACE: u32 = 10_000;
 /// Of so many runs one is made: it takes some seconds.
 const SHARE: u64 = 10;
 /// Memory is looked at after each such part of the events.
@@ -58,6 +60,7 @@ pub fn follow(report: &mut Report, runs: u64) -> Result<(), String> {
         services.agent.run_as(Course::Long {
             messages: MESSAGES,
             events,
+            events_per_second: PACE,
         });
         followed.push(one(&mut running, &services)?);
         running.end().map_err(|e| e.to_string())?;

@@ -13,8 +13,10 @@ mod command;
 mod figures;
 mod follow;
 mod ingress;
+mod laptop;
 mod process;
 mod programs;
+mod provision;
 mod runtime;
 mod services;
 mod start;
@@ -37,11 +39,12 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 6] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
     ("turn", turn::turn),
+    ("provision", provision::provision),
     ("follow", follow::follow),
 ];
 

@@ -17,13 +17,28 @@ const ZIP_BYTES: u64 = 30 + 46 + 22;
 /// # Errors
 /// A sentence with what failed.
 pub fn release(packages: &[&str]) -> Result<PathBuf, String> {
-    let target = target()?;
+    build(packages, &["--release"])?;
+    Ok(target()?.join("release"))
+}
+
+/// Builds a program that is not measured, as `cargo run` does; answers the executable.
+///
+/// # Errors
+/// A sentence with what failed.
+pub fn quick(package: &str) -> Result<PathBuf, String> {
+    build(&[package], &[])?;
+    Ok(target()?.join("debug").join(package))
+}
+
+fn build(packages: &[&str], profile: &[&str]) -> Result<(), String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
         .current_dir(root())
-        .args(["build", "--release", "--target-dir"])
-        .arg(&target);
+        .arg("build")
+        .args(profile)
+        .arg("--target-dir")
+        .arg(target()?);
     for package in packages {
         command.args(["-p", package]);
     }
@@ -39,8 +54,7 @@ pub fn release(packages: &[&str]) -> Result<PathBuf, String> {
             command.env_remove(name);
         }
     }
-    run(&mut command)?;
-    Ok(target.join("release"))
+    run(&mut command)
 }
 
 /// Bundles the peer; answers its one file and Node's version. None where there is no Node, which is said.
@@ -128,7 +142,9 @@ pub fn target() -> Result<PathBuf, String> {
         .ok_or_else(|| "run it with cargo bench".to_owned())
 }
 
-fn root() -> &'static Path {
+/// The folder of the workspace.
+#[must_use]
+pub fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own)
 }

@@ -365,6 +365,7 @@ pub fn now_ms() -> u128 {
     since.unwrap_or_default().as_millis()
 }
 
-fn ms(time: Duration) -> f64 {
+/// In milliseconds.
+pub fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ pub(super) const PROMPT_SENT: &str = "send the prompt";
 pub(super) const HEARTBEAT: &[u8] = b"data: {\"type\":\"server.heartbeat\",\"properties\":{}}\n\n";
 /// Events that a listener may lag behind before the run waits for it.
 const EVENTS_WAITING_MAX: usize = 64;
+/// Events between two looks whether a long run is ahead of its pace.
+const EVENTS_AT_ONCE: u32 = 20;
 /// A long run that nobody listens to begins after this.
 const LISTENER_WAIT: Duration = Duration::from_secs(5);
 
@@ -76,7 +78,7 @@ impl Agent {
         self.state().listeners.extend(listeners);
     }
 
-    fn work(&self, run: &Run, session: &str, messages: usize, events: usize) {
+    fn work(&self, run: &Run, session: &str, messages: usize, events: usize, per_second: u32) {
         let state = self.state();
         let unheard = |state: &mut State| state.listeners.is_empty();
         let waited = self.heard.wait_timeout_while(state, LISTENER_WAIT, unheard);
@@ -86,7 +88,16 @@ impl Agent {
                 session.messages.push(message);
             }
         };
-        run.work(messages, events, |event| self.tell(&event), keep);
+        let (start, mut told) = (Instant::now(), 0_u32);
+        let tell = |event: Value| {
+            self.tell(&event);
+            told += 1;
+            if told.is_multiple_of(EVENTS_AT_ONCE) {
+                let due = start + Duration::from_secs(1) * told / per_second.max(1);
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        };
+        run.work(messages, events, tell, keep);
         if let Some(session) = self.state().sessions.get_mut(session) {
             session.is_busy = false;
         }
@@ -234,10 +245,16 @@ impl Agent {
             let run = Run::new(id, message, now_ms);
             match course {
                 Course::AtOnce => session.messages.push(run.answer()),
-                Course::Long { messages, events } => {
+                Course::Long {
+                    messages,
+                    events,
+                    events_per_second,
+                } => {
                     session.is_busy = true;
                     let (agent, id) = (Arc::clone(self), id.to_owned());
-                    thread::spawn(move || agent.work(&run, &id, messages, events));
+                    thread::spawn(move || {
+                        agent.work(&run, &id, messages, events, events_per_second)
+                    });
                 }
             }
         }

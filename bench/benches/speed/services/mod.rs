@@ -226,6 +226,16 @@ impl Services {
         at.saturating_duration_since(self.recorder.since)
     }
 
+    /// Whether there has been a call of this name since [`Services::seen`] was asked last.
+    #[must_use]
+    pub fn has_seen(&self, name: &str) -> bool {
+        self.recorder
+            .seen()
+            .calls
+            .iter()
+            .any(|call| call.name == name)
+    }
+
     /// What was called since this was asked last.
     #[must_use]
     pub fn seen(&self) -> Seen {

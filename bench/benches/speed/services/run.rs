@@ -17,6 +17,8 @@ pub enum Course {
         messages: usize,
         /// Events of the whole run.
         events: usize,
+        /// At most so many in a second.
+        events_per_second: u32,
     },
 }
 
