@@ -25,6 +25,7 @@ mod slack;
 mod slack_surface;
 mod surface;
 mod traces;
+mod trips;
 mod trouble;
 mod upgrade;
 mod waiting;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         choice::trials(),
         artifacts::trials(),
         traces::trials(),
+        trips::trials(),
         trouble::trials(),
         functions::trials(),
         observe::trials(),

@@ -23,8 +23,10 @@ use bobbin_adapters::store::Store;
 use bobbin_adapters::wake::Wakes;
 use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
 use bobbin_core::drive::{Delivery, Verdict, drive};
+use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
+use bobbin_core::ports::Loaded;
 use bobbin_core::schema::{NEWER, Unreadable};
 use bobbin_core::signals::{BURIED, CONTROL_AGE, MESSAGE_AGE};
 use tracing::{Instrument as _, Span};
@@ -103,14 +105,14 @@ impl Worker {
     async fn parts(&self) -> Parts {
         let keys = self.secrets.fresh(now_ms()).await;
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        match keys {
-            Ok(keys) if keys != present.0 => match self.made_of(&keys, &present.1) {
-                Ok(parts) => *present = (keys, parts),
-                Err(why) => {
-                    tracing::error!(event = "secret.unused", "{why}; the earlier keys are used")
-                }
-            },
-            Ok(_) => {}
+        let made = keys.and_then(|keys| {
+            let is_new = keys != present.0;
+            let made = is_new.then(|| self.made_of(&keys, &present.1));
+            Ok(made.transpose()?.map(|parts| (keys, parts)))
+        });
+        match made {
+            Ok(Some(made)) => *present = made,
+            Ok(None) => {}
             Err(why) => {
                 tracing::error!(event = "secret.unused", "{why}; the earlier keys are used")
             }
@@ -175,15 +177,38 @@ impl Worker {
     ) -> bool {
         self.tell_age(record, receipt);
         let visibility = Visibility::default();
-        let (claimed, parts) = tokio::join!(self.claim(receipt, &visibility), self.parts());
+        // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
+        // meanwhile, what is decided on it cannot be written.
+        let (claimed, parts, found) = tokio::join!(
+            self.claim(receipt, &visibility),
+            self.parts(),
+            self.read_ahead(body, receipt)
+        );
         if !claimed {
             return false;
         }
+        let work = self.work(&parts, body, receipt, found, &visibility, deadline_ms);
         let verdict = tokio::select! {
-            verdict = self.work(&parts, body, receipt, &visibility, deadline_ms) => verdict,
+            verdict = work => verdict,
             never = self.heartbeat(receipt, &visibility) => match never {},
         };
         self.conclude(receipt, verdict).await
+    }
+
+    /// What the first step of a message of a thread reads.
+    async fn read_ahead(&self, body: &Body, receipt: &Receipt) -> Option<Result<Loaded, Failure>> {
+        let Body::Message(message) = body else {
+            return None;
+        };
+        if self.queues.is_dead(&receipt.queue_url) {
+            return None;
+        }
+        let store = {
+            let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+            present.1.store.clone()
+        };
+        let found = store.load(&message.thread, message.about()).await;
+        Some(found.map_err(|error| error.failure()))
     }
 
     /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
@@ -303,6 +328,7 @@ impl Worker {
         parts: &Parts,
         body: &Body,
         receipt: &Receipt,
+        found: Option<Result<Loaded, Failure>>,
         visibility: &Visibility,
         deadline_ms: Ms,
     ) -> Verdict {
@@ -324,7 +350,12 @@ impl Worker {
         }
         match body {
             Body::Message(message) => {
-                self.drive(parts, message, receipt, visibility, deadline_ms)
+                let world = Live::new(parts.clone(), visibility.clone());
+                let world = match found {
+                    Some(found) => world.having_read(found),
+                    None => world,
+                };
+                self.drive(&world, parts, message, receipt, deadline_ms)
                     .await
             }
             Body::Open(open) => {
@@ -366,14 +397,13 @@ impl Worker {
 
     async fn drive(
         &self,
+        world: &Live,
         parts: &Parts,
         message: &Message,
         receipt: &Receipt,
-        visibility: &Visibility,
         deadline_ms: Ms,
     ) -> Verdict {
         let limits = &self.config.limits;
-        let world = Live::new(parts.clone(), visibility.clone());
         let delivery = Delivery {
             message,
             id: format!("{}#{}", message.id, receipt.receive),
@@ -385,7 +415,7 @@ impl Worker {
             limits,
             split: Chat::split(&message.thread),
         };
-        drive(&world, &delivery).await
+        drive(world, &delivery).await
     }
 
     /// The first shortening of the visibility, tried more than once: without it a crash costs the thread the queue's

@@ -63,6 +63,17 @@ pub enum HttpError {
     },
 }
 
+impl HttpError {
+    /// Whether nothing of the request can have arrived.
+    #[must_use]
+    pub const fn is_unsent(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Transport { unsent: true, .. }
+        )
+    }
+}
+
 /// Which hosts a client may speak to, besides loopback where its base is loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosts {

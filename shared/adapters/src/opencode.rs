@@ -132,6 +132,15 @@ impl From<HttpError> for OpenCodeError {
     }
 }
 
+/// A request that came to nothing, and what is certain about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missed {
+    /// What went wrong last.
+    pub error: OpenCodeError,
+    /// OpenCode did nothing of it: it was never sent, or was refused by the proxy or by OpenCode itself.
+    pub certain: bool,
+}
+
 type Answered<T> = Result<T, OpenCodeError>;
 /// How a fresh preview is had.
 pub type Refresh =
@@ -282,14 +291,14 @@ impl OpenCode {
     /// Sends a prompt; accepted is not yet stored (look for the message), and stored is not yet begun.
     ///
     /// # Errors
-    /// [`OpenCodeError`].
+    /// [`Missed`].
     pub async fn prompt(
         &self,
         session: &str,
         ids: &PromptIds,
         with: &RunWith,
         prompt: &PromptText<'_>,
-    ) -> Answered<()> {
+    ) -> Result<(), Missed> {
         let body = request::prompt(
             ids,
             prompt.turn,
@@ -298,20 +307,31 @@ impl OpenCode {
             prompt.text,
             prompt.images,
         );
-        self.call(
-            Method::POST,
-            &format!("/session/{session}/prompt_async"),
-            &[],
-            Some(body),
-            About::Session,
-        )
-        .await
-        .and_then(|answer| {
-            if answer.status == 204 {
-                Ok(())
-            } else {
-                Err(not_an_answer(&answer))
+        let path = format!("/session/{session}/prompt_async");
+        let once = || self.attempt(Method::POST, &path, &[], Some(&body), About::Session);
+        let answer = match once().await {
+            Err(first) if first.error.is_of_the_preview() => {
+                let renewed = self.renew().await.map_err(|error| Missed {
+                    error,
+                    certain: first.certain,
+                })?;
+                if !renewed {
+                    return Err(first);
+                }
+                // What is certain of the last attempt says nothing of the one before it.
+                once().await.map_err(|last| Missed {
+                    certain: first.certain && last.certain,
+                    error: last.error,
+                })?
             }
+            other => other?,
+        };
+        if answer.status == 204 {
+            return Ok(());
+        }
+        Err(Missed {
+            error: not_an_answer(&answer),
+            certain: false,
         })
     }
 
@@ -557,18 +577,41 @@ impl OpenCode {
         body: Option<&Value>,
         about: About,
     ) -> Answered<Answer> {
-        let mut request = self.request(method, path, query)?;
+        let attempt = self.attempt(method, path, query, body, about);
+        attempt.await.map_err(|missed| missed.error)
+    }
+
+    async fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+        about: About,
+    ) -> Result<Answer, Missed> {
+        let request = self.request(method, path, query);
+        let mut request = request.map_err(|error| Missed {
+            error,
+            certain: true,
+        })?;
         if let Some(body) = body {
             request = request.json(body);
         }
-        let answer = self.http.send(request).await?;
-        match classify(&answer, about) {
-            Some(error) => Err(error),
+        let answer = self.http.send(request).await.map_err(|error| Missed {
+            certain: error.is_unsent(),
+            error: error.into(),
+        })?;
+        let error = match classify(&answer, about) {
+            Some(error) => error,
             None if answer.status == 200 && answer.media_type() == "text/html" => {
-                Err(not_an_answer(&answer))
+                not_an_answer(&answer)
             }
-            None => Ok(answer),
-        }
+            None => return Ok(answer),
+        };
+        Err(Missed {
+            error,
+            certain: is_refusal(answer.status),
+        })
     }
 
     /// Fetches a fresh preview; false when there is no way to.
@@ -642,6 +685,12 @@ impl Events {
         }
         Ok(Some(std::mem::take(&mut self.ready)))
     }
+}
+
+/// Whether whoever answers so has not passed the request on, or has not accepted it: a redirect of the proxy, or a fault of
+/// the request's own. A proxy's 5xx may come after the request was passed on, and so may its "took too long".
+const fn is_refusal(status: u16) -> bool {
+    matches!(status, 300..=407 | 409..=499)
 }
 
 fn not_an_answer(answer: &Answer) -> OpenCodeError {

@@ -31,7 +31,7 @@ use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
 use bobbin_core::wire::opencode::answer::is_minted;
 use bobbin_core::wire::opencode::request::RunWith;
 use bobbin_core::wire::opencode::types::{Message, Role};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::daytona::Daytona;
 use crate::http::{Http, HttpError};
@@ -39,11 +39,13 @@ use crate::metrics::Metrics;
 use crate::opencode::{OpenCode, OpenCodeError};
 use attach::FileSources;
 use models::Models;
-use session::Sent;
+use session::{Sent, is_stored};
 
 /// An abort waits this long for the run to begin, looking this often.
 const BEGIN_MS_MAX: u64 = 20_000;
 const BEGIN_LOOK_MS: u64 = 250;
+/// Getting ready for an effect holds up the write of its intent no longer than this.
+const PREPARE_MS_MAX: u64 = 3_000;
 /// Between two looks for a Stop while a sandbox is waited for.
 const CANCEL_LOOK_MS: u64 = 1_000;
 /// Clients kept in memory; more are forgotten, and made again when needed.
@@ -55,6 +57,10 @@ pub trait Beside: Sync {
     fn now_ms(&self) -> Ms;
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
+    /// The marks as the last read or write of the record told them, where that is at hand: a look that costs no call.
+    fn known(&self) -> Option<Marks> {
+        None
+    }
     /// The marks beside the record. A failed read counts as none: they are asked for again soon.
     fn marks(&self, thread: &ThreadKey) -> impl Future<Output = Marks> + Send;
     /// Shows the living card. Best effort: the next picture replaces it. Where it stands now, if that is elsewhere.
@@ -188,6 +194,12 @@ impl Sandboxes {
         })
     }
 
+    /// Gets the client of a sandbox's server ready, if it is not: what it cannot get, the next effect gets by itself.
+    pub async fn prepare(&self, thread: &ThreadKey, generation: u32) {
+        let got = self.agent(thread, generation);
+        let _ = timeout(Duration::from_millis(PREPARE_MS_MAX), got).await;
+    }
+
     /// Performs one effect. Those of the platforms, the table and the scheduler fail the turn here.
     pub async fn perform<B: Beside>(
         &self,
@@ -249,7 +261,7 @@ impl Sandboxes {
                 model,
                 agent,
                 images,
-                again,
+                sending,
             } => {
                 let with = self.models.at_server(model).map(|model| RunWith {
                     model,
@@ -264,7 +276,7 @@ impl Sandboxes {
                             with: &with,
                             text,
                             images: &images,
-                            again: *again,
+                            sending: *sending,
                         };
                         self.send_prompt(thread, *generation, agent_session, prompt)
                             .await
@@ -276,8 +288,9 @@ impl Sandboxes {
             Effect::Abort {
                 generation,
                 agent_session,
+                message,
             } => self
-                .abort(thread, *generation, agent_session)
+                .abort(thread, *generation, agent_session, message)
                 .await
                 .map(|()| Event::Aborted),
             Effect::Decline {
@@ -305,7 +318,7 @@ impl Sandboxes {
         done.unwrap_or_else(Event::Failed)
     }
 
-    /// Ends a run, once it has begun: an abort before that is lost, or interrupts what OpenCode prepares once for all
+    /// Ends the run of this prompt, once it has begun: an abort before that is lost, or interrupts what OpenCode prepares once for all
     /// sessions, and then nothing begins in that server any more (measured on 1.18.33).
     ///
     /// # Errors
@@ -315,6 +328,7 @@ impl Sandboxes {
         thread: &ThreadKey,
         generation: u32,
         agent_session: &str,
+        prompt: &str,
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
         let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
@@ -324,7 +338,12 @@ impl Sandboxes {
             let begun = newest.last().is_some_and(|message| {
                 message.info.role != Role::User || !is_minted(&message.info.id)
             });
-            if begun || is_answering(&newest) || Instant::now() >= until {
+            if is_answering(&newest) || Instant::now() >= until {
+                break;
+            }
+            // Accepted is not yet stored: until then the newest is of the turn before.
+            let listed = newest.iter().any(|message| message.info.id == prompt);
+            if begun && (listed || is_stored(&agent, agent_session, prompt).await?) {
                 break;
             }
             sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;

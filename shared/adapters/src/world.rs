@@ -106,6 +106,8 @@ pub struct Live {
     marks: Mutex<Marks>,
     /// The record as it was last read or written: what a write has changed is what has happened.
     recorded: Mutex<Option<Session>>,
+    /// The first read, where it was begun before anybody asked for it.
+    ahead: Mutex<Option<Result<Loaded, Failure>>>,
     /// The trace of the invocation that delivers.
     trace: Option<Trace>,
 }
@@ -141,6 +143,17 @@ impl Live {
             visibility,
             marks: Mutex::default(),
             recorded: Mutex::default(),
+            ahead: Mutex::default(),
+        }
+    }
+
+    /// The same, with what its first read has found already: of the delivery's thread and message. A read that was begun
+    /// before the message was claimed is as good as any, because a write that rests on an older one fails.
+    #[must_use]
+    pub fn having_read(self, found: Result<Loaded, Failure>) -> Self {
+        Self {
+            ahead: Mutex::new(Some(found)),
+            ..self
         }
     }
 
@@ -178,7 +191,7 @@ impl Live {
         marks.clone_into(&mut self.marks.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn known(&self) -> Marks {
+    fn known_marks(&self) -> Marks {
         self.marks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -196,12 +209,18 @@ impl World for Live {
     }
 
     async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
-        let found = self
-            .parts
-            .store
-            .load(thread, turn)
-            .await
-            .map_err(|e| e.failure())?;
+        let ahead = self
+            .ahead
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let found = match ahead {
+            Some(found) => found?,
+            None => {
+                let read = self.parts.store.load(thread, turn).await;
+                read.map_err(|e| e.failure())?
+            }
+        };
         self.note(&found.marks);
         self.recorded
             .lock()
@@ -216,7 +235,7 @@ impl World for Live {
         expected: u64,
         entries: &[Entry],
     ) -> Result<Saved, Failure> {
-        let stale = self.known().spent(session);
+        let stale = self.known_marks().spent(session);
         let expires_at_ms = now_ms() + self.parts.ledger_ms;
         let written = self
             .parts
@@ -227,12 +246,21 @@ impl World for Live {
         Ok(match written {
             Written::Yes(marks) => {
                 self.tell(session, entries);
-                let marks = marks.unwrap_or_else(|| self.known().without(&stale));
+                let marks = marks.unwrap_or_else(|| self.known_marks().without(&stale));
                 self.note(&marks);
                 Saved::Written(marks)
             }
             Written::Conflict => Saved::Conflict,
         })
+    }
+
+    async fn prepare(&self, thread: &ThreadKey, effect: &Effect) {
+        if let Effect::SendPrompt { generation, .. }
+        | Effect::CheckServer { generation, .. }
+        | Effect::FindAgentSession { generation, .. } = effect
+        {
+            self.parts.sandboxes.prepare(thread, *generation).await;
+        }
     }
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
@@ -303,13 +331,13 @@ impl World for Live {
                 name: effect.name(),
                 began_ms,
                 ended_ms,
-                failed: matches!(event, Event::Failed(_)),
+                failed: matches!(event, Event::Failed(_) | Event::NotSent(_)),
                 thread: &thread.to_string(),
                 turn: &self.turn(),
             },
         );
         match &event {
-            Event::Failed(failure) => {
+            Event::Failed(failure) | Event::NotSent(failure) => {
                 tracing::warn!(event = "effect.failed", %thread, effect = effect.name(), took_ms, ?failure, "an effect failed")
             }
             _ => {
@@ -385,6 +413,10 @@ impl Live {
 impl Beside for Live {
     fn now_ms(&self) -> Ms {
         now_ms()
+    }
+
+    fn known(&self) -> Option<Marks> {
+        Some(self.known_marks())
     }
 
     async fn marks(&self, thread: &ThreadKey) -> Marks {

@@ -16,7 +16,7 @@ use bobbin_adapters::http::{Hosts, Http};
 use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use bobbin_core::asks::{Opt, Question};
 use bobbin_core::card::{Card, CardState, PostRef};
-use bobbin_core::effect::{Effect, Follow};
+use bobbin_core::effect::{Effect, Follow, Sending};
 use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, sandbox_name};
@@ -30,6 +30,8 @@ use serde_json::json;
 
 const STACK: &str = "test";
 const GENERATION: u32 = 1;
+/// A prompt under new ids, to a server that runs.
+const FIRST: Sending = Sending::First { within_ms: None };
 /// Longest time for one step of the test.
 const STEP_MS_MAX: u64 = 90_000;
 
@@ -117,13 +119,13 @@ impl Scene {
         .await
     }
 
-    async fn send(&self, turn: &str, text: &str, again: bool) -> PromptIds {
+    async fn send(&self, turn: &str, text: &str, sending: Sending) -> PromptIds {
         let ids = PromptIds::mint(&self.thread, turn, now_ms());
-        self.send_as(&ids, text, again).await;
+        self.send_as(&ids, text, sending).await;
         ids
     }
 
-    async fn send_as(&self, ids: &PromptIds, text: &str, again: bool) {
+    async fn send_as(&self, ids: &PromptIds, text: &str, sending: Sending) {
         let (agent_session, ids, text) = (self.session.clone(), ids.clone(), text.to_owned());
         let sent = self
             .perform(Effect::SendPrompt {
@@ -135,7 +137,7 @@ impl Scene {
                 model: self.model_name.clone(),
                 agent: None,
                 images: Vec::new(),
-                again,
+                sending,
             })
             .await;
         assert_eq!(sent, Event::Prompted);
@@ -424,7 +426,7 @@ async fn a_thread_keeps_its_session(scene: &mut Scene) {
 
 async fn a_prompt_is_run_and_its_file_is_there(scene: &mut Scene) {
     let ids = scene
-        .send("t1", "slow: 1 on it\nwrite: src/notes.txt hello", false)
+        .send("t1", "slow: 1 on it\nwrite: src/notes.txt hello", FIRST)
         .await;
     let answer = scene.finished(scene.follow(&ids)).await;
     assert_eq!(answer.end, RunEnd::Completed);
@@ -453,9 +455,9 @@ async fn a_prompt_is_run_and_its_file_is_there(scene: &mut Scene) {
 }
 
 async fn a_prompt_is_sent_once(scene: &mut Scene) {
-    let ids = scene.send("t2", "echo: once", false).await;
+    let ids = scene.send("t2", "echo: once", FIRST).await;
     let first = scene.finished(scene.follow(&ids)).await;
-    scene.send_as(&ids, "echo: once", false).await;
+    scene.send_as(&ids, "echo: once", Sending::Unsure).await;
     let second = scene.finished(scene.follow(&ids)).await;
     assert_eq!((first.text.as_str(), &first), ("once", &second));
 }
@@ -467,7 +469,7 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
         ("run: sleep 4", "the second"),
     ] {
         let ids = scene
-            .send(&format!("s-{}", first.len()), first, false)
+            .send(&format!("s-{}", first.len()), first, FIRST)
             .await;
         let queued = Queued {
             by: Person::default(),
@@ -498,7 +500,7 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
         let turn = "waits".to_owned();
         assert_eq!(seen, Event::SteerSeen { turn, queued, by });
         let further = scene
-            .send(&format!("s2-{}", first.len()), "echo: the second", false)
+            .send(&format!("s2-{}", first.len()), "echo: the second", FIRST)
             .await;
         let both = Follow {
             further: vec![further.message.clone()],
@@ -511,7 +513,9 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
             (RunEnd::Completed, wanted)
         );
         // Sent once more under the same ids: nothing runs again, and the answer is the same.
-        scene.send_as(&further, "echo: the second", false).await;
+        scene
+            .send_as(&further, "echo: the second", Sending::Unsure)
+            .await;
         assert_eq!(scene.finished(both).await.text, wanted);
         *scene.desk.marks.lock().unwrap() = Marks::default();
     }
@@ -519,7 +523,7 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
 
 /// A run into which a prompt was sent is ended while it works on the first one.
 async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
-    let ids = scene.send("s3", "run: sleep 60", false).await;
+    let ids = scene.send("s3", "run: sleep 60", FIRST).await;
     let slice = Follow {
         until_ms: now_ms() + 2_500,
         ..scene.follow(&ids)
@@ -528,12 +532,13 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
         scene.perform(Effect::Follow(slice)).await,
         Event::StillRunning
     );
-    let further = scene.send("s4", "echo: never", false).await;
+    let further = scene.send("s4", "echo: never", FIRST).await;
     let began_ms = now_ms();
     let aborted = scene
         .perform(Effect::Abort {
             generation: GENERATION,
             agent_session: scene.session.clone(),
+            message: further.message.clone(),
         })
         .await;
     assert_eq!(aborted, Event::Aborted);
@@ -612,7 +617,7 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
                 touch -t 202001010000 output/display/a.txt; printf second > 'output/display/sub/b c.txt'; \
                 ln -s a.txt output/display/link.txt; seq 1 1700000 > output/display/big.bin; printf x > output/display/.hidden\n\
                 plan: [x] one | two";
-    let ids = scene.send("leaves", text, false).await;
+    let ids = scene.send("leaves", text, FIRST).await;
     let answer = scene.finished(scene.follow(&ids)).await;
     let plan: Vec<&str> = answer.plan.iter().map(|item| item.text.as_str()).collect();
     assert_eq!(plan, ["one", "two"]);
@@ -692,7 +697,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
             name: path.to_owned(),
         };
         // Sent twice, as after a crash: the same parts under the same ids.
-        for again in [false, true] {
+        for sending in [FIRST, Sending::Again] {
             let sent = scene
                 .perform(Effect::SendPrompt {
                     turn: "1".to_owned(),
@@ -703,7 +708,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
                     model: scene.model_name.clone(),
                     agent: None,
                     images: images.iter().copied().map(image).collect(),
-                    again,
+                    sending,
                 })
                 .await;
             assert_eq!(sent, Event::Prompted);
@@ -715,7 +720,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
 
 async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scene) {
     let ids = scene
-        .send("t3", "run: echo working\nslow: 60 a b c d", false)
+        .send("t3", "run: echo working\nslow: 60 a b c d", FIRST)
         .await;
     let slice = Follow {
         until_ms: now_ms() + 1_500,
@@ -743,6 +748,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let abort = Effect::Abort {
         generation: GENERATION,
         agent_session: scene.session.clone(),
+        message: ids.message.clone(),
     };
     assert_eq!(scene.perform(abort).await, Event::Aborted);
     let rest = Follow {
@@ -773,7 +779,7 @@ async fn asked(scene: &Scene, ids: &PromptIds) -> Ask {
 
 async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     let ids = scene
-        .send("t4", "ask: echo permitted > permitted.txt", false)
+        .send("t4", "ask: echo permitted > permitted.txt", FIRST)
         .await;
     let mut open = asked(scene, &ids).await;
     let About::Permission {
@@ -880,7 +886,7 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
 
 async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(scene: &mut Scene) {
     let ids = scene
-        .send("t4b", "ask: echo decided > decided.txt", false)
+        .send("t4b", "ask: echo decided > decided.txt", FIRST)
         .await;
     let mut open = asked(scene, &ids).await;
     let settlement = Settlement {
@@ -918,7 +924,7 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
 
 async fn a_question_is_asked_and_answered(scene: &mut Scene) {
     let ids = scene
-        .send("t5", "question: Which colour? | red | dark blue", false)
+        .send("t5", "question: Which colour? | red | dark blue", FIRST)
         .await;
     let mut open = asked(scene, &ids).await;
     let option = |label: &str| Opt {
@@ -953,7 +959,7 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
 }
 
 async fn a_refusal_ends_the_run(scene: &mut Scene) {
-    let ids = scene.send("t6", "ask: echo no > refused.txt", false).await;
+    let ids = scene.send("t6", "ask: echo no > refused.txt", FIRST).await;
     let mut open = asked(scene, &ids).await;
     let no = Effect::Decline {
         generation: GENERATION,
@@ -978,7 +984,7 @@ async fn a_refusal_ends_the_run(scene: &mut Scene) {
 }
 
 async fn a_models_error_is_told(scene: &mut Scene) {
-    let ids = scene.send("t7", "fail: 400", false).await;
+    let ids = scene.send("t7", "fail: 400", FIRST).await;
     let RunEnd::Error { reason } = scene.finished(scene.follow(&ids)).await.end else {
         panic!("an error")
     };
@@ -995,7 +1001,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     };
     let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown).unwrap());
     let known_name = std::mem::replace(&mut scene.model_name, "scripted/nobody".to_owned());
-    let ids = scene.send("t8", "echo: x", false).await;
+    let ids = scene.send("t8", "echo: x", FIRST).await;
     let event = scene.perform(Effect::Follow(scene.follow(&ids))).await;
     let Event::Failed(Failure::SandboxDown { seen }) = event else {
         panic!("{event:?}")
@@ -1017,7 +1023,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
 }
 
 async fn a_run_without_end_is_bounded(scene: &mut Scene) {
-    let ids = scene.send("t9", "cut", false).await;
+    let ids = scene.send("t9", "cut", FIRST).await;
     let bounded = Follow {
         messages_max: 5,
         ..scene.follow(&ids)
@@ -1029,7 +1035,7 @@ async fn a_run_without_end_is_bounded(scene: &mut Scene) {
     assert_eq!(
         scene
             .sandboxes
-            .abort(&scene.thread, GENERATION, &scene.session)
+            .abort(&scene.thread, GENERATION, &scene.session, &ids.message)
             .await,
         Ok(())
     );
@@ -1042,7 +1048,7 @@ async fn a_run_without_end_is_bounded(scene: &mut Scene) {
 
 async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scene) {
     let ids = scene
-        .send("t10", "write: before.txt x\nslow: 8 went on", false)
+        .send("t10", "write: before.txt x\nslow: 8 went on", FIRST)
         .await;
     let slice = Follow {
         until_ms: now_ms() + 3_000,
@@ -1061,7 +1067,7 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
         })
     );
     scene
-        .send_as(&ids, "write: before.txt x\nslow: 8 went on", true)
+        .send_as(&ids, "write: before.txt x\nslow: 8 went on", Sending::Again)
         .await;
     let answer = scene.finished(scene.follow(&ids)).await;
     assert_eq!(answer.end, RunEnd::Completed);
@@ -1110,7 +1116,7 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
             id: scene.session.clone()
         }
     );
-    let ids = scene.send("t11", "run: cat src/notes.txt", false).await;
+    let ids = scene.send("t11", "run: cat src/notes.txt", FIRST).await;
     assert!(
         scene
             .finished(scene.follow(&ids))
@@ -1310,7 +1316,7 @@ async fn a_prompt_that_the_proxy_repeats_is_run_once(scene: &mut Scene) {
     scene
         .control("faults", json!({"faults": [{"fault": "replay_post"}]}))
         .await;
-    let ids = scene.send("f1", "run: echo ran >> runs.txt", false).await;
+    let ids = scene.send("f1", "run: echo ran >> runs.txt", FIRST).await;
     assert_eq!(
         scene.finished(scene.follow(&ids)).await.end,
         RunEnd::Completed
@@ -1323,7 +1329,7 @@ async fn a_prompt_that_the_proxy_repeats_is_run_once(scene: &mut Scene) {
 }
 
 async fn a_stream_that_breaks_is_caught_up(scene: &mut Scene) {
-    let ids = scene.send("f2", "slow: 6 one two three four", false).await;
+    let ids = scene.send("f2", "slow: 6 one two three four", FIRST).await;
     let faults = json!({"faults": [{"fault": "cut_stream", "after_bytes": 1_000}, {"fault": "runner_info", "for_ms": 2_000}]});
     scene.control("faults", faults).await;
     let answer = scene.finished(scene.follow(&ids)).await;
@@ -1335,7 +1341,7 @@ async fn a_stream_that_breaks_is_caught_up(scene: &mut Scene) {
 }
 
 async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
-    let ids = scene.send("f3", "slow: 60 one two", false).await;
+    let ids = scene.send("f3", "slow: 60 one two", FIRST).await;
     let slice = Follow {
         until_ms: now_ms() + 1_000,
         ..scene.follow(&ids)

@@ -1,9 +1,14 @@
 //! Decide, save, do: the loop that turns one delivery into steps.
 //!
-//! Intent is on record before its effect. Only this loop calls [`World`]; only `decide` chooses.
+//! Intent is on record before its effect. Only this loop calls [`World`]; only `decide` chooses. What does not wait for
+//! one another is awaited together: a piece of work and its card, and a write with what the next effect needs to be ready.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 
 use crate::decide::{Context, Decision, Next, decide};
-use crate::event::Event;
+use crate::event::{Event, RunEnd};
 use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::limits::Limits;
@@ -91,8 +96,8 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     let mut event = Event::Delivered;
     for _ in 0..STEPS_MAX {
         // Whether a run was stopped by a person is judged by the marks as they stand when it is over: the abort can be
-        // quicker than the next look at them.
-        if matches!(event, Event::Finished(_))
+        // quicker than the next look at them. One that came to its own end was not.
+        if matches!(&event, Event::Finished(answer) if answer.end != RunEnd::Completed)
             && let Ok(now) = world.load(thread, delivery.message.about()).await
         {
             marks = now.marks;
@@ -110,7 +115,16 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
         } = decide(session.clone(), event, &context);
         if !decided.same_record(&session) {
             let entries = std::mem::take(&mut decided.seen.entries);
-            match world.save(&decided, session.version, &entries).await {
+            let written = world.save(&decided, session.version, &entries);
+            let ready = async {
+                match &next {
+                    Next::Do(effect) | Next::Together { work: effect, .. } => {
+                        world.prepare(thread, effect).await;
+                    }
+                    Next::Done | Next::Hold { .. } => {}
+                }
+            };
+            match both(written, ready).await.0 {
                 Ok(Saved::Written(now)) => {
                     decided.version = session.version + 1;
                     marks = now;
@@ -132,28 +146,67 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
             }
         }
         session = decided;
-        match next {
+        event = match next {
             // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
             // now, an edit of the card above all, could undo what they did.
-            Next::Do(_) if world.visible_until_ms() <= world.now_ms() => {
+            Next::Do(_) | Next::Together { .. } if world.visible_until_ms() <= world.now_ms() => {
                 return Verdict::Hold {
                     delay_ms: delivery.limits.backoff_ms,
                     why: "the message has become visible to others".to_owned(),
                 };
             }
-            Next::Do(effect) => match world.perform(thread, &effect).await {
-                // Nothing is decided on what cannot be read.
-                Event::Failed(Failure::Newer { seen }) => return newer(delivery, seen),
-                happened => event = happened,
-            },
+            Next::Do(effect) => world.perform(thread, &effect).await,
+            Next::Together { work, card } => {
+                let work = world.perform(thread, &work);
+                let (work, card) = both(work, world.perform(thread, &card)).await;
+                Event::Both(Box::new(work), Box::new(card))
+            }
             Next::Done => return Verdict::Done,
             Next::Hold { delay_ms, why } => return Verdict::Hold { delay_ms, why },
+        };
+        // Nothing is decided on what cannot be read.
+        if let Some(seen) = too_new(&event) {
+            return newer(delivery, seen);
         }
     }
     Verdict::Hold {
         delay_ms: delivery.limits.backoff_ms_max,
         why: "the delivery took too many steps".to_owned(),
     }
+}
+
+fn too_new(event: &Event) -> Option<String> {
+    match event {
+        Event::Failed(Failure::Newer { seen }) => Some(seen.clone()),
+        Event::Both(work, card) => too_new(work).or_else(|| too_new(card)),
+        _ => None,
+    }
+}
+
+/// Awaits two at the same time.
+async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut of_a, mut of_b) = (None, None);
+    poll_fn(|context| {
+        if of_a.is_none()
+            && let Poll::Ready(output) = a.as_mut().poll(context)
+        {
+            of_a = Some(output);
+        }
+        if of_b.is_none()
+            && let Poll::Ready(output) = b.as_mut().poll(context)
+        {
+            of_b = Some(output);
+        }
+        match (of_a.take(), of_b.take()) {
+            (Some(of_a), Some(of_b)) => Poll::Ready((of_a, of_b)),
+            (a, b) => {
+                (of_a, of_b) = (a, b);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 fn newer(delivery: &Delivery<'_>, seen: String) -> Verdict {

@@ -1,4 +1,4 @@
-//! What `decide` wants done, one at a time. Each carries the name that makes its repeat harmless.
+//! What `decide` wants done, alone or beside the post of a card. Each carries the name that makes its repeat harmless.
 
 use crate::artifacts::Artifact;
 use crate::card::{CardState, Post, PostRef};
@@ -105,7 +105,8 @@ pub enum Effect {
         /// The files.
         files: Vec<Attachment>,
     },
-    /// Send the prompt unless the agent has it. Answers `Prompted`.
+    /// Send the prompt unless the agent has it. Answers `Prompted`; of a first sending that the agent certainly did not
+    /// get, `NotSent`.
     SendPrompt {
         /// The prompt's own turn: stored beside the words, so that what is in the sandbox is found by the id of the logs.
         turn: String,
@@ -123,8 +124,8 @@ pub enum Effect {
         agent: Option<String>,
         /// Images that go to the model beside the words, from the sandbox, where [`Effect::Attach`] has put them.
         images: Vec<Image>,
-        /// Sent before and the server restarted since: the same ids make the run go on.
-        again: bool,
+        /// What is known of earlier sendings.
+        sending: Sending,
     },
     /// Follow the run, keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `SteerSeen`,
     /// `CardMoved`, `Asked`, `AskClosed` or `Failed`.
@@ -135,6 +136,8 @@ pub enum Effect {
         generation: u32,
         /// OpenCode session.
         agent_session: String,
+        /// Message id of the newest prompt of the run: accepted is not yet stored, and before that nothing can be ended.
+        message: String,
     },
     /// Answer a permission or question with no. Answers `Declined`.
     Decline {
@@ -183,6 +186,20 @@ pub enum Effect {
     },
 }
 
+/// What is known of a prompt's earlier sendings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sending {
+    /// There is none: its ids have just been minted.
+    First {
+        /// How long the server may take to accept it, where it was not asked before whether it is healthy.
+        within_ms: Option<u64>,
+    },
+    /// There may be one: not without looking, because an id that is sent again while newer prompts exist begins a new run.
+    Unsure,
+    /// It was sent, and the server restarted since: the same ids make the run go on.
+    Again,
+}
+
 /// What following a run needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Follow {
@@ -219,6 +236,27 @@ pub struct Follow {
 }
 
 impl Effect {
+    /// Whether it may be performed at the same time as the post of a card: neither needs what the other brings, and
+    /// nothing that is stopped, deleted or shown beside is among these.
+    #[must_use]
+    pub const fn goes_beside_a_card(&self) -> bool {
+        matches!(
+            self,
+            Self::Count
+                | Self::Create { .. }
+                | Self::Observe { .. }
+                | Self::Start { .. }
+                | Self::CheckServer { .. }
+                | Self::Clone { .. }
+                | Self::EnsureServer { .. }
+                | Self::FindAgentSession { .. }
+                | Self::Survey { .. }
+                | Self::Recall { .. }
+                | Self::Attach { .. }
+                | Self::SendPrompt { .. }
+        )
+    }
+
     /// A short name for logs, crash points and histories.
     #[must_use]
     pub const fn name(&self) -> &'static str {

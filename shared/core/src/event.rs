@@ -1,4 +1,4 @@
-//! What happened: the delivery of a message, or the outcome of the one effect that was under way.
+//! What happened: the delivery of a message, or the outcome of what was under way.
 
 use crate::artifacts::Artifact;
 use crate::card::{CardStep, PlanItem, PostRef, Usage};
@@ -102,8 +102,12 @@ pub enum Event {
     },
     /// The post stands.
     Posted(PostRef),
+    /// The prompt was not sent, and the agent certainly has nothing of it.
+    NotSent(Failure),
     /// The effect failed.
     Failed(Failure),
+    /// What came of two effects that were performed at the same time: of the work, and of the card beside it.
+    Both(Box<Self>, Box<Self>),
 }
 
 /// Why a repository could not be cloned.

@@ -57,6 +57,13 @@ pub trait World: Sync {
         entries: &[Entry],
     ) -> impl Future<Output = Result<Saved, Failure>> + Send;
 
-    /// Performs one effect and says what happened. Never panics; every failure is an event.
+    /// Gets ready for an effect while its intent is being written. Nothing outside may be changed by it, because the write
+    /// may fail; what it cannot get, the effect gets by itself.
+    fn prepare(&self, _: &ThreadKey, _: &Effect) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Performs one effect and says what happened. Never panics; every failure is an event. Two may be under way at the
+    /// same time.
     fn perform(&self, thread: &ThreadKey, effect: &Effect) -> impl Future<Output = Event> + Send;
 }

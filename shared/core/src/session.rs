@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifacts::Artifact;
 use crate::asks::Question;
-use crate::card::{PostRef, Usage, card_kind};
+use crate::card::{CardState, PostRef, Usage, card_kind};
 use crate::changes::Changes;
 use crate::event::{Answer, Coarse};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
@@ -480,8 +480,10 @@ pub struct Seen {
     pub card_retry_ms: Option<Ms>,
     /// Waiting prompts whose wish to be sent at once was turned down.
     pub not_steered: Vec<String>,
-    /// The phase that the card was last shown for.
-    pub card_phase: Option<Phase>,
+    /// What the card was last made to say.
+    pub card_state: Option<CardState>,
+    /// The intent that is on record was put there by this delivery, and nothing has been sent under its ids yet.
+    pub unsent: bool,
     /// Asks that are no longer open at OpenCode, with the decision where one was made in the thread.
     pub closed_asks: BTreeMap<String, Option<Settlement>>,
     /// The repository is in the sandbox.

@@ -26,7 +26,7 @@ const TROUBLE_MS: u64 = 90 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 31] = [
+const MET: [&str; 35] = [
     "Answered",
     "Failed",
     "Cancelled",
@@ -58,6 +58,10 @@ const MET: [&str; 31] = [
     "resume",
     "destroy",
     "forget",
+    "sent at once",
+    "not sent",
+    "together",
+    "hung",
 ];
 
 /// What is done in a history, by its seed.
@@ -98,7 +102,12 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
             let message = world.message(place, &format!("t{place}o"), Work::Operate { want });
             world.plan(dice.below(TROUBLE_MS), place, Deed::Send(message));
         }
-        for deed in [Deed::Lose, Deed::ServerDies, Deed::StopsByItself] {
+        for deed in [
+            Deed::Lose,
+            Deed::ServerDies,
+            Deed::Hangs,
+            Deed::StopsByItself,
+        ] {
             if dice.falls(120) {
                 world.plan(dice.below(TROUBLE_MS), place, deed);
             }

@@ -30,6 +30,12 @@ fn ended(place: &Place, turn: usize, ending: Ending) -> bool {
     place.history.facts.contains(&Fact::Ended { turn, ending })
 }
 
+/// Within one delivery, unless that crashed.
+fn came_back(place: &Place) -> bool {
+    let ways = [Phase::Active, Phase::Resuming, Phase::Active];
+    ended(place, 1, Ending::Answered) && place.went_through(&ways) && place.deliveries_most == 1
+}
+
 fn nothing(_: &World) -> Result<(), String> {
     Ok(())
 }
@@ -117,6 +123,24 @@ fn vanished(world: &World) {
     second(world);
 }
 
+/// The sandbox was stopped, and nobody has noticed.
+fn parked(world: &World) {
+    world.lock().places[0].stops_by_itself();
+    second(world);
+}
+
+/// The server in the sandbox has died, and nobody has noticed.
+fn died(world: &World) {
+    world.lock().places[0].server_dies();
+    second(world);
+}
+
+/// It takes what it is sent and never answers.
+fn hangs(world: &World) {
+    world.lock().places[0].hangs();
+    second(world);
+}
+
 /// A sandbox that its record has given up: a delete that was thought done, or a create that arrived after it.
 fn orphaned(world: &World) {
     let mut inner = world.lock();
@@ -133,7 +157,7 @@ fn operate(world: &World, want: Operation) {
     send(world, "o1", Work::Operate { want });
 }
 
-const SCENARIOS: [Scenario; 17] = [
+const SCENARIOS: [Scenario; 20] = [
     Scenario {
         name: "first message",
         before: nothing,
@@ -166,6 +190,24 @@ const SCENARIOS: [Scenario; 17] = [
         proves: |place| {
             ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Active, 2))
         },
+    },
+    Scenario {
+        name: "parked and noticed by sending",
+        before: answered,
+        then: parked,
+        proves: |place| came_back(place),
+    },
+    Scenario {
+        name: "dead and noticed by sending",
+        before: answered,
+        then: died,
+        proves: |place| came_back(place),
+    },
+    Scenario {
+        name: "hung and noticed by sending",
+        before: answered,
+        then: hangs,
+        proves: |place| came_back(place),
     },
     Scenario {
         name: "stop",
@@ -284,9 +326,11 @@ fn begun(scenario: &Scenario) -> Result<(World, u32), String> {
 fn crashed(
     scenario: &Scenario,
     at: &[(u32, bool)],
+    cards_first: bool,
     transitions: &mut BTreeSet<Transition>,
 ) -> Result<(u32, usize), String> {
     let (world, before) = begun(scenario)?;
+    world.lock().cards_first = cards_first;
     if (scenario.proves)(&world.lock().places[0]) {
         return Err(format!("{} came about before it began", scenario.name));
     }
@@ -303,7 +347,7 @@ fn crashed(
     let history = &inner.places[0].history;
     promises::check(history).map_err(|why| {
         format!(
-            "{}, crashes at {at:?}: {why}\n  {:?}\n  {}",
+            "{}, crashes at {at:?} (cards first: {cards_first}): {why}\n  {:?}\n  {}",
             scenario.name,
             history.facts,
             inner.places[0].in_short()
@@ -325,13 +369,14 @@ fn crashed(
 fn scenario(
     scenario: &Scenario,
     pairs: bool,
+    cards_first: bool,
     transitions: &mut BTreeSet<Transition>,
 ) -> Result<(usize, usize), String> {
-    let (calls, _) = crashed(scenario, &[], transitions)?;
+    let (calls, _) = crashed(scenario, &[], cards_first, transitions)?;
     let sides = [false, true];
     let (mut alone, mut paired) = (0, 0);
     for first in (1..=calls).flat_map(|call| sides.map(|after| (call, after))) {
-        let (again, hit) = crashed(scenario, &[first], transitions)?;
+        let (again, hit) = crashed(scenario, &[first], cards_first, transitions)?;
         if hit != 1 {
             return Err(format!(
                 "{}: the crash at {first:?} was not reached",
@@ -344,7 +389,7 @@ fn scenario(
             .flat_map(|call| sides.map(|after| (call, after)))
             .filter(|_| pairs)
         {
-            let (_, hit) = crashed(scenario, &[first, second], transitions)?;
+            let (_, hit) = crashed(scenario, &[first, second], cards_first, transitions)?;
             if hit != 2 {
                 return Err(format!(
                     "{}: the crashes at {first:?} and {second:?} were not both reached",
@@ -364,7 +409,9 @@ fn scenario(
 pub fn singly() -> Result<BTreeSet<Transition>, String> {
     let mut transitions = BTreeSet::new();
     for one in &SCENARIOS {
-        scenario(one, false, &mut transitions)?;
+        for cards_first in [false, true] {
+            scenario(one, false, cards_first, &mut transitions)?;
+        }
     }
     Ok(transitions)
 }
@@ -377,15 +424,47 @@ pub fn trials() -> Vec<Trial> {
                 one.name.replace(' ', "_")
             ),
             move || {
-                let (alone, paired) =
-                    scenario(one, true, &mut BTreeSet::new()).map_err(Failed::from)?;
-                println!(
-                    "{}: {alone} crash points and {paired} pairs were reached, all promises kept",
-                    one.name
-                );
+                // A piece of work and its card in either order.
+                for cards_first in [false, true] {
+                    let (alone, paired) = scenario(one, true, cards_first, &mut BTreeSet::new())
+                        .map_err(Failed::from)?;
+                    println!(
+                        "{}: {alone} crash points and {paired} pairs were reached, all promises kept",
+                        one.name
+                    );
+                }
                 Ok(())
             },
         )
     };
-    SCENARIOS.iter().map(trial).collect()
+    let mut trials: Vec<Trial> = SCENARIOS.iter().map(trial).collect();
+    trials.push(beside(
+        "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
+        || three_round_trips().map_err(Failed::from),
+    ));
+    trials
+}
+
+/// With every call taking a second, the agent has the prompt after three: the read, which goes beside the claim, the write,
+/// and the sending, which its card goes beside.
+fn three_round_trips() -> Result<(), String> {
+    let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
+    world.lock().sweeps = false;
+    answered(&world)?;
+    let (calls, began_ms) = {
+        let mut inner = world.lock();
+        inner.call_ms = Some(1_000);
+        (inner.calls, inner.now_ms)
+    };
+    second(&world);
+    world.run(settled)?;
+    world.settle();
+    let inner = world.lock();
+    promises::check(&inner.places[0].history)?;
+    let took_ms = inner.places[0].prompted_ms - began_ms;
+    if took_ms != 3_000 {
+        return Err(format!("the prompt was there after {took_ms} ms"));
+    }
+    println!("{} calls for the whole turn", inner.calls - calls);
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use bobbin_core::effect::Effect;
+use bobbin_core::effect::{Effect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
@@ -16,6 +16,8 @@ use super::place::Place;
 use super::transitions::{Before, Transition};
 use super::world::{Late, Trouble, World};
 
+/// How long a caller waits that sets no bound of its own.
+const REQUEST_MS: u64 = 15_000;
 /// Between two looks at a run.
 const LOOK_MS: u64 = 5_000;
 
@@ -28,6 +30,8 @@ pub struct Hand {
     work: Work,
     /// The phase, as this worker knows it, and the decision that is under way.
     pending: Mutex<(Phase, Option<Before>)>,
+    /// Effects that were begun together, and how many of them are over.
+    together: Mutex<(u32, u32)>,
 }
 
 /// What a call meets.
@@ -58,12 +62,13 @@ impl Hand {
             skew_ms,
             work: work.clone(),
             pending: Mutex::new((Phase::Destroyed, None)),
+            together: Mutex::default(),
         }
     }
 
-    /// A call begins: takes a moment, and may find the worker dying or standing still.
-    async fn begin(&self, name: &str) -> Luck {
-        let (wait_ms, luck) = {
+    /// A call begins: takes a moment, and may find the worker dying. Its number, and what it meets.
+    async fn begin(&self, name: &str) -> (u32, Luck) {
+        let (call, wait_ms, luck) = {
             let mut inner = self.world.lock();
             inner.calls += 1;
             let place = self.place;
@@ -87,13 +92,19 @@ impl Hand {
                     95..110 => Luck::Late,
                     _ => Luck::Good,
                 };
-                (inner.dice.below(800), luck)
+                (call, inner.dice.below(800), luck)
             } else {
-                (0, Luck::Good)
+                (call, inner.call_ms.unwrap_or(0), Luck::Good)
             }
         };
-        self.stand(wait_ms).await;
-        luck
+        // What was begun beside it may have ended, and the worker with it.
+        if self.world.lock().is_dying(self.token) {
+            std::future::pending::<()>().await;
+        }
+        if wait_ms > 0 {
+            self.world.pause(wait_ms).await;
+        }
+        (call, luck)
     }
 
     /// Lets time pass, dies if it is time to, stands still if it is so.
@@ -116,10 +127,9 @@ impl Hand {
     /// A call ends: the worker may die before it hears of it, or stand still for minutes. It never stands still between
     /// `drive`'s look at the visibility and the call itself: a call that is on its way cannot be recalled, and what comes
     /// of that where it matters is [`Luck::Late`].
-    async fn end(&self) {
+    async fn end(&self, call: u32) {
         {
             let mut inner = self.world.lock();
-            let call = inner.calls;
             if let Trouble::Crashes { at, hit } = &mut inner.trouble
                 && at.contains(&(call, true))
             {
@@ -152,10 +162,23 @@ impl Hand {
         pending.0 = now;
     }
 
-    fn fails(&self, effect: &Effect, at: u64) -> Event {
+    /// How a call fails that was done, or was not.
+    fn fails(&self, effect: &Effect, at: u64, done: bool) -> Event {
         let down = Failure::SandboxDown {
             seen: "connection reset".to_owned(),
         };
+        if let Effect::SendPrompt {
+            sending: Sending::First { .. },
+            ..
+        } = effect
+        {
+            return match at % 4 {
+                0 if !done => Event::NotSent(down),
+                1 if !done => Event::NotSent(Failure::SessionMissing),
+                2 if !done => Event::NotSent(wait()),
+                _ => Event::Failed(down),
+            };
+        }
         Event::Failed(match (effect, at % 4) {
             (Effect::Create { .. }, 0) => Failure::NonRecoverable {
                 advice: "quota".to_owned(),
@@ -197,6 +220,16 @@ impl Hand {
             && *after_ms > 0
         {
             self.world.pause(*after_ms).await;
+        }
+        // A server that hangs holds its caller for as long as that waits.
+        if let Effect::SendPrompt {
+            generation,
+            sending: Sending::First { within_ms },
+            ..
+        } = effect
+            && self.world.lock().places[self.place].is_hanging(*generation)
+        {
+            self.world.pause(within_ms.unwrap_or(REQUEST_MS)).await;
         }
         let visible_ms = self
             .world
@@ -262,7 +295,10 @@ impl Hand {
             Effect::Clone { generation, .. } => {
                 here.clone_into(*generation, now_ms, troubled && dice.falls(30))
             }
-            Effect::Survey { .. } => Event::Surveyed(Offer::default()),
+            Effect::Survey { .. } => Event::Surveyed(Offer {
+                models: vec!["m".to_owned()],
+                agents: vec!["build".to_owned()],
+            }),
             Effect::EnsureServer { generation, .. } => here.ensure_server(*generation, now_ms),
             Effect::FindAgentSession { generation, .. } => here.find_session(*generation, now_ms),
             Effect::Attach { .. } => Event::Attached {
@@ -274,15 +310,19 @@ impl Hand {
                 generation,
                 ids,
                 text,
+                sending,
                 ..
             } => {
+                if let Sending::First { within_ms: Some(_) } = sending {
+                    inner.met.insert("sent at once");
+                }
                 // What the thread was about comes before the person's words.
                 let words = text.rsplit("\n\n").next().unwrap_or_default();
                 if words.len() < text.len() {
                     inner.met.insert("digest");
                 }
                 let turn = words.split_whitespace().next().unwrap_or_default();
-                here.send_prompt(*generation, ids, turn, now_ms, dice, troubled)
+                here.send_prompt(*generation, (ids, *sending), turn, now_ms, dice, troubled)
             }
             Effect::Abort { generation, .. } => here.abort_all(*generation, now_ms),
             Effect::Decline {
@@ -339,7 +379,7 @@ impl ports::World for Hand {
     }
 
     async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
-        let luck = self.begin("load").await;
+        let (call, luck) = self.begin("load").await;
         if luck == Luck::Fails {
             return Err(wait());
         }
@@ -353,7 +393,7 @@ impl ports::World for Hand {
                 settings: here.settings.clone(),
             }
         };
-        self.end().await;
+        self.end(call).await;
         let phase = found
             .session
             .as_ref()
@@ -375,7 +415,7 @@ impl ports::World for Hand {
         expected: u64,
         entries: &[LedgerEntry],
     ) -> Result<Saved, Failure> {
-        let luck = self.begin("save").await;
+        let (call, luck) = self.begin("save").await;
         self.decided(Some(session.phase));
         if luck == Luck::Fails {
             return Err(wait());
@@ -418,7 +458,7 @@ impl ports::World for Hand {
                 Saved::Conflict
             }
         };
-        self.end().await;
+        self.end(call).await;
         if luck == Luck::ReplyLost {
             Err(wait())
         } else {
@@ -427,12 +467,25 @@ impl ports::World for Hand {
     }
 
     async fn perform(&self, _: &ThreadKey, effect: &Effect) -> Event {
-        self.decided(None);
-        let luck = self.begin(effect.name()).await;
+        self.together.lock().expect("nobody panics here").0 += 1;
+        self.world.aside().await;
+        let is_pair = self.together.lock().expect("nobody panics here").0 > 1;
+        let is_beside = is_pair && matches!(effect, Effect::Post { .. });
+        if is_pair {
+            self.world.lock().met.insert("together");
+            if !is_beside && self.world.lock().cards_first {
+                self.world.aside().await;
+            }
+        }
+        // What is decided is decided on the work.
+        if !is_beside {
+            self.decided(None);
+        }
+        let (call, luck) = self.begin(effect.name()).await;
         let failed = {
             let mut inner = self.world.lock();
             let at = inner.dice.next();
-            self.fails(effect, at)
+            self.fails(effect, at, luck == Luck::ReplyLost)
         };
         let event = match luck {
             Luck::Good => self.done(effect).await,
@@ -447,6 +500,11 @@ impl ports::World for Hand {
                 false => self.done(effect).await,
             },
         };
+        if let Event::NotSent(failure) = &event {
+            let mut inner = self.world.lock();
+            inner.note(self.place, || format!("  not sent: {failure:?}"));
+            inner.met.insert("not sent");
+        }
         if let Event::Failed(failure) = &event {
             let mut inner = self.world.lock();
             inner.note(self.place, || format!("  failed: {failure:?}"));
@@ -459,8 +517,15 @@ impl ports::World for Hand {
                 _ => here.withheld(),
             }
         }
-        self.end().await;
-        self.heard(&event);
+        self.end(call).await;
+        if !is_beside {
+            self.heard(&event);
+        }
+        let mut together = self.together.lock().expect("nobody panics here");
+        together.1 += 1;
+        if together.0 == together.1 {
+            *together = (0, 0);
+        }
         event
     }
 }

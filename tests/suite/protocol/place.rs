@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
 use bobbin_core::changes::{Change, Changes, How};
-use bobbin_core::effect::Follow;
+use bobbin_core::effect::{Follow, Sending};
 use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
@@ -31,6 +31,8 @@ pub struct Sandbox {
     /// The repository stands in it.
     cloned: bool,
     server: bool,
+    /// The server takes what it is sent and never answers.
+    hangs: bool,
     session: bool,
     runs: BTreeMap<String, Run>,
 }
@@ -74,6 +76,8 @@ pub struct Place {
     pub turns: Vec<String>,
     pub history: History,
     pub deliveries_most: u64,
+    /// When an agent last took a prompt.
+    pub prompted_ms: Ms,
     /// The next run asks a person; the next run ends only when it is told to.
     pub next_run_asks: bool,
     pub next_run_is_endless: bool,
@@ -111,6 +115,7 @@ impl Place {
                 ..History::default()
             },
             deliveries_most: 0,
+            prompted_ms: 0,
             next_run_asks: false,
             next_run_is_endless: false,
             calls: 0,
@@ -283,6 +288,7 @@ impl Place {
             broken,
             cloned: false,
             server: false,
+            hangs: false,
             session: false,
             runs: BTreeMap::new(),
         });
@@ -358,6 +364,17 @@ impl Place {
         }
     }
 
+    pub fn hangs(&mut self) {
+        if let Some(mut sandbox) = self.sandboxes.last_entry() {
+            sandbox.get_mut().hangs = true;
+        }
+    }
+
+    pub fn is_hanging(&self, generation: u32) -> bool {
+        let sandbox = self.sandboxes.get(&generation);
+        sandbox.is_some_and(|sandbox| sandbox.hangs && sandbox.server && !sandbox.parked)
+    }
+
     pub fn stops_by_itself(&mut self) {
         if let Some(generation) = self
             .sandboxes
@@ -379,6 +396,7 @@ impl Place {
             None => Err(Event::Failed(Failure::SandboxGone)),
             Some(sandbox)
                 if sandbox.server
+                    && !sandbox.hangs
                     && !sandbox.parked
                     && sandbox.ready_ms <= now_ms
                     && !sandbox.broken =>
@@ -424,6 +442,11 @@ impl Place {
         match self.sandboxes.get_mut(&generation) {
             None => Event::Failed(Failure::SandboxGone),
             Some(sandbox) if !sandbox.parked && sandbox.ready_ms <= now_ms && !sandbox.broken => {
+                // One that does not answer is ended and started anew.
+                if std::mem::take(&mut sandbox.hangs) {
+                    let unread = sandbox.runs.values_mut().filter(|run| !run.read);
+                    unread.for_each(|run| run.broken_off = true);
+                }
                 sandbox.server = true;
                 Event::Healthy
             }
@@ -446,21 +469,40 @@ impl Place {
     pub fn send_prompt(
         &mut self,
         generation: u32,
-        ids: &PromptIds,
+        (ids, sending): (&PromptIds, Sending),
         turn: &str,
         now_ms: Ms,
         dice: &mut Dice,
         troubled: bool,
     ) -> Event {
         let turn = self.turn(turn);
+        let first = matches!(sending, Sending::First { .. });
+        // The proxy knows of a sandbox that is not there, or stopped; of a server that is silent nobody can know, unless
+        // nothing listens.
+        let refuses = match self.sandboxes.get(&generation) {
+            None => true,
+            Some(sandbox) if sandbox.parked => true,
+            Some(sandbox) => !sandbox.server && troubled && dice.falls(500),
+        };
+        let not_sent = |event: Event| match event {
+            Event::Failed(failure) if first => Event::NotSent(failure),
+            event => event,
+        };
         let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
         let sandbox = match self.server(generation, now_ms) {
-            Ok(sandbox) if !sandbox.session => return Event::Failed(Failure::SessionMissing),
+            Ok(sandbox) if !sandbox.session => {
+                return not_sent(Event::Failed(Failure::SessionMissing));
+            }
             Ok(sandbox) => sandbox,
+            Err(failed) if refuses => return not_sent(failed),
             Err(failed) => return failed,
         };
-        // The newest prompt makes the whole run go on.
         let known = sandbox.runs.contains_key(&ids.message);
+        // Who looks first finds it and sends nothing.
+        if known && sending == Sending::Unsure {
+            return Event::Prompted;
+        }
+        // The newest prompt makes the whole run go on.
         let unread = sandbox.runs.values_mut().filter(|run| !run.read);
         unread.for_each(|run| run.broken_off = false);
         if known {
@@ -486,6 +528,7 @@ impl Place {
         sandbox.runs.insert(ids.message.clone(), run);
         (self.next_run_is_endless, self.next_run_asks) = (false, false);
         self.history.facts.push(Fact::Prompted { turn, generation });
+        self.prompted_ms = now_ms;
         Event::Prompted
     }
 

@@ -81,6 +81,9 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Listed(_) => "listed",
         Event::Unshown { .. } => "unshown",
         Event::Posted(_) => "posted",
+        // What is decided is decided on the work; the card beside it is told of like any.
+        Event::Both(work, _) => kind(work),
+        Event::NotSent(_) => "not sent",
         Event::Failed(failure) => match failure {
             Failure::SessionMissing => "failed: session missing",
             Failure::SandboxDown { .. } => "failed: sandbox down",

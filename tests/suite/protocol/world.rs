@@ -67,6 +67,8 @@ pub enum Deed {
     Now(String),
     Lose,
     ServerDies,
+    /// The server takes what it is sent and never answers.
+    Hangs,
     StopsByItself,
     /// Nothing: time passes until then.
     Rest,
@@ -95,6 +97,10 @@ pub struct Inner {
     pub trouble: Trouble,
     pub places: Vec<Place>,
     pub calls: u32,
+    /// Every call takes exactly so long, where that is to be measured.
+    pub call_ms: Option<u64>,
+    /// Of a piece of work and its card the card goes first; else the work does, or chance decides.
+    pub cards_first: bool,
     /// The sweeper looks at the index.
     pub sweeps: bool,
     /// Calls of the orphan hunt count, and may be crashed at.
@@ -276,7 +282,34 @@ impl Future for Pause {
     }
 }
 
+/// Lets everybody else go first, once; no time passes.
+pub struct Aside {
+    world: World,
+    went: bool,
+}
+
+impl Future for Aside {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.went, true) {
+            return Poll::Ready(());
+        }
+        let mut inner = self.world.lock();
+        let now_ms = inner.now_ms;
+        inner.wake_at(now_ms);
+        Poll::Pending
+    }
+}
+
 impl World {
+    pub fn aside(&self) -> Aside {
+        Aside {
+            world: self.clone(),
+            went: false,
+        }
+    }
+
     pub fn new(threads: usize, seed: u64, trouble: Trouble, limits: Limits) -> Self {
         let places = (0..threads).map(|at| {
             Place::new(
@@ -290,6 +323,8 @@ impl World {
             trouble,
             places: places.collect(),
             calls: 0,
+            call_ms: None,
+            cards_first: false,
             sweeps: true,
             hunts_crash: false,
             log: Vec::new(),
@@ -430,6 +465,10 @@ impl World {
                 }
                 Deed::Lose => inner.places[place].lose(),
                 Deed::ServerDies => inner.places[place].server_dies(),
+                Deed::Hangs => {
+                    inner.places[place].hangs();
+                    inner.met.insert("hung");
+                }
                 Deed::StopsByItself => inner.places[place].stops_by_itself(),
                 Deed::Rest => {}
             }

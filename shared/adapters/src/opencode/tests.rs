@@ -348,3 +348,70 @@ async fn an_event_stream_yields_its_events_and_ends() {
         Err(OpenCodeError::Unreachable { .. })
     ));
 }
+
+/// Sends a prompt; what came of it.
+async fn sent(client: &OpenCode) -> Result<(), Missed> {
+    let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), "t", 1);
+    let with = RunWith {
+        model: ModelName::parse("a/b").unwrap(),
+        agent: None,
+    };
+    let prompt = PromptText {
+        turn: "t",
+        system: "",
+        text: "hi",
+        images: &[],
+    };
+    client.prompt("ses_1", &ids, &with, &prompt).await
+}
+
+#[tokio::test]
+async fn that_the_agent_has_nothing_of_a_prompt_is_said_only_where_it_is_certain() {
+    let proxy =
+        |status: u16, message: &str| own(status, json!({"statusCode": status, "message": message}));
+    let missing = json!({"name": "NotFoundError", "data": {"message": "Session not found: ses_1"}});
+    let table = [
+        (canned(307, "", ""), true),
+        (canned(401, "", ""), true),
+        (proxy(400, "bad request: Is the Sandbox started?"), true),
+        (proxy(404, "not found: sandbox container not found"), true),
+        (own(404, missing), true),
+        (own(400, json!({"_tag": "BadRequest"})), true),
+        (canned(408, "", ""), false),
+        (canned(502, "", ""), false),
+        (canned(504, "", ""), false),
+        (own(500, json!({"name": "UnknownError"})), false),
+        (canned(200, "text/html", "<html>"), false),
+        (canned(200, "application/json", "{}"), false),
+    ];
+    for (reply, certain) in table {
+        let (_server, client) = server(vec![reply.clone()]).await;
+        let missed = sent(&client).await.expect_err("it was not accepted");
+        assert_eq!(missed.certain, certain, "{} {}", reply.status, reply.body);
+    }
+    // Nothing listens.
+    let (server, client) = server(vec![canned(204, "", "")]).await;
+    server.task.abort();
+    while !server.task.is_finished() {
+        tokio::task::yield_now().await;
+    }
+    assert!(sent(&client).await.expect_err("it was not sent").certain);
+}
+
+#[tokio::test]
+async fn a_refusal_says_nothing_of_the_attempt_before_it() {
+    let proxy = own(404, json!({"statusCode": 404, "message": "not found"}));
+    for (first, certain) in [(canned(502, "", ""), false), (canned(307, "", ""), true)] {
+        let (server, client) = server(vec![first, proxy.clone()]).await;
+        let link = PreviewLink {
+            url: server.base.clone(),
+            token: "fresh".into(),
+        };
+        let client = client.refreshed_by(Arc::new(move || {
+            let link = link.clone();
+            Box::pin(async move { Ok(link) })
+        }));
+        assert_eq!(sent(&client).await.expect_err("refused").certain, certain);
+        assert_eq!(server.double.seen.lock().unwrap().len(), 2);
+    }
+}

@@ -12,7 +12,7 @@ use bobbin_core::event::{Answer, Event, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::session::{Marks, Queued};
-use bobbin_core::wire::opencode::types::Status;
+use bobbin_core::wire::opencode::types::{Message, Status};
 use bobbin_core::wire::opencode::{self as wire, Heard, Run, Snapshot, Verdict, conclude};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -96,6 +96,8 @@ struct Watch<'a, B> {
     caught_up: bool,
     /// Something suggests that the run is over.
     look_now: bool,
+    /// Status and messages that were read, in this order, and not looked at yet.
+    read: Option<(Option<Status>, Vec<Message>)>,
     looked: Instant,
     asked_marks: Option<Instant>,
     /// Prompts that wait behind the turn.
@@ -126,6 +128,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             run: Run::new(&what.agent_session, &what.message).with(&what.further),
             caught_up: false,
             look_now: false,
+            read: None,
             looked: Instant::now(),
             asked_marks: None,
             waiting: 0,
@@ -195,13 +198,18 @@ impl<'a, B: Beside> Watch<'a, B> {
     }
 
     async fn catch_up(&mut self) -> Result<(), OpenCodeError> {
-        let statuses = self.agent.statuses().await?;
-        let permissions = self.agent.permissions().await?;
-        let questions = self.agent.questions().await?;
+        let (statuses, permissions, questions) = tokio::try_join!(
+            self.agent.statuses(),
+            self.agent.permissions(),
+            self.agent.questions()
+        )?;
         let messages = self
             .agent
             .messages_since(&self.what.agent_session, &self.what.message)
             .await?;
+        // The first look is at what has just been read.
+        let status = statuses.get(&self.what.agent_session).cloned();
+        self.read = Some((status, messages.clone()));
         self.run.catch_up(Snapshot {
             statuses,
             permissions,
@@ -223,8 +231,13 @@ impl<'a, B: Beside> Watch<'a, B> {
         if self.what.cancel_known || !due {
             return None;
         }
+        let is_first = self.asked_marks.is_none();
         self.asked_marks = Some(Instant::now());
-        let mut marks = self.beside.marks(self.thread).await;
+        // The write before has told them.
+        let mut marks = match self.beside.known().filter(|_| is_first) {
+            Some(marks) => marks,
+            None => self.beside.marks(self.thread).await,
+        };
         if let Some(by) = marks.cancelled.remove(&self.what.turn) {
             return Some(Event::CancelSeen { by });
         }
@@ -294,19 +307,25 @@ impl<'a, B: Beside> Watch<'a, B> {
         }
         self.look_now = false;
         self.looked = Instant::now();
-        let status = self
-            .agent
-            .statuses()
-            .await?
-            .remove(&self.what.agent_session);
+        let (status, read) = match self.read.take() {
+            Some((status, messages)) => (status, Some(messages)),
+            None => {
+                let mut statuses = self.agent.statuses().await?;
+                (statuses.remove(&self.what.agent_session), None)
+            }
+        };
         if !matches!(status, None | Some(Status::Idle)) {
             self.doubt = None;
             return Ok(None);
         }
-        let messages = self
-            .agent
-            .messages_since(&self.what.agent_session, &self.what.message)
-            .await?;
+        let messages = match read {
+            Some(messages) => messages,
+            None => {
+                self.agent
+                    .messages_since(&self.what.agent_session, &self.what.message)
+                    .await?
+            }
+        };
         let verdict = conclude(
             &messages,
             &self.what.message,

@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
+use tokio::time::{Instant, timeout_at};
+
 use bobbin_core::artifacts::told_to_agent;
+use bobbin_core::effect::Sending;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PromptIds, ThreadKey};
 use bobbin_core::wire::opencode::request::{InlineImage, RunWith, session_title};
 
 use super::Sandboxes;
-use crate::opencode::{OpenCodeError, PromptText};
+use crate::opencode::{Missed, OpenCode, OpenCodeError, PromptText};
 
-/// Looks for a prompt that was accepted: it can take a moment to be stored.
-const STORED_LOOKS_MAX: u32 = 20;
-/// The same for one with images, which OpenCode decodes first and makes smaller.
-const STORED_LOOKS_WITH_IMAGES_MAX: u32 = 60;
+/// A server that is only taken to run is given this long for one attempt: what leads nowhere any more, a connection that
+/// broke while nobody used it above all, is met by the next one.
+const ATTEMPT_MS_MAX: u64 = 5_000;
+/// Looks for a prompt with images that was accepted: OpenCode decodes them first and makes them smaller. One without is
+/// looked for by whoever follows the run.
+const STORED_LOOKS_MAX: u32 = 60;
 /// Said to the agent when its images could not be taken as such.
 const IMAGES_NOT_SEEN: &str = "(The images of this message could not be shown to you directly; they are among the files named above.)";
 /// Between two of them.
@@ -33,8 +38,8 @@ pub(super) struct Sent<'a> {
     pub(super) text: &'a str,
     /// What the model sees beside them.
     pub(super) images: &'a [InlineImage],
-    /// It was sent before, and shall be even if it is there.
-    pub(super) again: bool,
+    /// What is known of earlier sendings.
+    pub(super) sending: Sending,
 }
 
 impl Sandboxes {
@@ -73,54 +78,102 @@ impl Sandboxes {
         session: &str,
         prompt: Sent<'_>,
     ) -> Result<Event, Failure> {
-        let Sent {
-            turn,
-            ids,
-            with,
-            text,
-            images,
-            again,
-        } = prompt;
-        let agent = self.agent(thread, generation).await?;
-        let is_stored = || async {
-            agent
-                .message(session, &ids.message)
-                .await
-                .map(|found| found.is_some())
+        let is_first = matches!(prompt.sending, Sending::First { .. });
+        let agent = match self.agent(thread, generation).await {
+            Ok(agent) => agent,
+            Err(failure) if is_first => return Ok(Event::NotSent(failure)),
+            Err(failure) => return Err(failure),
         };
         // An id that is sent again while newer prompts exist starts a new run: never without looking.
-        if !again && is_stored().await.map_err(|e| e.failure())? {
+        if prompt.sending == Sending::Unsure
+            && is_stored(&agent, session, &prompt.ids.message).await?
+        {
             return Ok(Event::Prompted);
         }
-        let system = told_to_agent(&self.settings.limits);
-        let stored = async |text: &str, images: &[InlineImage]| {
-            let prompt = PromptText {
-                turn,
-                system: &system,
-                text,
-                images,
-            };
-            let sent = agent.prompt(session, ids, with, &prompt);
-            sent.await.map_err(|e| e.failure())?;
-            let looks = if images.is_empty() {
-                STORED_LOOKS_MAX
-            } else {
-                STORED_LOOKS_WITH_IMAGES_MAX
-            };
-            for _ in 0..looks {
-                if is_stored().await.map_err(|e| e.failure())? {
-                    return Ok(true);
-                }
-                tokio::time::sleep(Duration::from_millis(STORED_POLL_MS)).await;
+        match self.accepted(&agent, session, prompt).await {
+            Ok(()) => {}
+            Err(missed) if is_first && missed.certain => {
+                return Ok(Event::NotSent(missed.error.failure()));
             }
-            Ok::<_, Failure>(false)
-        };
-        if !stored(text, images).await? && !images.is_empty() {
+            Err(missed) => return Err(missed.error.failure()),
+        }
+        if !prompt.images.is_empty() && !stored_soon(&agent, session, &prompt.ids.message).await? {
             // An image that cannot be decoded swallows its whole prompt: the words go without it.
-            let text = format!("{text}\n\n{IMAGES_NOT_SEEN}");
-            stored(&text, &[]).await?;
+            let text = format!("{}\n\n{IMAGES_NOT_SEEN}", prompt.text);
+            let bare = Sent {
+                text: &text,
+                images: &[],
+                ..prompt
+            };
+            let sent = self.accepted(&agent, session, bare).await;
+            sent.map_err(|missed| missed.error.failure())?;
         }
         // Accepted but not stored for good: whoever follows finds that nothing begins, and says why.
         Ok(Event::Prompted)
     }
+
+    /// Sends it until the server has accepted it. Repeats within the bound carry the same ids, so they add nothing.
+    async fn accepted(
+        &self,
+        agent: &OpenCode,
+        session: &str,
+        prompt: Sent<'_>,
+    ) -> Result<(), Missed> {
+        let system = told_to_agent(&self.settings.limits);
+        let words = PromptText {
+            turn: prompt.turn,
+            system: &system,
+            text: prompt.text,
+            images: prompt.images,
+        };
+        let attempt = || agent.prompt(session, prompt.ids, prompt.with, &words);
+        let Sending::First {
+            within_ms: Some(within_ms),
+        } = prompt.sending
+        else {
+            return attempt().await;
+        };
+        let until = Instant::now() + Duration::from_millis(within_ms);
+        let mut silent = false;
+        loop {
+            let attempt_until = Instant::now() + Duration::from_millis(ATTEMPT_MS_MAX);
+            match timeout_at(until.min(attempt_until), attempt()).await {
+                Ok(sent) => {
+                    return sent.map_err(|missed| Missed {
+                        certain: missed.certain && !silent,
+                        ..missed
+                    });
+                }
+                Err(_) if Instant::now() < until => silent = true,
+                Err(_) => {
+                    let seen = "the prompt was not accepted in time".to_owned();
+                    return Err(Missed {
+                        error: OpenCodeError::Unreachable { seen },
+                        certain: false,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Whether OpenCode has this message.
+pub(super) async fn is_stored(
+    agent: &OpenCode,
+    session: &str,
+    message: &str,
+) -> Result<bool, Failure> {
+    let found = agent.message(session, message).await;
+    found.map(|found| found.is_some()).map_err(|e| e.failure())
+}
+
+/// Whether a prompt that was accepted is stored: it can take a moment.
+async fn stored_soon(agent: &OpenCode, session: &str, message: &str) -> Result<bool, Failure> {
+    for _ in 0..STORED_LOOKS_MAX {
+        if is_stored(agent, session, message).await? {
+            return Ok(true);
+        }
+        tokio::time::sleep(Duration::from_millis(STORED_POLL_MS)).await;
+    }
+    Ok(false)
 }

@@ -10,6 +10,8 @@ use crate::session::{Ask, Outcome, Phase, Seen, Session, Stage};
 
 /// Folds `event` in; a step is returned only where the event itself ends the delivery.
 pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
+    // Whether an intent of this delivery waits for its first sending: of two outcomes the first is that of the work.
+    let unsent = std::mem::take(&mut session.seen.unsent);
     match event {
         Event::Delivered => delivered(session, context),
         Event::Observed(coarse) => {
@@ -50,6 +52,9 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             session.seen.images = images;
         }
         Event::Prompted => {
+            // Who takes a prompt is there, and knows the session.
+            session.seen.healthy = true;
+            session.seen.agent_session = true;
             if let Some(turn) = &mut session.turn
                 && matches!(turn.stage, Stage::Prompting | Stage::Running)
             {
@@ -99,9 +104,60 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             aftermath::unshown(session, &why);
         }
         Event::Posted(at) => posted(session, at, context),
-        Event::Failed(failure) => return failed(session, failure, context),
+        Event::NotSent(failure) => {
+            if unsent {
+                withdraw(session);
+            }
+            return failed(session, failure, false, context);
+        }
+        Event::Failed(failure) => return failed(session, failure, unsent, context),
+        Event::Both(work, card) => {
+            session.seen.unsent = unsent;
+            return both(session, *work, *card, context);
+        }
     }
     None
+}
+
+/// The work first: what the chat's refusal of a card means depends on how far the turn has come.
+fn both(session: &mut Session, work: Event, card: Event, context: &Context<'_>) -> Option<Next> {
+    let posting = session.seen.posting.take();
+    let of_work = absorb(session, work, context);
+    session.seen.posting = posting;
+    let of_card = absorb(session, card, context);
+    // It showed how the turn went on, even if that has ended meanwhile.
+    session.seen.final_card = false;
+    match (of_work, of_card) {
+        (
+            Some(Next::Hold { delay_ms, why }),
+            Some(Next::Hold {
+                delay_ms: other, ..
+            }),
+        ) => {
+            let delay_ms = delay_ms.max(other);
+            Some(Next::Hold { delay_ms, why })
+        }
+        (of_work, of_card) => of_work.or(of_card),
+    }
+}
+
+/// Takes the intent to prompt back: the agent has nothing of it, so the turn is where it was before. It keeps its ids, so
+/// that not even a proxy that passes on what it has refused doubles anything.
+fn withdraw(session: &mut Session) {
+    let Some(turn) = session
+        .turn
+        .as_mut()
+        .filter(|turn| turn.stage == Stage::Prompting)
+    else {
+        return;
+    };
+    turn.stage = Stage::Received;
+    (turn.prompted_generation, turn.prompted_at_ms) = (None, None);
+    if std::mem::take(&mut turn.with_digest) {
+        session.briefed = None;
+    }
+    // Another sandbox may have to be given its files anew.
+    (session.seen.attached, session.seen.images) = (None, Vec::new());
 }
 
 fn delivered(session: &mut Session, context: &Context<'_>) {
@@ -240,8 +296,13 @@ fn posted(session: &mut Session, at: crate::card::PostRef, context: &Context<'_>
     }
 }
 
-/// The failure table.
-fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Option<Next> {
+/// The failure table. `unsent`: it is the first sending of a prompt that failed, and nobody knows whether it arrived.
+fn failed(
+    session: &mut Session,
+    failure: Failure,
+    unsent: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
     let limits = context.delivery.limits;
     if let Some(aside) = session.seen.aside.take() {
         return aside::refused(session, aside, &failure, context);
@@ -317,7 +378,7 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
                 mark::fail(session, words::SESSION_VANISHED);
             }
         }
-        Failure::SandboxDown { seen } => sandbox_down(session, &seen, context),
+        Failure::SandboxDown { seen } => sandbox_down(session, &seen, unsent, context),
         Failure::SandboxGone => session.seen.sandbox = Some(Coarse::Gone),
         Failure::ResumeFailed { seen } => {
             session.seen.healthy = false;
@@ -338,6 +399,16 @@ fn failed(session: &mut Session, failure: Failure, context: &Context<'_>) -> Opt
             return give_up(session, &advice, posting.is_some(), context);
         }
         Failure::ThreadGone { seen } => {
+            // An agent that works for nobody is stopped first; its end cannot be told either.
+            if let Some(turn) = &mut session.turn
+                && turn.stage == Stage::Running
+                && turn.aborting.is_none()
+                && !session.seen.abort_sent
+            {
+                turn.aborting = Some(seen);
+                session.seen.card_retry_ms = Some(context.now_ms + limits.stop_ms);
+                return None;
+            }
             mark::close_untold(session, &seen, context);
             session.seen.noticed = true;
         }
@@ -400,11 +471,14 @@ fn posting_is_decoration(
 }
 
 /// The server or its sandbox does not answer: look again from the sandbox up, a bounded number of times.
-fn sandbox_down(session: &mut Session, seen: &str, context: &Context<'_>) {
+fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Context<'_>) {
     let limits = context.delivery.limits;
     if let Some(turn) = &mut session.turn {
         turn.trouble = Some(seen.to_owned());
         let spent = match turn.stage {
+            // As good as a look at the server before it was sent: what the agent does not have by then is sent, not sent
+            // again.
+            Stage::Prompting if unsent => false,
             Stage::Prompting | Stage::Running => {
                 turn.stage = Stage::Prompting;
                 turn.resends += 1;

@@ -65,6 +65,13 @@ pub struct Decision {
 pub enum Next {
     /// Perform this, then decide on its outcome.
     Do(Effect),
+    /// Perform both at the same time, then decide on [`Event::Both`].
+    Together {
+        /// What the thread waits for.
+        work: Effect,
+        /// The card that is posted or edited meanwhile.
+        card: Effect,
+    },
     /// The message has ended.
     Done,
     /// Give the message back; it comes again after the delay.

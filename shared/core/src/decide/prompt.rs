@@ -2,7 +2,7 @@
 
 use super::{Context, Next, aside, bring_up, choose, mark, steer, tell, words};
 use crate::card::{Card, CardState, Post, PostRef};
-use crate::effect::{Effect, Follow};
+use crate::effect::{Effect, Follow, Sending};
 use crate::ids::{PostKind, PromptIds};
 use crate::message::{Prompt, Selection};
 use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
@@ -128,8 +128,27 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         return tell::step(session, context);
     }
     roll(session, context);
-    if let Some(post) = progress_card(session, context) {
-        return Some(post);
+    if card_to_show(session, context).is_none() {
+        return onward(session, prompt, context);
+    }
+    // What is missing for the prompt does not wait for the card, nor the other way round. What cannot go beside it waits.
+    let mut ahead = session.clone();
+    if let Some(Next::Do(work)) = onward(&mut ahead, prompt, context)
+        && work.goes_beside_a_card()
+    {
+        *session = ahead;
+        return Some(match progress_card(session, context) {
+            Some(card) => Next::Together { work, card },
+            None => Next::Do(work),
+        });
+    }
+    progress_card(session, context).map(Next::Do)
+}
+
+/// What the turn needs besides its card.
+fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    if nothing_is_missing(session, prompt) {
+        return hand_over(session, prompt, context);
     }
     if let Some(next) = bring_up::step(session, context) {
         return Some(next);
@@ -143,6 +162,23 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         }
         Stage::Running => Some(watch(session, context)),
     }
+}
+
+/// Whether the prompt can be sent on the word of the record alone: a thread that was fine when its last turn ended, a turn
+/// that nothing has gone wrong with, and words that need nothing to be gathered. Sending is then the look at the server:
+/// what the agent cannot have got is taken back, and the usual way begins.
+fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
+    let untroubled = session.turn.as_ref().is_some_and(|turn| {
+        turn.stage == Stage::Received && turn.attempts == 0 && turn.outage_since_ms.is_none()
+    });
+    untroubled
+        && session.phase == Phase::Active
+        && session.seen.sandbox.is_none()
+        && session.agent_session.is_some()
+        && choose::survey(session).is_none()
+        && choose::unoffered(session).is_none()
+        && prompt.attachments.is_empty()
+        && !needs_digest(session)
 }
 
 /// A card that has become too old to be edited for much longer makes room for a new one. Only while the agent works: before
@@ -163,14 +199,9 @@ fn roll(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-/// The card, when there is none yet or the phase that it shows has changed. While the agent works, following keeps it.
-fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+/// What the card has to say, when there is none yet or it says something else. While the agent works, following keeps it.
+fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     let turn = session.turn.as_ref()?;
-    if turn.card.is_some()
-        && (turn.stage == Stage::Running || session.seen.card_phase == Some(session.phase))
-    {
-        return None;
-    }
     if session
         .seen
         .card_retry_ms
@@ -186,20 +217,27 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         }
         (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
     };
-    session.seen.card_phase = Some(session.phase);
+    let shown = turn.stage == Stage::Running || session.seen.card_state.as_ref() == Some(&state);
+    (turn.card.is_none() || !shown).then_some(state)
+}
+
+fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect> {
+    let state = card_to_show(session, context)?;
+    session.seen.card_state = Some(state.clone());
     session.seen.posting = Some(PostKind::Card);
+    let turn = session.turn.as_ref()?;
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let card = Card {
         trouble: turn.trouble.clone(),
         ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
-    Some(Next::Do(Effect::Post {
+    Some(Effect::Post {
         turn: turn_id,
         kind,
         at,
         post: Post::Card(card),
-    }))
+    })
 }
 
 /// What the prompt's text needs besides the person's words: the files in the sandbox, and for an agent session that
@@ -286,13 +324,11 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         turn.prompted_generation = Some(generation);
         turn.prompted_at_ms = Some(context.now_ms);
         turn.with_digest = with_digest;
-        turn.prompt_ids = Some(PromptIds::mint(
-            &session.thread,
-            &message.id,
-            context.now_ms,
-        ));
+        let minted = || PromptIds::mint(&session.thread, &message.id, context.now_ms);
+        turn.prompt_ids.get_or_insert_with(minted);
     }
     session.briefed.clone_from(&session.agent_session);
+    session.seen.unsent = true;
     Some(send(session, prompt, context))
 }
 
@@ -331,7 +367,14 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         images: session.seen.images.clone(),
-        again: turn.resends > 0,
+        sending: match turn.resends {
+            _ if session.seen.unsent => Sending::First {
+                within_ms: (!session.seen.healthy)
+                    .then_some(context.delivery.limits.health_active_ms),
+            },
+            0 => Sending::Unsure,
+            _ => Sending::Again,
+        },
     })
 }
 
@@ -344,9 +387,16 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
         && (turn.cancelled_by.is_some() || turn.aborting.is_some())
         && !session.seen.abort_sent
     {
+        let ids = turn
+            .steered
+            .iter()
+            .rfind(|one| one.sent)
+            .map(|one| &one.ids);
+        let ids = ids.or(turn.prompt_ids.as_ref());
         return Next::Do(Effect::Abort {
             generation,
             agent_session,
+            message: ids.map(|ids| ids.message.clone()).unwrap_or_default(),
         });
     }
     let more = steer::step(session, context)

@@ -5,7 +5,7 @@
 //! begins anew in the same session, and the turn ends with that.
 
 use super::{Context, Next, mark, words};
-use crate::effect::Effect;
+use crate::effect::{Effect, Sending};
 use crate::ids::PromptIds;
 use crate::message::Person;
 use crate::session::{Queued, Session, Stage, Steered, Turn};
@@ -59,7 +59,7 @@ pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Op
 pub(super) fn step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref().filter(|turn| is_open(turn))?;
     let steered = turn.steered.iter().find(|one| !one.sent)?;
-    send(session, steered, false, context)
+    send(session, steered, Sending::Unsure, context)
 }
 
 /// After the server went away: the newest prompt under its own ids makes the whole run go on, all before it included. An
@@ -71,7 +71,7 @@ pub(super) fn again(session: &mut Session, context: &Context<'_>) -> Option<Next
         mark::fail(session, words::SESSION_VANISHED);
         return None;
     }
-    send(session, &newest, true, context)
+    send(session, &newest, Sending::Again, context)
 }
 
 /// The agent has what was sent last, and all before it.
@@ -84,7 +84,12 @@ fn is_open(turn: &Turn) -> bool {
 }
 
 /// Within the run it goes to the model and the agent of the run.
-fn send(session: &Session, steered: &Steered, again: bool, context: &Context<'_>) -> Option<Next> {
+fn send(
+    session: &Session,
+    steered: &Steered,
+    sending: Sending,
+    context: &Context<'_>,
+) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     Some(Next::Do(Effect::SendPrompt {
         turn: steered.turn.clone(),
@@ -95,6 +100,6 @@ fn send(session: &Session, steered: &Steered, again: bool, context: &Context<'_>
         images: Vec::new(),
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
-        again,
+        sending,
     }))
 }

@@ -3,6 +3,7 @@
 
 mod choice;
 mod fake;
+mod handover;
 mod operate;
 mod steering;
 
@@ -17,7 +18,7 @@ use crate::artifacts::Artifact;
 use crate::card::{CardState, Post, PostRef, ShownFile, Usage};
 use crate::changes::{self, Changes, How};
 use crate::drive::{Delivery, Verdict, drive};
-use crate::effect::Effect;
+use crate::effect::{Effect, Sending};
 use crate::event::{Answer, Coarse, Event, NotCloned, RunEnd};
 use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, ThreadKey, post_key};

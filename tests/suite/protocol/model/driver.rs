@@ -92,6 +92,8 @@ pub enum Item {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Plan {
     Do(EffectNo),
+    /// Work and card at the same time.
+    Both(EffectNo, EffectNo),
     Done,
     Hold,
 }
@@ -356,47 +358,32 @@ impl Driver {
         after.fresh_since_ms = 0;
         after.seen.entries.clear();
         let save = !after.same_record(&before);
-        let next = match (next, &after.turn) {
-            (
-                Next::Do(Effect::SendPrompt {
-                    turn: of,
-                    generation,
-                    agent_session,
-                    ids,
-                    text,
-                    model,
-                    agent,
-                    images,
-                    again,
-                }),
-                Some(turn),
-            ) => {
-                let steered = renamed.iter().find(|(before, _)| *before == ids.message);
-                let ids = match steered {
-                    Some((_, name)) => PromptIds {
-                        message: name.clone(),
-                        part: String::new(),
-                    },
-                    None => turn.prompt_ids.clone().expect("a prompt has ids"),
-                };
-                Next::Do(Effect::SendPrompt {
-                    turn: of,
-                    generation,
-                    agent_session,
-                    ids,
-                    text,
-                    model,
-                    agent,
-                    images,
-                    again,
-                })
+        let own = after.turn.as_ref().and_then(|turn| turn.prompt_ids.clone());
+        let named = |mut effect: Effect| {
+            let before = match &mut effect {
+                Effect::SendPrompt { ids, .. } => &mut ids.message,
+                Effect::Abort { message, .. } => message,
+                _ => return effect,
+            };
+            let steered = renamed.iter().find(|(minted, _)| minted == before);
+            *before = match (steered, &own) {
+                (Some((_, name)), _) => name.clone(),
+                (None, Some(own)) => own.message.clone(),
+                (None, None) => String::new(),
+            };
+            if let Effect::SendPrompt { ids, .. } = &mut effect {
+                ids.part.clear();
             }
-            (next, _) => next,
+            effect
         };
         let mut tables = self.tables();
         tables.transitions.insert(transition);
         let plan = match next {
-            Next::Do(effect) => Plan::Do(tables.effects.number(effect)),
+            Next::Do(effect) => Plan::Do(tables.effects.number(named(effect))),
+            Next::Together { work, card } => {
+                let work = tables.effects.number(named(work));
+                Plan::Both(work, tables.effects.number(card))
+            }
             Next::Done => Plan::Done,
             Next::Hold { .. } => Plan::Hold,
         };

@@ -25,4 +25,6 @@ pub enum Fault {
     SliceWithoutCursor,
     /// A worker whose message is visible to others goes on performing effects.
     ZombiesAct,
+    /// Of a prompt that may have arrived it is said that it has not.
+    DoubtIsNo,
 }

@@ -280,10 +280,11 @@ const NONE: Budget = Budget {
     nows: 0,
     losses: 0,
     hunts: 0,
+    doubts: 0,
     late: false,
 };
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     Row {
         name: "crashes_and_duplicates",
         kinds: &[Kind::Prompt, Kind::Prompt],
@@ -427,6 +428,17 @@ const ROWS: [Row; 10] = [
         ],
     },
     Row {
+        name: "sendings_that_nobody_hears_of",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            losses: 1,
+            doubts: 1,
+            ..NONE
+        },
+        reaches: &["answered", "lost", "made anew", "resumed", "converged"],
+    },
+    Row {
         name: "lost_sandboxes",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget {
@@ -443,7 +455,7 @@ const ROWS: [Row; 10] = [
 /// A design fault, the row in which it is switched on, and the property that finds it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
-const PLANTED: [Planted; 11] = [
+const PLANTED: [Planted; 12] = [
     (
         "no_condition",
         Fault::NoCondition,
@@ -520,6 +532,17 @@ const PLANTED: [Planted; 11] = [
         Fault::SliceWithoutCursor,
         &[Kind::Prompt],
         Budget { slices: 1, ..NONE },
+        "promise 5",
+    ),
+    (
+        "a_doubt_that_is_taken_for_a_no",
+        Fault::DoubtIsNo,
+        &[Kind::Prompt, Kind::Prompt],
+        Budget {
+            losses: 1,
+            doubts: 1,
+            ..NONE
+        },
         "promise 5",
     ),
     (

@@ -9,7 +9,7 @@ mod steps;
 
 use bobbin_core::card::{CardState, Post, PostRef, Usage};
 use bobbin_core::decide::orphan::is_orphan;
-use bobbin_core::effect::Effect;
+use bobbin_core::effect::{Effect, Sending};
 use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
@@ -43,6 +43,8 @@ pub struct Budget {
     pub nows: u8,
     pub losses: u8,
     pub hunts: u8,
+    /// Sendings of a prompt of which nobody hears whether they arrived.
+    pub doubts: u8,
     /// The provider may take its time.
     pub late: bool,
 }
@@ -76,6 +78,12 @@ pub enum Pc {
         session: SessionNo,
         effect: EffectNo,
     },
+    /// A piece of work and its card.
+    Both {
+        session: SessionNo,
+        work: Half,
+        card: Half,
+    },
     /// The provider has been asked to stop or delete, and has not answered.
     Waiting {
         session: SessionNo,
@@ -91,12 +99,24 @@ pub enum Pc {
         from: SessionNo,
         to: SessionNo,
         effect: EffectNo,
+        card: Option<EffectNo>,
     },
     SaveAfter {
         from: SessionNo,
         to: SessionNo,
         event: u32,
+        card: Option<EffectNo>,
     },
+}
+
+/// How far one of two that go together is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Half {
+    Todo(EffectNo),
+    /// The provider has been asked, and has not answered.
+    Asked(EffectNo),
+    /// The number of what came of it.
+    Over(u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -214,6 +234,13 @@ pub enum Action {
     Step(usize),
     /// The provider takes its time with a create, stop or delete.
     StepLate(usize),
+    /// The card goes before its work.
+    StepCard(usize),
+    /// A prompt is sent, and its sender hears nothing; it may have arrived.
+    Doubt {
+        slot: usize,
+        arrives: bool,
+    },
     /// A slice of the run ends before the run does.
     Slice(usize),
     /// The turn's bound is over before the run is.
@@ -245,6 +272,7 @@ impl Action {
                 | Self::Lapse(_)
                 | Self::Press { .. }
                 | Self::Now(_)
+                | Self::Doubt { .. }
                 | Self::Lose(_)
         )
     }
@@ -519,7 +547,23 @@ impl Machine {
         let mut trouble_free = true;
         match worker.pc {
             Pc::Waiting { .. } => trouble_free = s.late.is_none(),
-            Pc::Do { effect, .. } | Pc::Early { effect, .. } => {
+            Pc::Both {
+                work: Half::Asked(_),
+                ..
+            } => trouble_free = s.late.is_none(),
+            Pc::Do { effect, .. }
+            | Pc::Early { effect, .. }
+            | Pc::Both {
+                work: Half::Todo(effect),
+                ..
+            } => {
+                if s.left.doubts > 0
+                    && !worker.lapsed
+                    && matches!(&*self.driver.effect(effect), Effect::SendPrompt { .. })
+                {
+                    let doubt = |arrives| Action::Doubt { slot, arrives };
+                    actions.extend([true, false].map(doubt));
+                }
                 match &*self.driver.effect(effect) {
                     Effect::Create { generation }
                     | Effect::Stop { generation }
@@ -551,6 +595,15 @@ impl Machine {
         }
         if trouble_free {
             actions.push(Action::Step(slot));
+        }
+        if let Pc::Both {
+            work: Half::Todo(_) | Half::Asked(_),
+            card: Half::Todo(_),
+            ..
+        } = worker.pc
+            && !worker.lapsed
+        {
+            actions.push(Action::StepCard(slot));
         }
         // Before its first read a worker has done nothing: its crash is a delivery that did not happen.
         if s.left.crashes > 0 && worker.pc != Pc::Load && !worker.lapsed {
@@ -588,6 +641,8 @@ impl Machine {
             Action::Deliver => self.deliver(&mut s),
             Action::Step(slot) => self.step(&mut s, slot, false),
             Action::StepLate(slot) => self.step(&mut s, slot, true),
+            Action::StepCard(slot) => self.step_card(&mut s, slot),
+            Action::Doubt { slot, arrives } => self.doubt(&mut s, slot, arrives),
             Action::Slice(slot) => {
                 s.left.slices -= 1;
                 self.still_running(&mut s, slot);

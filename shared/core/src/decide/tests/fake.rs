@@ -41,6 +41,14 @@ pub(super) struct State {
     pub(super) down_after_steer: bool,
     pub(super) lost_after_steer: bool,
     pub(super) stop_after_steer: bool,
+    /// Names of the effects, in the order in which they were asked for.
+    pub(super) names: Vec<&'static str>,
+    /// How each prompt was sent.
+    pub(super) sendings: Vec<Sending>,
+    /// The next sending is refused by somebody before the agent.
+    pub(super) not_sent: Option<Failure>,
+    /// The next sending arrives, and nobody hears of it.
+    pub(super) unheard: Option<Failure>,
     /// Prompts that were sent once more.
     pub(super) sent_again: Vec<String>,
     /// So many posts of a card that takes the place of another are refused.
@@ -113,6 +121,7 @@ impl Fake {
 
     pub(super) fn effect(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         self.with(|s| {
+            s.names.push(effect.name());
             if let Some(failures) = s.fail.get_mut(effect.name())
                 && !failures.is_empty()
             {
@@ -210,7 +219,7 @@ impl Fake {
                     model,
                     agent,
                     images,
-                    again,
+                    sending,
                     ..
                 } => {
                     if text.starts_with("and ")
@@ -218,7 +227,21 @@ impl Fake {
                     {
                         return Event::Failed(failure);
                     }
-                    if *again {
+                    s.sendings.push(*sending);
+                    if let Some(failure) = s.not_sent.take() {
+                        return Event::NotSent(failure);
+                    }
+                    if s.sandboxes.get(generation) != Some(&Coarse::Running) {
+                        let failure = match s.sandboxes.contains_key(generation) {
+                            true => Failure::SandboxDown { seen: "not started".to_owned() },
+                            false => Failure::SandboxGone,
+                        };
+                        return match sending {
+                            Sending::First { .. } => Event::NotSent(failure),
+                            Sending::Unsure | Sending::Again => Event::Failed(failure),
+                        };
+                    }
+                    if *sending == Sending::Again {
                         s.sent_again.push(ids.message.clone());
                     }
                     let entry = (*generation, ids.message.clone());
@@ -227,6 +250,9 @@ impl Fake {
                         s.told.push(text.clone());
                         s.ran_with.push((model.clone(), agent.clone()));
                         s.seen_images.push(images.clone());
+                    }
+                    if let Some(failure) = s.unheard.take() {
+                        return Event::Failed(failure);
                     }
                     Event::Prompted
                 }

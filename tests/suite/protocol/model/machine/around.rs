@@ -59,9 +59,10 @@ impl Machine {
                     shift(from);
                     shift(to);
                 }
-                Pc::Do { session, .. } | Pc::Waiting { session, .. } | Pc::Look { session, .. } => {
-                    shift(session)
-                }
+                Pc::Do { session, .. }
+                | Pc::Both { session, .. }
+                | Pc::Waiting { session, .. }
+                | Pc::Look { session, .. } => shift(session),
             }
         }
         if let Some(Hunt::Read(session)) = &mut s.hunt {

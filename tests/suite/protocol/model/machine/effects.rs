@@ -96,7 +96,10 @@ impl Machine {
                 }
                 _ => down(),
             },
-            Effect::Survey { .. } => Event::Surveyed(Offer::default()),
+            Effect::Survey { .. } => Event::Surveyed(Offer {
+                models: vec![String::new()],
+                agents: vec!["build".to_owned()],
+            }),
             // Without its repository nothing may run in it: such a protocol never gets anywhere here.
             Effect::EnsureServer { generation, .. } => match &mut s.sandboxes[at(*generation)] {
                 Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
@@ -121,10 +124,17 @@ impl Machine {
                 images: Vec::new(),
             },
             Effect::SendPrompt {
-                generation, ids, ..
+                generation,
+                ids,
+                sending,
+                ..
             } => match self.reached(s, *generation) {
+                // The proxy knows of a sandbox that is gone or stopped.
+                Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
+                    Event::NotSent(failure)
+                }
                 Some(failed) => failed,
-                None => self.send(s, *generation, &ids.message),
+                None => self.send(s, *generation, &ids.message, *sending),
             },
             Effect::Follow(follow) => match self.reached(s, follow.generation) {
                 Some(failed) => failed,
@@ -171,7 +181,13 @@ impl Machine {
         }
     }
 
-    pub(super) fn send(&self, s: &mut State, generation: u32, ids: &str) -> Event {
+    pub(super) fn send(
+        &self,
+        s: &mut State,
+        generation: u32,
+        ids: &str,
+        sending: Sending,
+    ) -> Event {
         let mut parts = ids.split('-').skip(1);
         let (Some(turn), Some(mint)) = (
             parts.next().and_then(|id| self.driver.turn_of(id)),
@@ -185,6 +201,10 @@ impl Machine {
         let generation = u8::try_from(generation).unwrap_or(u8::MAX);
         let has = known.generation == generation && known.ids & (1 << mint) != 0;
         if has && !self.has(Fault::NoPromptId) {
+            // Who looks first finds it and sends nothing.
+            if sending == Sending::Unsure {
+                return Event::Prompted;
+            }
             // The newest prompt makes the whole run go on.
             let here = known.generation;
             for known in s.known.iter_mut().filter(|known| known.generation == here) {

@@ -81,6 +81,13 @@ impl Machine {
                 from: session,
                 to: step.session,
                 effect,
+                card: None,
+            },
+            (true, Plan::Both(effect, card)) if self.has(Fault::EffectBeforeIntent) => Pc::Early {
+                from: session,
+                to: step.session,
+                effect,
+                card: Some(card),
             },
             (true, plan) => Pc::Save {
                 from: session,
@@ -90,6 +97,11 @@ impl Machine {
             (false, Plan::Do(effect)) => Pc::Do {
                 session: step.session,
                 effect,
+            },
+            (false, Plan::Both(work, card)) => Pc::Both {
+                session: step.session,
+                work: Half::Todo(work),
+                card: Half::Todo(card),
             },
             (false, plan) => return self.give_back(s, slot, plan == Plan::Done),
         };
@@ -119,10 +131,21 @@ impl Machine {
                             };
                         }
                     }
+                    Plan::Both(work, card) => {
+                        if let Some(worker) = &mut s.workers[slot] {
+                            worker.pc = Pc::Both {
+                                session: saved,
+                                work: Half::Todo(work),
+                                card: Half::Todo(card),
+                            };
+                        }
+                    }
                     plan => self.give_back(s, slot, plan == Plan::Done),
                 }
             }
-            Pc::Do { .. } | Pc::Early { .. } if worker.lapsed && !self.has(Fault::ZombiesAct) => {
+            Pc::Do { .. } | Pc::Both { .. } | Pc::Early { .. }
+                if worker.lapsed && !self.has(Fault::ZombiesAct) =>
+            {
                 self.give_back(s, slot, false)
             }
             Pc::Do { session, effect } => match self.perform(s, &worker, effect, late) {
@@ -132,7 +155,8 @@ impl Machine {
                         ..worker
                     })
                 }
-                Outcome::Event(event @ Event::Finished(_)) => {
+                Outcome::Event(Event::Finished(answer)) if answer.end != RunEnd::Completed => {
+                    let event = Event::Finished(answer);
                     s.workers[slot] = Some(Worker {
                         pc: Pc::Look {
                             session,
@@ -157,7 +181,36 @@ impl Machine {
                 s.workers[slot] = Some(worker);
                 self.then(s, slot, session, self.driver.event(event));
             }
-            Pc::Early { from, to, effect } => {
+            Pc::Both {
+                session,
+                work: Half::Todo(effect),
+                card,
+            } => {
+                let work = match self.perform(s, &worker, effect, late) {
+                    Outcome::OnItsWay => Half::Asked(effect),
+                    Outcome::Event(event) => Half::Over(self.driver.event_no(event)),
+                };
+                self.together(s, slot, session, work, card);
+            }
+            Pc::Both {
+                session,
+                work: Half::Asked(effect),
+                card,
+            } => {
+                let Effect::Create { generation } = *self.driver.effect(effect) else {
+                    return;
+                };
+                let observed = Self::observed(s, generation);
+                let work = Half::Over(self.driver.event_no(observed));
+                self.together(s, slot, session, work, card);
+            }
+            Pc::Both { .. } => self.step_card(s, slot),
+            Pc::Early {
+                from,
+                to,
+                effect,
+                card,
+            } => {
                 let event = match self.perform(s, &worker, effect, false) {
                     Outcome::Event(event) => event,
                     Outcome::OnItsWay => return,
@@ -167,16 +220,90 @@ impl Machine {
                         from,
                         to,
                         event: self.driver.event_no(event),
+                        card,
                     },
                     ..worker
                 });
             }
-            Pc::SaveAfter { from, to, event } => {
+            Pc::SaveAfter {
+                from,
+                to,
+                event,
+                card,
+            } => {
                 let Some(saved) = self.save(s, slot, from, to) else {
                     return;
                 };
-                self.then(s, slot, saved, self.driver.event(event));
+                match card {
+                    Some(card) => {
+                        self.together(s, slot, saved, Half::Over(event), Half::Todo(card));
+                    }
+                    None => self.then(s, slot, saved, self.driver.event(event)),
+                }
             }
+        }
+    }
+
+    /// The card of two that go together.
+    pub(super) fn step_card(&self, s: &mut State, slot: usize) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        if let Pc::Both {
+            session,
+            work,
+            card: Half::Todo(effect),
+        } = worker.pc
+            && let Outcome::Event(event) = self.perform(s, &worker, effect, false)
+        {
+            let card = Half::Over(self.driver.event_no(event));
+            self.together(s, slot, session, work, card);
+        }
+    }
+
+    /// Goes on once both are over.
+    fn together(&self, s: &mut State, slot: usize, session: SessionNo, work: Half, card: Half) {
+        if let (Half::Over(work), Half::Over(card)) = (work, card) {
+            let [work, card] = [work, card].map(|event| Box::new(self.driver.event(event)));
+            return self.then(s, slot, session, Event::Both(work, card));
+        }
+        if let Some(worker) = &mut s.workers[slot] {
+            worker.pc = Pc::Both {
+                session,
+                work,
+                card,
+            };
+        }
+    }
+
+    /// A prompt is sent and may arrive; its sender hears nothing.
+    pub(super) fn doubt(&self, s: &mut State, slot: usize, arrives: bool) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        s.left.doubts -= 1;
+        let (Pc::Do { effect, .. }
+        | Pc::Both {
+            work: Half::Todo(effect),
+            ..
+        }) = worker.pc
+        else {
+            return;
+        };
+        if arrives {
+            self.perform(s, &worker, effect, false);
+        }
+        let event = match down() {
+            Event::Failed(failure) if self.has(Fault::DoubtIsNo) => Event::NotSent(failure),
+            event => event,
+        };
+        match worker.pc {
+            Pc::Both { session, card, .. } => {
+                let work = Half::Over(self.driver.event_no(event));
+                self.together(s, slot, session, work, card);
+            }
+            Pc::Do { session, .. } => self.then(s, slot, session, event),
+            _ => {}
         }
     }
 
