@@ -30,6 +30,28 @@ pub fn trials() -> Vec<Trial> {
                 Ok(())
             },
         ),
+        Trial::test("deployment::no_function_links_the_sdk_of_aws", || {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            for function in ["ingress", "worker", "sweeper"] {
+                let told = std::process::Command::new(&cargo)
+                    .current_dir(workspace())
+                    .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
+                    .args(["--package", &format!("bobbin-{function}")])
+                    .output()
+                    .unwrap();
+                let tree = String::from_utf8(told.stdout).unwrap();
+                assert!(
+                    tree.contains("\nbobbin-adapters "),
+                    "{told:?}",
+                    told = told.stderr
+                );
+                let sdk = tree
+                    .lines()
+                    .find(|line| line.starts_with("aws-") || line.starts_with("aws_smithy"));
+                assert_eq!(sdk, None, "in {function}");
+            }
+            Ok(())
+        }),
         Trial::test(
             "deployment::the_dashboard_shows_metrics_that_the_code_writes",
             || {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_adapters::secrets::Secret;
-use bobbin_adapters::signing::{self, Keys, Scope};
+use bobbin_adapters::signing::{self, Keys, Scope, Signed};
 use ed25519_dalek::{Signature, VerifyingKey};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -180,7 +180,13 @@ impl Queue {
             region: &self.region,
             service: "sqs",
         };
-        let signed = signing::authorization(&self.keys, scope, &date, &headers, body.as_bytes());
+        let request = Signed {
+            method: "POST",
+            path: "/",
+            headers: &headers,
+            body: body.as_bytes(),
+        };
+        let signed = signing::authorization(&self.keys, scope, &date, &request);
         let mut request = format!("POST / HTTP/1.1\r\nauthorization: {signed}\r\n");
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
