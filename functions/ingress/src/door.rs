@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::direct::Direct;
+use bobbin_adapters::lambda::event::{UrlAnswer, UrlRequest};
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Kept;
 use bobbin_adapters::world::now_ms;
 use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
-use lambda_http::{Body, Error, Request, Response};
-
 use tracing::{Instrument as _, Span};
 
 use crate::signing::{Entrance, READ_MS_MAX, Signed, Signing};
@@ -57,12 +56,8 @@ impl Door {
     }
 
     /// Answers one request.
-    ///
-    /// # Errors
-    /// Only if the answer itself cannot be built.
-    pub async fn answer(&self, request: &Request) -> Result<Response<Body>, Error> {
-        let method = request.method().as_str();
-        let answer = match (method, request.uri().path()) {
+    pub async fn answer(&self, request: &UrlRequest<'_>) -> UrlAnswer {
+        let answer = match (request.method(), request.path()) {
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
@@ -85,20 +80,14 @@ impl Door {
             ),
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
         };
-        let response = Response::builder()
-            .status(answer.status)
-            .header("content-type", answer.content_type);
-        Ok(response.body(Body::from(answer.body))?)
+        UrlAnswer::from(answer)
     }
 
-    async fn intake(&self, path: &str, request: &Request) -> Option<Intake> {
-        let header = |name: &str| {
-            request
-                .headers()
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-        };
-        let raw: &[u8] = request.body().as_ref();
+    async fn intake(&self, path: &str, request: &UrlRequest<'_>) -> Option<Intake> {
+        let header = |name: &str| request.header(name);
+        // What is no base64 is nothing that anybody has signed.
+        let body = request.body().unwrap_or_default();
+        let raw = &*body;
         let now_ms = now_ms();
         let slack = async |entrance: Entrance| {
             let signed = Signed {
@@ -128,7 +117,7 @@ impl Door {
         })
     }
 
-    async fn accept(&self, request: &Request, intake: Intake) -> HttpAnswer {
+    async fn accept(&self, request: &UrlRequest<'_>, intake: Intake) -> HttpAnswer {
         // The id by which the worker's lines, and the sandbox, name the same prompt.
         let body = intake.enqueue.as_ref();
         let around = match body {
@@ -141,7 +130,7 @@ impl Door {
         self.take(request, intake).instrument(around).await
     }
 
-    async fn take(&self, request: &Request, intake: Intake) -> HttpAnswer {
+    async fn take(&self, request: &UrlRequest<'_>, intake: Intake) -> HttpAnswer {
         told_again(request);
         if let Some(body) = &intake.enqueue
             && let Err(error) = self.queues.send(body).await
@@ -213,9 +202,9 @@ impl Door {
 
 /// Slack says that it sends an event again, and why. It is taken like a first one, which may have been lost: the message's
 /// id makes the second harmless.
-fn told_again(request: &Request) {
+fn told_again(request: &UrlRequest<'_>) {
     let header = |name: &str| {
-        let value = request.headers().get(name)?.to_str().ok()?;
+        let value = request.header(name)?;
         let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
         Some(value.chars().filter(plain).take(40).collect::<String>())
     };

@@ -9,12 +9,11 @@ mod signing;
 mod suggestions;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::direct::Direct;
+use bobbin_adapters::lambda::Invocation;
 use bobbin_adapters::{startup, telemetry};
-use lambda_http::{Request, service_fn};
 
 use crate::door::Door;
 
@@ -22,16 +21,10 @@ use crate::door::Door;
 async fn main() -> ExitCode {
     telemetry::start();
     let door = match open() {
-        Ok(door) => Arc::new(door),
+        Ok(door) => door,
         Err(why) => return startup::refuse(&why).await,
     };
-    startup::ended(
-        lambda_http::run(service_fn(move |request: Request| {
-            let door = Arc::clone(&door);
-            async move { door.answer(&request).await }
-        }))
-        .await,
-    )
+    startup::work(async |invocation: &Invocation| Ok(door.answer(&invocation.event()?).await)).await
 }
 
 fn open() -> Result<Door, String> {

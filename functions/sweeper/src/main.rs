@@ -7,10 +7,10 @@ mod tick;
 mod vanished;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::direct::Direct;
+use bobbin_adapters::lambda::Invocation;
 use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::store::Store;
@@ -18,7 +18,6 @@ use bobbin_adapters::world::now_ms;
 use bobbin_adapters::{startup, telemetry};
 use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::stack_label;
-use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
 use crate::provider::Provider;
@@ -27,53 +26,11 @@ use crate::provider::Provider;
 async fn main() -> ExitCode {
     telemetry::start();
     let sweeper = match Sweeper::from_environment() {
-        Ok(sweeper) => Arc::new(sweeper),
+        Ok(sweeper) => sweeper,
         Err(why) => return startup::refuse(&why).await,
     };
-    let sweeping = lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
-        let sweeper = Arc::clone(&sweeper);
-        async move {
-            let Sweeper {
-                config,
-                store,
-                queues,
-                provider,
-                metrics,
-            } = &*sweeper;
-            // All are tried, whatever becomes of the others; an error of any is one of the tick's.
-            let (due, daytona) = tokio::join!(
-                tick::tick(store, queues, metrics),
-                provider.daytona(now_ms())
-            );
-            let daytona = match daytona {
-                Ok(Some(daytona)) => daytona,
-                // Not set up yet: nothing can be there, and nobody is to be woken.
-                Ok(None) => {
-                    let missing = Key::DaytonaApiKey.missing();
-                    tracing::warn!(
-                        event = "provider.key.missing",
-                        "{missing} No sandbox is looked for."
-                    );
-                    return Ok(json!({"due": due?, "orphans": missing}));
-                }
-                Err(error) => {
-                    due?;
-                    return Err(error.into());
-                }
-            };
-            let listed = daytona.list(&stack_label(&config.stack)).await;
-            let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
-            let (orphans, vanished) = match &listed {
-                Ok(listed) => (
-                    orphans::reap(config, store, &daytona, metrics, listed).await,
-                    vanished::look(store, queues, &config.limits, listed, now_ms()).await,
-                ),
-                Err(error) => (Err(error.clone()), Err(error.clone())),
-            };
-            Ok::<_, Error>(json!({"due": due?, "orphans": orphans?, "vanished": vanished?}))
-        }
-    }));
-    startup::ended(sweeping.await)
+    // What is in the event says nothing: the schedule has come round.
+    startup::work(async |_: &Invocation| Ok(sweeper.sweep().await?)).await
 }
 
 /// Everything that the sweeper needs, made once a process.
@@ -98,5 +55,46 @@ impl Sweeper {
             metrics: Metrics::new(&config.stack),
             config,
         })
+    }
+    /// One tick: what is due, and what the provider has that nobody else knows.
+    async fn sweep(&self) -> Result<Value, String> {
+        let Self {
+            config,
+            store,
+            queues,
+            provider,
+            metrics,
+        } = self;
+        // All are tried, whatever becomes of the others; an error of any is one of the tick's.
+        let (due, daytona) = tokio::join!(
+            tick::tick(store, queues, metrics),
+            provider.daytona(now_ms())
+        );
+        let daytona = match daytona {
+            Ok(Some(daytona)) => daytona,
+            // Not set up yet: nothing can be there, and nobody is to be woken.
+            Ok(None) => {
+                let missing = Key::DaytonaApiKey.missing();
+                tracing::warn!(
+                    event = "provider.key.missing",
+                    "{missing} No sandbox is looked for."
+                );
+                return Ok(json!({"due": due?, "orphans": missing}));
+            }
+            Err(error) => {
+                due?;
+                return Err(error);
+            }
+        };
+        let listed = daytona.list(&stack_label(&config.stack)).await;
+        let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
+        let (orphans, vanished) = match &listed {
+            Ok(listed) => (
+                orphans::reap(config, store, &daytona, metrics, listed).await,
+                vanished::look(store, queues, &config.limits, listed, now_ms()).await,
+            ),
+            Err(error) => (Err(error.clone()), Err(error.clone())),
+        };
+        Ok(json!({"due": due?, "orphans": orphans?, "vanished": vanished?}))
     }
 }

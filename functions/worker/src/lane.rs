@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aws_lambda_events::event::sqs::SqsMessage;
 use bobbin_adapters::announce::announce;
 use bobbin_adapters::breaker::Breakers;
 use bobbin_adapters::chat::Chat;
@@ -12,6 +11,7 @@ use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
 use bobbin_adapters::direct::Direct;
+use bobbin_adapters::lambda::event::SqsMessage;
 use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
 use bobbin_adapters::overview;

@@ -5,11 +5,10 @@
 mod lane;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use bobbin_adapters::lambda::Invocation;
+use bobbin_adapters::lambda::event::{SqsAnswer, SqsEvent};
 use bobbin_adapters::{startup, telemetry};
-use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 use crate::lane::Worker;
 
@@ -17,22 +16,18 @@ use crate::lane::Worker;
 async fn main() -> ExitCode {
     telemetry::start();
     let worker = match Worker::from_environment().await {
-        Ok(worker) => Arc::new(worker),
+        Ok(worker) => worker,
         Err(why) => return startup::refuse(&why).await,
     };
-    let working = lambda_runtime::run(service_fn(move |event: LambdaEvent<SqsEvent>| {
-        let worker = Arc::clone(&worker);
-        async move {
-            let mut response = SqsBatchResponse::default();
-            let deadline_ms = event.context.deadline;
-            for record in event.payload.records {
-                let id = record.message_id.clone().unwrap_or_default();
-                if !worker.take(record, deadline_ms).await {
-                    response.add_failure(id);
-                }
+    startup::work(async |invocation: &Invocation| {
+        let mut answer = SqsAnswer::default();
+        for record in invocation.event::<SqsEvent>()?.records {
+            let id = record.message_id.clone().unwrap_or_default();
+            if !worker.take(record, invocation.deadline_ms).await {
+                answer.give_back(id);
             }
-            Ok::<_, Error>(response)
         }
-    }));
-    startup::ended(working.await)
+        Ok(answer)
+    })
+    .await
 }

@@ -21,16 +21,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use http::{HeaderMap, Method, StatusCode, Uri};
-use http_body_util::Full;
-use hyper::body::Bytes;
+use http::{Method, Uri};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::connection::{Broken, Pool};
+use self::connection::Pool;
 #[cfg(feature = "deployed")]
 use crate::account::Renewed;
+use crate::http1::{self, Answer, Broken};
 use crate::secrets::Secret;
 use crate::signing::{self, Keys, Scope, Signed};
 use crate::spans;
@@ -162,7 +161,7 @@ struct Ask<'a> {
     path: &'a str,
     /// The value of `x-amz-target`, where the action is not said by method and path.
     target: Option<String>,
-    body: Bytes,
+    body: Vec<u8>,
 }
 
 /// One failed request.
@@ -338,7 +337,7 @@ impl Direct {
         serde_json::from_slice(&body).map_err(|_| CallError::Unreadable)
     }
 
-    async fn within(&self, ask: &Ask<'_>, ms_max: u64) -> Result<Bytes, CallError> {
+    async fn within(&self, ask: &Ask<'_>, ms_max: u64) -> Result<Vec<u8>, CallError> {
         match tokio::time::timeout(Duration::from_millis(ms_max), self.0.call(ask)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Late(ms_max)),
@@ -347,7 +346,7 @@ impl Direct {
 }
 
 impl Inner {
-    async fn call(&self, ask: &Ask<'_>) -> Result<Bytes, CallError> {
+    async fn call(&self, ask: &Ask<'_>) -> Result<Vec<u8>, CallError> {
         let uri = self.address(ask.service)?;
         let mut attempt = 1;
         loop {
@@ -377,7 +376,7 @@ impl Inner {
         address.parse().map_err(|_| CallError::Connection)
     }
 
-    async fn request(&self, uri: &Uri, ask: &Ask<'_>) -> Result<Bytes, Failed> {
+    async fn request(&self, uri: &Uri, ask: &Ask<'_>) -> Result<Vec<u8>, Failed> {
         let keys = self.signer.keys().await;
         let keys = keys.map_err(|why| Failed::for_good(CallError::Unsigned(why)))?;
         let trace = spans::header();
@@ -388,10 +387,10 @@ impl Inner {
         })?;
         let exchange = self
             .pool
-            .exchange(uri, request, ask.service.answer_bytes_max());
+            .exchange(uri, &request, ask.service.answer_bytes_max());
         match exchange.await {
-            Ok((status, _, body)) if status.is_success() => Ok(body),
-            Ok((status, headers, body)) => Err(refused(status, &headers, &body)),
+            Ok(answer) if matches!(answer.status, 200..300) => Ok(answer.body),
+            Ok(answer) => Err(refused(&answer)),
             Err(Broken::Lost) => Err(Failed {
                 error: CallError::Connection,
                 pause_ms_max: Some(PAUSE_MS_MAX),
@@ -401,14 +400,14 @@ impl Inner {
         }
     }
 
-    /// The request, if all of it can be written into headers, which a region or token with a line break cannot.
+    /// The request, if all of it can be written into its head, which a region or token with a line break cannot.
     fn signed(
         &self,
         uri: &Uri,
         ask: &Ask<'_>,
         keys: &Keys,
         trace: Option<&str>,
-    ) -> Option<http::Request<Full<Bytes>>> {
+    ) -> Option<Vec<u8>> {
         let host = uri.authority()?.as_str();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         let date = signing::date(at.as_secs());
@@ -435,33 +434,23 @@ impl Inner {
             body: &ask.body,
         };
         let authorization = signing::authorization(keys, scope, &date, &signed);
-        let mut request = http::Request::builder()
-            .method(&ask.method)
-            .uri(ask.path)
-            .header("authorization", authorization);
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
+        headers.push(("authorization", authorization.as_str()));
         // With it the queue's message leads from the worker's trace back to this one. Not signed: others may change it.
-        if let Some(trace) = trace {
-            request = request.header("x-amzn-trace-id", trace);
-        }
-        request.body(Full::new(ask.body.clone())).ok()
+        headers.extend(trace.map(|trace| ("x-amzn-trace-id", trace)));
+        http1::request(ask.method.as_str(), ask.path, &headers, Some(&ask.body))
     }
 }
 
-/// A request's body.
-fn written(request: &impl Serialize) -> Result<Bytes, CallError> {
-    let body = serde_json::to_vec(request);
-    // What a service would not read is not sent.
-    body.map(Bytes::from)
+/// A request's body. What a service would not read is not sent.
+fn written(request: &impl Serialize) -> Result<Vec<u8>, CallError> {
+    serde_json::to_vec(request)
         .map_err(|e| CallError::Unsigned(format!("the request cannot be written: {e}")))
 }
 
 /// What the service says.
-fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
-    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let header = |name: &str| headers.get(name)?.to_str().ok();
+fn refused(refusal: &Answer) -> Failed {
+    let answer: Value = serde_json::from_slice(&refusal.body).unwrap_or_default();
+    let header = |name: &str| refusal.header(name);
     // The queues' own name of the error, else its shape.
     let code = header("x-amzn-query-error")
         .and_then(|error| error.split(';').next())
@@ -474,7 +463,7 @@ fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
         .map(|code| code.rsplit('#').next().unwrap_or(code))
         .map(|code| code.split(':').next().unwrap_or(code));
     let is_one_of = |codes: &[&str]| code.is_some_and(|code| codes.contains(&code));
-    let pause_ms_max = match status.as_u16() {
+    let pause_ms_max = match refusal.status {
         _ if is_one_of(&THROTTLED) => Some(THROTTLED_PAUSE_MS_MAX),
         500 | 502 | 503 | 504 => Some(PAUSE_MS_MAX),
         _ if is_one_of(&TIMED_OUT) => Some(PAUSE_MS_MAX),
@@ -531,23 +520,28 @@ mod tests {
             method: Method::POST,
             path: "/",
             target: Some("AmazonSQS.SendMessage".to_owned()),
-            body: Bytes::from_static(b"{}"),
+            body: b"{}".to_vec(),
         };
         let signed = |trace| {
             let request = direct.0.signed(&uri, &ask, &keys, trace);
-            request.expect("headers that can be written")
+            String::from_utf8(request.expect("it can be written")).expect("text")
+        };
+        let header = |request: &str, name: &str| {
+            let mut lines = request.lines();
+            let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            value.map(str::to_owned)
         };
         let with = signed(Some("Root=1-5-6;Parent=7;Sampled=1"));
         assert_eq!(
-            with.headers()["x-amzn-trace-id"],
-            "Root=1-5-6;Parent=7;Sampled=1"
+            header(&with, "x-amzn-trace-id").as_deref(),
+            Some("Root=1-5-6;Parent=7;Sampled=1")
         );
-        let authorization = with.headers()["authorization"].to_str().expect("text");
+        let authorization = header(&with, "authorization").expect("signed");
         assert!(
             authorization.contains("SignedHeaders=content-type;host;x-amz-date;x-amz-target;"),
             "{authorization}"
         );
         assert!(!authorization.contains("x-amzn-trace-id"));
-        assert!(!signed(None).headers().contains_key("x-amzn-trace-id"));
+        assert_eq!(header(&signed(None), "x-amzn-trace-id"), None);
     }
 }

@@ -17,6 +17,8 @@ pub mod deployed;
 pub mod direct;
 pub mod discord;
 pub mod http;
+mod http1;
+pub mod lambda;
 pub mod letters;
 pub mod metrics;
 #[cfg(feature = "deployed")]

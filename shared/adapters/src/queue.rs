@@ -1,6 +1,8 @@
 //! SQS: send accepted work, give a message back, keep it invisible while it is worked on.
 
 use bobbin_core::message::Body;
+use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use crate::config::Config;
@@ -23,6 +25,15 @@ pub enum QueueError {
     /// The visibility could not be changed: another worker may get the message meanwhile.
     #[error("the visibility could not be changed: {0}")]
     Visibility(String),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct SendMessage<'a> {
+    queue_url: &'a str,
+    message_body: String,
+    message_group_id: String,
+    message_deduplication_id: &'a str,
 }
 
 /// What travels on which queue.
@@ -75,16 +86,17 @@ impl Queues {
             Body::Control(_) | Body::Announce(_) | Body::Overview(_) => &self.control,
             Body::Message(_) | Body::Open(_) => &self.messages,
         };
-        let request = json!({
-            "QueueUrl": url,
-            "MessageBody": body.encode(),
-            "MessageGroupId": body.group(),
-            "MessageDeduplicationId": body.id(),
-        });
-        self.aws
-            .call(Service::Queues, "SendMessage", &request, SEND_MS_MAX)
-            .await
-            .map_err(|e| QueueError::Send(e.to_string()))?;
+        let request = SendMessage {
+            queue_url: url,
+            message_body: body.encode(),
+            message_group_id: body.group(),
+            message_deduplication_id: body.id(),
+        };
+        // That it answers says all.
+        let sent =
+            self.aws
+                .typed::<IgnoredAny>(Service::Queues, "SendMessage", &request, SEND_MS_MAX);
+        sent.await.map_err(|e| QueueError::Send(e.to_string()))?;
         Ok(())
     }
 

@@ -6,37 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use http::{HeaderMap, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use http::Uri;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::http::{is_loopback_host, tls_trusting};
+use crate::http1::{Answer, Broken, Http1};
 
 /// Time to connect, the handshake of TLS included.
 const CONNECT_MS_MAX: u64 = 3_100;
 /// Connections that are kept for the next request.
 const IDLE_MAX: usize = 16;
-
-/// Why there is no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Broken {
-    /// Not reached, not trusted, or gone.
-    #[error("the connection failed")]
-    Lost,
-    /// Longer than is taken.
-    #[error("the answer is too long")]
-    TooLarge,
-}
-
-/// A whole answer.
-pub(super) type Answer = (StatusCode, HeaderMap, Bytes);
 
 /// The connections of a process.
 #[derive(Debug)]
@@ -61,16 +44,13 @@ impl Pool {
     pub(super) async fn exchange(
         &self,
         uri: &Uri,
-        request: Request<Full<Bytes>>,
+        request: &[u8],
         bytes_max: usize,
     ) -> Result<Answer, Broken> {
         // As often as there are kept connections, of which each is used up by this.
         while let Some(mut connection) = self.kept(uri).await {
-            match connection.exchange(request.clone(), bytes_max).await {
-                Ok(answer) => {
-                    self.keep(connection);
-                    return Ok(answer);
-                }
+            match connection.exchange(request, bytes_max).await {
+                Ok(answer) => return Ok(self.keep(connection, answer)),
                 Err(Broken::Lost) => {}
                 Err(Broken::TooLarge) => return Err(Broken::TooLarge),
             }
@@ -80,8 +60,7 @@ impl Pool {
         let opening = tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), opening);
         let mut connection = opening.await.map_err(|_| Broken::Lost)??;
         let answer = connection.exchange(request, bytes_max).await?;
-        self.keep(connection);
-        Ok(answer)
+        Ok(self.keep(connection, answer))
     }
 
     async fn kept(&self, uri: &Uri) -> Option<Connection> {
@@ -91,17 +70,18 @@ impl Pool {
                 let position = idle.iter().rposition(|kept| kept.leads_to(uri))?;
                 idle.swap_remove(position)
             };
-            if connection.is_ready().await {
+            if connection.is_open().await {
                 return Some(connection);
             }
         }
     }
 
-    fn keep(&self, connection: Connection) {
+    fn keep(&self, connection: Connection, answer: Answer) -> Answer {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX {
+        if idle.len() < IDLE_MAX && !answer.is_last() {
             idle.push(connection);
         }
+        answer
     }
 }
 
@@ -145,7 +125,13 @@ impl fmt::Debug for Tls {
 #[derive(Debug)]
 struct Connection {
     origin: Uri,
-    sender: SendRequest<Full<Bytes>>,
+    stream: Stream,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Plain(Http1<TcpStream>),
+    Secure(Box<Http1<TlsStream<TcpStream>>>),
 }
 
 impl Connection {
@@ -160,17 +146,17 @@ impl Connection {
             .map_err(|_| Broken::Lost)?;
         // A request is written in one piece and wants its answer at once.
         stream.set_nodelay(true).map_err(|_| Broken::Lost)?;
-        let sender = if is_secure {
+        let stream = if is_secure {
             let name = ServerName::try_from(bare.to_owned()).map_err(|_| Broken::Lost)?;
             let peer = stream.peer_addr().map_err(|_| Broken::Lost)?;
             let stream = tls.towards(host, peer.ip()).connect(name, stream).await;
-            speak(stream.map_err(|_| Broken::Lost)?).await?
+            Stream::Secure(Box::new(Http1::new(stream.map_err(|_| Broken::Lost)?)))
         } else {
-            speak(stream).await?
+            Stream::Plain(Http1::new(stream))
         };
         Ok(Self {
             origin: uri.clone(),
-            sender,
+            stream,
         })
     }
 
@@ -179,42 +165,21 @@ impl Connection {
         self.origin.authority() == uri.authority() && self.origin.scheme() == uri.scheme()
     }
 
-    /// Whether a request can be sent. Waits until the answer before is out of the way.
-    async fn is_ready(&mut self) -> bool {
-        self.sender.ready().await.is_ok()
+    /// Whether a request can be sent, as far as can be told.
+    async fn is_open(&mut self) -> bool {
+        match &mut self.stream {
+            Stream::Plain(http) => http.is_open().await,
+            Stream::Secure(http) => http.is_open().await,
+        }
     }
 
     /// Sends a request and reads the whole answer.
-    async fn exchange(
-        &mut self,
-        request: Request<Full<Bytes>>,
-        bytes_max: usize,
-    ) -> Result<Answer, Broken> {
-        let answer: Response<Incoming> = self
-            .sender
-            .send_request(request)
-            .await
-            .map_err(|_| Broken::Lost)?;
-        let (parts, body) = answer.into_parts();
-        match Limited::new(body, bytes_max).collect().await {
-            Ok(body) => Ok((parts.status, parts.headers, body.to_bytes())),
-            Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Broken::TooLarge),
-            Err(_) => Err(Broken::Lost),
+    async fn exchange(&mut self, request: &[u8], bytes_max: usize) -> Result<Answer, Broken> {
+        match &mut self.stream {
+            Stream::Plain(http) => http.exchange(request, bytes_max).await,
+            Stream::Secure(http) => http.exchange(request, bytes_max).await,
         }
     }
-}
-
-/// Starts HTTP on a stream. Its task ends with the stream, or when nobody holds the other end.
-async fn speak<S>(stream: S) -> Result<SendRequest<Full<Bytes>>, Broken>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (sender, driving) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|_| Broken::Lost)?;
-    // How it ends is seen by who sends next.
-    tokio::spawn(async move { driving.await.ok() });
-    Ok(sender)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! From a signed request to work on the queue and a first answer. Pure; the caller enqueues before it answers.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
 use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
@@ -74,36 +74,29 @@ pub fn intake(
             "discord: body too large",
         );
     }
+    if let Ok(interaction) = serde_json::from_slice::<Interaction>(raw)
+        && (2..=5).contains(&interaction.kind)
+        && is_usable(&interaction.id)
+    {
+        return answered(&interaction, app, now_ms);
+    }
     // Nothing but the type is read of a ping: its other fields are no promise.
-    let kind = match serde_json::from_slice::<Envelope>(raw) {
-        Ok(kind) => kind.kind,
-        Err(_) => {
-            return Intake::only(
-                HttpAnswer::text(
-                    400,
-                    "the body is not an interaction: it must be a JSON object with a numeric type",
-                ),
-                "discord: malformed",
-            );
-        }
-    };
-    match kind {
-        1 => Intake::only(answer::pong(), "discord: ping"),
-        2..=5 => match serde_json::from_slice::<Interaction>(raw) {
-            Ok(interaction) if is_usable(&interaction.id) => answered(&interaction, app, now_ms),
-            _ => Intake::only(
-                HttpAnswer::text(
-                    400,
-                    "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
-                ),
-                "discord: malformed",
-            ),
-        },
-        _ => Intake::only(
-            HttpAnswer::text(400, "unknown interaction type; known are 1 to 5"),
+    let (words, note) = match serde_json::from_slice::<Envelope>(raw).map(|known| known.kind) {
+        Ok(1) => return Intake::only(answer::pong(), "discord: ping"),
+        Ok(2..=5) => (
+            "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
+            "discord: malformed",
+        ),
+        Ok(_) => (
+            "unknown interaction type; known are 1 to 5",
             "discord: unknown type",
         ),
-    }
+        Err(_) => (
+            "the body is not an interaction: it must be a JSON object with a numeric type",
+            "discord: malformed",
+        ),
+    };
+    Intake::only(HttpAnswer::text(400, words), note)
 }
 
 /// Whether it can name a turn and a message on the queue, whose ids are bounded. Discord's snowflakes are at most
@@ -152,10 +145,9 @@ fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
     outcome.unwrap_or_else(|Refused(words, note)| Intake::only(answer::word(&words), note))
 }
 
-fn data<T: DeserializeOwned>(interaction: &Interaction) -> Result<T, Refused> {
-    let data = interaction.data.clone().unwrap_or(serde_json::Value::Null);
-    serde_json::from_value(data)
-        .or_else(|_| refuse(UNKNOWN_COMMAND, "discord: data not understood"))
+fn data<'a, T: Deserialize<'a>>(interaction: &'a Interaction) -> Result<T, Refused> {
+    let data = interaction.data.as_ref().unwrap_or(&Value::Null);
+    T::deserialize(data).or_else(|_| refuse(UNKNOWN_COMMAND, "discord: data not understood"))
 }
 
 /// An interaction of somebody who may use Bobbin here.
