@@ -42,30 +42,7 @@ impl Cloud {
     /// # Errors
     /// Without a port, or without a place for the certificate.
     pub fn start(folder: &Path, secret: &Value) -> io::Result<Self> {
-        let wrong = |e: rcgen::Error| io::Error::other(e.to_string());
-        let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
-        // Other than that of the certificate below, which would look self-signed.
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "authority of the bench");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority_key = KeyPair::generate().map_err(wrong)?;
-        let authority = CertifiedIssuer::self_signed(params, authority_key).map_err(wrong)?;
-        let key = KeyPair::generate().map_err(wrong)?;
-        let names = vec!["localhost".to_owned()];
-        let params = CertificateParams::new(names).map_err(wrong)?;
-        let certificate = params.signed_by(&key, &authority).map_err(wrong)?;
-        let path = folder.join("authority.pem");
-        std::fs::write(&path, authority.pem())?;
-
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .map_err(io::Error::other)?;
+        let (config, path) = tls(folder)?;
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
@@ -131,6 +108,39 @@ impl Cloud {
             false => Err(format!("signed as {told}, which should be {right}")),
         }
     }
+}
+
+/// What a server on loopback shows of itself. The certificate of its authority, which is made here, is written into
+/// `folder`.
+///
+/// # Errors
+/// Without a place for the certificate.
+pub fn tls(folder: &Path) -> io::Result<(ServerConfig, PathBuf)> {
+    let wrong = |e: rcgen::Error| io::Error::other(e.to_string());
+    let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
+    // Other than that of the certificate below, which would look self-signed.
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "authority of the bench");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_key = KeyPair::generate().map_err(wrong)?;
+    let authority = CertifiedIssuer::self_signed(params, authority_key).map_err(wrong)?;
+    let key = KeyPair::generate().map_err(wrong)?;
+    let names = vec!["localhost".to_owned()];
+    let params = CertificateParams::new(names).map_err(wrong)?;
+    let certificate = params.signed_by(&key, &authority).map_err(wrong)?;
+    let path = folder.join("authority.pem");
+    std::fs::write(&path, authority.pem())?;
+
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .map_err(io::Error::other)?;
+    Ok((config, path))
 }
 
 /// The signature (version 4) that the headers which a request names should have.

@@ -11,11 +11,18 @@ mod bed;
 mod cloud;
 mod command;
 mod figures;
+mod follow;
 mod ingress;
+mod laptop;
 mod process;
 mod programs;
+mod provision;
 mod runtime;
+mod services;
 mod start;
+mod trips;
+mod turn;
+mod waterfall;
 mod wire;
 
 use std::env;
@@ -32,10 +39,13 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 3] = [
+const PARTS: [(&str, Part); 6] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
+    ("turn", turn::turn),
+    ("provision", provision::provision),
+    ("follow", follow::follow),
 ];
 
 fn main() -> ExitCode {

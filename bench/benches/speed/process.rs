@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::runtime::{Answered, RuntimeApi, WAIT_MAX};
 
@@ -115,12 +117,34 @@ impl Running {
     /// # Errors
     /// If it has ended.
     pub fn peak_bytes(&self) -> io::Result<u64> {
+        self.status_bytes("VmHWM:")
+    }
+
+    /// Memory that it holds now (resident), in bytes.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn held_bytes(&self) -> io::Result<u64> {
+        self.status_bytes("VmRSS:")
+    }
+
+    fn status_bytes(&self, name: &str) -> io::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
         let kib: Option<u64> = kib.and_then(|kib| kib.parse().ok());
         kib.map(|kib| kib * 1024)
-            .ok_or_else(|| io::Error::other("no VmHWM"))
+            .ok_or_else(|| io::Error::other(format!("no {name}")))
+    }
+
+    /// Asks it to end, and waits until it has.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub fn terminate(mut self) -> io::Result<()> {
+        let id = i32::try_from(self.child.id()).map_err(io::Error::other)?;
+        kill(Pid::from_raw(id), Signal::SIGTERM)?;
+        self.child.wait().map(drop)
     }
 
     /// Ends it; answers the CPU (user and system) of its whole life.

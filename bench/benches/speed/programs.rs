@@ -17,18 +17,44 @@ const ZIP_BYTES: u64 = 30 + 46 + 22;
 /// # Errors
 /// A sentence with what failed.
 pub fn release(packages: &[&str]) -> Result<PathBuf, String> {
-    let target = target()?;
+    build(packages, &["--release"])?;
+    Ok(target()?.join("release"))
+}
+
+/// Builds a program that is not measured, as `cargo run` does; answers the executable.
+///
+/// # Errors
+/// A sentence with what failed.
+pub fn quick(package: &str) -> Result<PathBuf, String> {
+    build(&[package], &[])?;
+    Ok(target()?.join("debug").join(package))
+}
+
+fn build(packages: &[&str], profile: &[&str]) -> Result<(), String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
         .current_dir(root())
-        .args(["build", "--release", "--target-dir"])
-        .arg(&target);
+        .arg("build")
+        .args(profile)
+        .arg("--target-dir")
+        .arg(target()?);
     for package in packages {
         command.args(["-p", package]);
     }
-    run(&mut command)?;
-    Ok(target.join("release"))
+    // What Cargo tells this program about its own package would be news to build scripts (ring's looks at it), and
+    // everything would be built anew each time.
+    for (name, _) in env::vars_os() {
+        let is_of_package = |name: &str| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_"]
+                .iter()
+                .any(|of| name.starts_with(of))
+        };
+        if name.to_str().is_some_and(is_of_package) {
+            command.env_remove(name);
+        }
+    }
+    run(&mut command)
 }
 
 /// Bundles the peer; answers its one file and Node's version. None where there is no Node, which is said.
@@ -94,6 +120,15 @@ pub fn sizes(file: &Path, name: &str) -> Result<(u64, u64), String> {
     Ok((content.len() as u64, zip))
 }
 
+/// Writes a picture of the documentation.
+///
+/// # Errors
+/// A sentence, if it cannot be written.
+pub fn picture(name: &str, content: &str) -> Result<(), String> {
+    let file = root().join("docs/images").join(name);
+    fs::write(&file, content).map_err(|e| format!("{}: {e}", file.display()))
+}
+
 /// The folder of all that is built.
 ///
 /// # Errors
@@ -107,7 +142,9 @@ pub fn target() -> Result<PathBuf, String> {
         .ok_or_else(|| "run it with cargo bench".to_owned())
 }
 
-fn root() -> &'static Path {
+/// The folder of the workspace.
+#[must_use]
+pub fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own)
 }

@@ -12,6 +12,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
+    /// Of all of it, as it came.
+    pub(crate) bytes: usize,
 }
 
 impl Request {
@@ -23,6 +25,37 @@ impl Request {
             .find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value)
     }
+}
+
+/// A whole answer, as it is written.
+pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut answer = head(status, headers);
+    answer.extend(format!("content-length: {}\r\n\r\n", body.len()).into_bytes());
+    answer.extend(body);
+    answer
+}
+
+/// The beginning of an answer without an end, which goes on with chunks.
+pub(crate) fn endless(headers: &[(&str, &str)]) -> Vec<u8> {
+    let mut answer = head(200, headers);
+    answer.extend(b"transfer-encoding: chunked\r\n\r\n");
+    answer
+}
+
+/// A chunk of such an answer.
+pub(crate) fn chunk(bytes: &[u8]) -> Vec<u8> {
+    let mut framed = format!("{:x}\r\n", bytes.len()).into_bytes();
+    framed.extend(bytes);
+    framed.extend(b"\r\n");
+    framed
+}
+
+fn head(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {status} -\r\n").into_bytes();
+    for (name, value) in headers {
+        head.extend(format!("{name}: {value}\r\n").into_bytes());
+    }
+    head
 }
 
 /// One connection of a client.
@@ -59,11 +92,13 @@ impl<S: Read + Write> Served<S> {
                         return Ok(None);
                     }
                 }
+                request.bytes += length;
                 let rest = self.pending.split_off(length);
                 request.body = std::mem::replace(&mut self.pending, rest);
             }
             None => {
-                while let Some(chunk) = self.chunk()? {
+                while let Some((chunk, bytes)) = self.chunk()? {
+                    request.bytes += bytes;
                     request.body.extend(chunk);
                 }
             }
@@ -78,13 +113,12 @@ impl<S: Read + Write> Served<S> {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<()> {
-        let mut answer = format!("HTTP/1.1 {status} -\r\n").into_bytes();
-        for (name, value) in headers {
-            answer.extend(format!("{name}: {value}\r\n").into_bytes());
-        }
-        answer.extend(format!("content-length: {}\r\n\r\n", body.len()).into_bytes());
-        answer.extend(body);
-        self.stream.write_all(&answer)?;
+        self.write(&answer(status, headers, body))
+    }
+
+    /// Writes a piece of an answer as it is.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)?;
         self.stream.flush()
     }
 
@@ -105,6 +139,7 @@ impl<S: Read + Write> Served<S> {
             path: parsed.path.unwrap_or_default().to_owned(),
             headers: parsed.headers.iter().map(header).collect(),
             body: Vec::new(),
+            bytes: length,
         };
         self.pending.drain(..length);
         let is_chunked = request
@@ -114,7 +149,8 @@ impl<S: Read + Write> Served<S> {
         Ok(Some((request, length)))
     }
 
-    fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+    /// The next chunk, and the bytes that it came in; none after the last.
+    fn chunk(&mut self) -> io::Result<Option<(Vec<u8>, usize)>> {
         let gone = || io::Error::other("the client left in the middle of a body");
         let (start, length) = loop {
             let parsed = httparse::parse_chunk_size(&self.pending);
@@ -133,7 +169,7 @@ impl<S: Read + Write> Served<S> {
         }
         let chunk = self.pending[start..start + length].to_vec();
         self.pending.drain(..start + length + 2);
-        Ok((length > 0).then_some(chunk))
+        Ok((length > 0).then_some((chunk, start + length + 2)))
     }
 
     fn more(&mut self) -> io::Result<bool> {

@@ -19,7 +19,7 @@ use bobbin_core::wire::opencode::types::{
     FileDiff, Health, Message, Permission, Question, Session, Statuses,
 };
 use bobbin_core::wire::opencode::{Event, Sse, turn_of};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, try_join};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -279,8 +279,9 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn offer(&self) -> Answered<Offer> {
-        let providers: offer::Providers = self.get("/config/providers", &[], About::Other).await?;
-        let agents: Vec<offer::Agent> = self.get("/agent", &[], About::Other).await?;
+        let providers = self.get::<offer::Providers>("/config/providers", &[], About::Other);
+        let agents = self.get::<Vec<offer::Agent>>("/agent", &[], About::Other);
+        let (providers, agents) = try_join(providers, agents).await?;
         Ok(Offer {
             models: offer::models(&providers),
             agents: offer::agents(&agents),

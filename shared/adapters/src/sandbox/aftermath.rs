@@ -44,7 +44,10 @@ impl Sandboxes {
             let prompt = agent.message(session, message).await;
             let prompt = prompt.map_err(|e| e.failure())?;
             summed_up = prompt.is_some_and(|prompt| prompt.info.summary["diffs"].is_array());
-            tokio::time::sleep(Duration::from_millis(DIFF_LOOK_MS)).await;
+            // Once it has said that it is done the next look finds all there is.
+            if !summed_up {
+                tokio::time::sleep(Duration::from_millis(DIFF_LOOK_MS)).await;
+            }
         }
         let files = files.into_iter().map(Change::from).collect();
         Ok(Event::Changed(Changes { files }))

@@ -7,9 +7,15 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::wire::daytona::{CreateSandbox, Sandbox};
 
+use tokio::time::{Instant, sleep_until};
+
 use super::{Beside, Sandboxes};
 use crate::daytona::DaytonaError;
 use crate::http::HttpError;
+
+/// Looks at a sandbox within the time after which it shall be looked at, and the shortest time between two of them.
+const LOOKS_WITHIN: u64 = 5;
+const LOOK_MS_MIN: u64 = 50;
 
 type Done = Result<Event, Failure>;
 
@@ -79,11 +85,22 @@ impl Sandboxes {
         })
     }
 
+    /// Looks after this time, and before it as soon as nothing is under way any more: a sandbox that has come up is not
+    /// kept waiting.
     pub(super) async fn observe(&self, thread: &ThreadKey, generation: u32, after_ms: u64) -> Done {
-        tokio::time::sleep(Duration::from_millis(after_ms)).await;
-        self.look(&self.name(thread, generation))
-            .await
-            .map(Event::Observed)
+        let name = self.name(thread, generation);
+        let until = Instant::now() + Duration::from_millis(after_ms);
+        let pause = Duration::from_millis((after_ms / LOOKS_WITHIN).max(LOOK_MS_MIN));
+        loop {
+            let next = Instant::now() + pause;
+            // The last look is at the end, not just before it.
+            let is_last = next + pause / 2 >= until;
+            sleep_until(if is_last { until } else { next }).await;
+            match self.look(&name).await? {
+                Coarse::Provisioning | Coarse::Busy if !is_last => {}
+                seen => return Ok(Event::Observed(seen)),
+            }
+        }
     }
 
     pub(super) async fn start(&self, thread: &ThreadKey, generation: u32) -> Done {

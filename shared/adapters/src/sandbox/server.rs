@@ -10,7 +10,11 @@ use bobbin_core::signals::HEALTH_RETRIES;
 use bobbin_core::wire::daytona::Sandbox;
 use bobbin_core::wire::opencode::request::{QUIET_ENVIRONMENT, plugin_marker};
 use bobbin_core::wire::opencode::steps::redact;
-use tokio::time::{Instant, timeout_at};
+use bobbin_core::wire::opencode::types::Health;
+use futures::StreamExt as _;
+use futures::future::join;
+use futures::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Sandboxes;
 use crate::daytona::DaytonaError;
@@ -24,14 +28,18 @@ const START_SCRIPT: &str = include_str!("start.sh");
 const EXIT_NOT_INSTALLED: i64 = 69;
 /// Time of the script, which ends a server that does not answer and makes a repository.
 const START_MS_MAX: u64 = 30_000;
-/// Between two looks at the server's health: first, and at most.
-const HEALTH_POLL_MS: u64 = 250;
+/// Between two looks at the server's health: first, and at most. In between it is such a part of what it took so far that
+/// the look which finds the server comes hardly later than the server.
+const HEALTH_POLL_MS: u64 = 100;
 const HEALTH_POLL_MS_MAX: u64 = 1_000;
-/// One look takes no longer: a request that arrives just when the server has bound its port is never answered
-/// (measured on OpenCode 1.18.33), while the next one is at once.
+const HEALTH_POLL_PART: u32 = 50;
+/// One look takes no longer, and does not hold up the next: a request that arrives just when the server has bound its port
+/// is never answered (measured on OpenCode 1.18.33), while the next one is at once.
 const HEALTH_LOOK_MS_MAX: u64 = 2_000;
-/// Looks between two fetches of the preview, while the server does not answer.
-const LOOKS_PER_PREVIEW: u32 = 8;
+/// Looks that are under way at once.
+const HEALTH_LOOKS_MAX: usize = 8;
+/// Between two fetches of the preview, while the server does not answer.
+const PREVIEW_MS: u64 = 4_000;
 /// Characters of the server's last words that are passed on.
 const LAST_WORDS_CHARS_MAX: usize = 600;
 
@@ -65,11 +73,18 @@ impl Sandboxes {
     ) -> Result<Event, Failure> {
         let name = self.name(thread, generation);
         let environment = self.environment(&name)?;
-        let agent = self.agent(thread, generation).await?;
-        if !restart && agent.health().await.is_ok() {
+        // Both at once. A server that cannot be seen through an old preview is left alone by the script.
+        let look = async {
+            let agent = self.agent(thread, generation).await?;
+            let is_healthy = !restart && agent.probe().await.is_ok_and(|health| health.healthy);
+            Ok::<_, Failure>((agent, is_healthy))
+        };
+        let (look, sandbox) = join(look, self.daytona.get(&name)).await;
+        let (agent, is_healthy) = look?;
+        if is_healthy {
             return Ok(Event::Healthy);
         }
-        let sandbox = self.daytona.get(&name).await.map_err(|e| e.failure())?;
+        let sandbox = sandbox.map_err(|e| e.failure())?;
         if sandbox.coarse() != Coarse::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
@@ -199,38 +214,61 @@ impl Sandboxes {
 
 /// The same, with how often it was asked.
 async fn look_within(agent: &OpenCode, within_ms: u64) -> (Result<(), OpenCodeError>, u32) {
-    let until = Instant::now() + Duration::from_millis(within_ms);
-    let mut pause_ms = HEALTH_POLL_MS;
-    let mut looks = 0_u32;
+    let start = Instant::now();
+    let until = start + Duration::from_millis(within_ms);
+    let mut preview_due = start + Duration::from_millis(PREVIEW_MS);
+    let mut under_way = FuturesUnordered::new();
+    let (mut looks, mut next) = (0_u32, start);
+    let mut seen = OpenCodeError::Unreachable {
+        seen: "no answer in time".to_owned(),
+    };
     loop {
-        looks += 1;
-        let look = async {
-            if looks.is_multiple_of(LOOKS_PER_PREVIEW) {
-                agent.health().await
-            } else {
-                agent.probe().await
+        let now = Instant::now();
+        if now >= until {
+            return (Err(seen), looks);
+        }
+        if now >= next {
+            if under_way.len() < HEALTH_LOOKS_MAX {
+                looks += 1;
+                let with_preview = now >= preview_due;
+                if with_preview {
+                    preview_due = now + Duration::from_millis(PREVIEW_MS);
+                }
+                let bound = until.min(now + Duration::from_millis(HEALTH_LOOK_MS_MAX));
+                under_way.push(timeout_at(bound, look(agent, with_preview)));
             }
+            let pause = (now - start) / HEALTH_POLL_PART;
+            next = now
+                + pause.clamp(
+                    Duration::from_millis(HEALTH_POLL_MS),
+                    Duration::from_millis(HEALTH_POLL_MS_MAX),
+                );
+        }
+        let answered = tokio::select! {
+            Some(answered) = under_way.next() => answered,
+            () = sleep_until(next.min(until)) => continue,
         };
-        let look_until = until.min(Instant::now() + Duration::from_millis(HEALTH_LOOK_MS_MAX));
-        let error = match timeout_at(look_until, look).await {
+        match answered {
             Ok(Ok(health)) if health.healthy => return (Ok(()), looks),
-            Ok(Ok(_)) => OpenCodeError::Unreachable {
-                seen: "the server calls itself unhealthy".to_owned(),
-            },
+            Ok(Ok(_)) => {
+                seen = OpenCodeError::Unreachable {
+                    seen: "the server calls itself unhealthy".to_owned(),
+                }
+            }
             Ok(Err(
                 error @ (OpenCodeError::Preview(DaytonaError::NotFound) | OpenCodeError::Guard(_)),
-            )) => {
-                return (Err(error), looks);
-            }
-            Ok(Err(error)) => error,
-            Err(_) => OpenCodeError::Unreachable {
-                seen: "no answer in time".to_owned(),
-            },
-        };
-        if Instant::now() + Duration::from_millis(pause_ms) >= until {
-            return (Err(error), looks);
+            )) => return (Err(error), looks),
+            Ok(Err(error)) => seen = error,
+            // It says nothing that the looks after it have not said.
+            Err(_) => {}
         }
-        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-        pause_ms = (pause_ms * 2).min(HEALTH_POLL_MS_MAX);
+    }
+}
+
+/// One look, with a fresh preview where the one that there is does not work.
+async fn look(agent: &OpenCode, with_preview: bool) -> Result<Health, OpenCodeError> {
+    match with_preview {
+        true => agent.health().await,
+        false => agent.probe().await,
     }
 }

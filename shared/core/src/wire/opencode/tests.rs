@@ -424,3 +424,31 @@ fn a_message_with_fields_of_an_unexpected_shape_is_still_read() {
         Event::Other
     );
 }
+
+#[test]
+fn what_a_command_prints_is_not_kept_however_often_it_is_told() {
+    let mut run = Run::new("ses_1", "msg_0");
+    let told = |run: &mut Run, kind: &str, properties: serde_json::Value| {
+        let event = serde_json::json!({"type": kind, "properties": properties});
+        run.apply(Event::parse(&event.to_string()));
+    };
+    let message = |id: &str, role: &str| serde_json::json!({"info": {"id": id, "sessionID": "ses_1", "role": role, "time": {"created": 1}}});
+    told(&mut run, "message.updated", message("msg_0", "user"));
+    told(&mut run, "message.updated", message("msg_1", "assistant"));
+    let mut printed = String::new();
+    for _ in 0..20 {
+        printed.push_str(&"x".repeat(10_000));
+        let state = serde_json::json!({"status": "running", "input": {"command": "make"}, "metadata": {"output": printed}});
+        let part = serde_json::json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "tool",
+            "tool": "bash", "callID": "call_1", "state": state});
+        told(
+            &mut run,
+            "message.part.updated",
+            serde_json::json!({ "part": part }),
+        );
+    }
+    assert_eq!(steps(&run), ["Running Running `make`"]);
+    // Everything that is held of it, in words.
+    let held = format!("{run:?}").len();
+    assert!(held < 4_000, "{held} bytes are held of 2 MB that were told");
+}

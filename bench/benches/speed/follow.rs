@@ -1,0 +1,157 @@
+//! Following a long, chatty run: what the worker holds while it goes on, what an event costs, how often the card changes.
+
+use std::time::{Duration, Instant};
+
+use crate::figures::Report;
+use crate::process::Running;
+use crate::services::run::Course;
+use crate::services::{Services, prompt};
+use crate::turn::{done, now_ms, single, worker};
+
+/// Messages of the agent: below the bound of a turn, which is 200.
+const MESSAGES: usize = 150;
+/// Events of a run.
+const EVENTS: u64 = 100_000;
+/// Events in a second: more than ten agents tell.
+const PACE: u32 = 10_000;
+/// Of so many runs one is made: it takes some seconds.
+const SHARE: u64 = 10;
+/// Memory is looked at after each such part of the events.
+const POINTS: u64 = 10;
+/// Between two looks how far the run is.
+const LOOK: Duration = Duration::from_millis(5);
+/// A run that takes longer is given up.
+const RUN_MAX: Duration = Duration::from_secs(300);
+/// Between two edits of a card (the default of the bound `card_edit_ms`).
+const EDIT_EVERY: Duration = Duration::from_secs(3);
+/// Edits besides those: the first picture, and the last.
+const EDITS_BESIDE: f64 = 3.0;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// What one run was like.
+struct Followed {
+    held: Vec<f64>,
+    peak: f64,
+    cpu: Duration,
+    took: Duration,
+    bytes: u64,
+    edits: usize,
+    read: usize,
+}
+
+/// Has a worker follow long runs, one after the other.
+///
+/// # Errors
+/// What the worker did instead.
+pub fn follow(report: &mut Report, runs: u64) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let mut followed = Vec::new();
+    for _ in 0..runs.div_ceil(SHARE) {
+        let services = Services::start(folder.path()).map_err(|e| e.to_string())?;
+        let worker = worker(&services)?;
+        let mut running = worker.start(Vec::new()).map_err(|e| e.to_string())?;
+        // Makes the sandbox, and what a worker keeps for good.
+        running.api.give([prompt(1, now_ms()), prompt(2, now_ms())]);
+        for answer in running.answers()? {
+            done(&answer.body)?;
+        }
+        let events = usize::try_from(EVENTS).map_err(|e| e.to_string())?;
+        services.agent.run_as(Course::Long {
+            messages: MESSAGES,
+            events,
+            events_per_second: PACE,
+        });
+        followed.push(one(&mut running, &services)?);
+        running.end().map_err(|e| e.to_string())?;
+    }
+    tell(report, &followed);
+    Ok(())
+}
+
+fn one(running: &mut Running, services: &Services) -> Result<Followed, String> {
+    let wrong = |e: std::io::Error| e.to_string();
+    let _ = services.seen();
+    let (told_before, bytes_before) = services.agent.told();
+    let before = running.cpu().map_err(wrong)?;
+    let start = Instant::now();
+    running.api.give([prompt(3, now_ms())]);
+    let mut held = Vec::new();
+    let answers = loop {
+        if let Some(answers) = running.api.answers(LOOK)? {
+            break answers;
+        }
+        let told = services.agent.told().0 - told_before;
+        if told >= (held.len() as u64 + 1) * EVENTS / POINTS {
+            held.push(running.held_bytes().map_err(wrong)? as f64 / MIB);
+        }
+        if start.elapsed() > RUN_MAX {
+            return Err(format!("after {RUN_MAX:?} {told} events were taken"));
+        }
+    };
+    let took = start.elapsed();
+    let cpu = running.cpu().map_err(wrong)?.saturating_sub(before);
+    for answer in answers {
+        done(&answer.body)?;
+    }
+    let calls = services.seen().calls;
+    let named = |name: &'static str| calls.iter().filter(move |call| call.name == name);
+    Ok(Followed {
+        held,
+        peak: running.peak_bytes().map_err(wrong)? as f64 / MIB,
+        cpu,
+        took,
+        bytes: services.agent.told().1 - bytes_before,
+        edits: named("edit the card").count(),
+        read: named("messages").map(|call| call.received).sum(),
+    })
+}
+
+fn tell(report: &mut Report, followed: &[Followed]) {
+    let of =
+        |value: &dyn Fn(&Followed) -> f64| -> Vec<f64> { followed.iter().map(value).collect() };
+    let mut line = |figure: &str, unit, value: &dyn Fn(&Followed) -> f64| {
+        single(report, figure, unit, &of(value), None);
+    };
+    line("follow: events", "", &|_| EVENTS as f64);
+    line("follow: bytes of the stream", "MB", &|one| {
+        one.bytes as f64 / 1e6
+    });
+    line("follow: time of the run", "s", &|one| {
+        one.took.as_secs_f64()
+    });
+    for point in 0..POINTS as usize {
+        let figure = format!("follow: memory after {} % of the events", (point + 1) * 10);
+        line(&figure, "MiB", &|one| {
+            one.held.get(point).copied().unwrap_or(one.peak)
+        });
+    }
+    line("follow: growth from 10 % to 100 %", "MiB", &|one| {
+        one.held.last().unwrap_or(&0.0) - one.held.first().unwrap_or(&0.0)
+    });
+    line(
+        "follow: peak memory, the end of the turn included",
+        "MiB",
+        &|one| one.peak,
+    );
+    line("follow: bytes of messages read", "MB", &|one| {
+        one.read as f64 / 1e6
+    });
+    line("follow: CPU of the run", "s", &|one| one.cpu.as_secs_f64());
+    line("follow: CPU an event", "µs", &|one| {
+        one.cpu.as_secs_f64() * 1e6 / EVENTS as f64
+    });
+    line("follow: edits of the card", "", &|one| one.edits as f64);
+    let share = |one: &Followed| {
+        let bound = one.took.as_secs_f64() / EDIT_EVERY.as_secs_f64() + EDITS_BESIDE;
+        one.edits as f64 / bound
+    };
+    let shares: Vec<f64> = followed.iter().map(share).collect();
+    single(
+        report,
+        "follow: edits of the card, of those that the bound allows",
+        "x",
+        &shares,
+        Some(1.0),
+    );
+}

@@ -1,0 +1,276 @@
+//! From the first message of a thread to the moment at which the agent has it: the sandbox is made, its server started, its
+//! session made, with the laptop stack's provider and the real agent.
+//!
+//! What is whose: the provider's is the time in which the sandbox is not up yet or one of its calls is under way; the
+//! agent's that from the start of its server until it listens, and each of its calls. Ours is what is left: computing, and
+//! waiting between two looks when there would have been something to see. AWS and chat answer at once here, so their round
+//! trips are counted and not timed.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::figures::Report;
+use crate::laptop::Laptop;
+use crate::process::Running;
+use crate::programs;
+use crate::services::{PROMPT_SENT, Services, prompt_in};
+use crate::trips::{Call, Peer, chain, first};
+use crate::turn::{done, ms, now_ms, single, worker};
+use crate::waterfall::{Bar, Picture};
+
+/// Of so many runs one is made: it takes some seconds.
+const SHARE: u64 = 8;
+/// Between two looks whether the sandbox is up, and the agent's server there.
+const LOOK: Duration = Duration::from_millis(4);
+/// A turn that takes longer is given up.
+const TURN_MAX: Duration = Duration::from_secs(120);
+/// What is left to us: the goal.
+const OURS_MS_GOAL: f64 = 100.0;
+/// The picture's group of what no call shows.
+const BOOT_GROUP: usize = 4;
+
+/// One first turn of a thread.
+struct First {
+    calls: Vec<Call>,
+    given: Duration,
+    /// When the sandbox was up.
+    up: Duration,
+    /// When the agent's server listened.
+    began: Duration,
+    cpu: Duration,
+}
+
+/// Has sandboxes made, one after the other.
+///
+/// # Errors
+/// What a program did instead.
+pub fn provision(report: &mut Report, runs: u64) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let laptop = Laptop::start(folder.path())?;
+    let elsewhere = laptop.elsewhere();
+    let services = Services::around(folder.path(), Some(&elsewhere)).map_err(|e| e.to_string())?;
+    let mut running = worker(&services)?
+        .start(Vec::new())
+        .map_err(|e| e.to_string())?;
+    let (mut firsts, mut known) = (Vec::new(), Vec::new());
+    // The first one reads the agent from the disk, and does not count.
+    for number in 0..=runs.div_ceil(SHARE) {
+        let one = one(&mut running, &services, &laptop, number, &mut known)?;
+        laptop.clear().map_err(|e| e.to_string())?;
+        if number > 0 {
+            firsts.push(one);
+        }
+    }
+    running.end().map_err(|e| e.to_string())?;
+    tell(report, &firsts)?;
+    draw(&firsts)
+}
+
+fn one(
+    running: &mut Running,
+    services: &Services,
+    laptop: &Laptop,
+    number: u64,
+    known: &mut Vec<PathBuf>,
+) -> Result<First, String> {
+    let thread = format!("discord:1240000000000000100:12400000000000010{number:02}");
+    let _ = services.seen();
+    let before = running.cpu().map_err(|e| e.to_string())?;
+    running
+        .api
+        .give([prompt_in(&thread, 1_000 + number, now_ms())]);
+    let start = Instant::now();
+    let (mut up, mut began, mut cpu) = (None, None, None);
+    let answers = loop {
+        if let Some(answers) = running.api.answers(LOOK)? {
+            break answers;
+        }
+        if up.is_none() && laptop.is_up().map_err(|e| e.to_string())? {
+            up = Some(services.when(Instant::now()));
+        }
+        if began.is_none() && laptop.has_begun(known) {
+            began = Some(services.when(Instant::now()));
+        }
+        if cpu.is_none() && services.has_seen(PROMPT_SENT) {
+            cpu = Some(running.cpu().map_err(|e| e.to_string())?);
+        }
+        if start.elapsed() > TURN_MAX {
+            return Err(format!("the turn was not over after {TURN_MAX:?}"));
+        }
+    };
+    let [answer] = &answers[..] else {
+        return Err(format!("one turn was answered {} times", answers.len()));
+    };
+    done(&answer.body)?;
+    Ok(First {
+        calls: services.seen().calls,
+        given: services.when(answer.given),
+        up: up.ok_or("nobody saw the sandbox come up")?,
+        began: began.ok_or("nobody saw the agent's server begin")?,
+        cpu: cpu.ok_or("the prompt was not sent")?.saturating_sub(before),
+    })
+}
+
+/// Spans of time, and how long they take together where they overlap.
+#[derive(Debug, Default, Clone)]
+struct Spans(Vec<(Duration, Duration)>);
+
+impl Spans {
+    /// In milliseconds.
+    fn covered(&self) -> f64 {
+        let mut spans = self.0.clone();
+        spans.sort();
+        let (mut sum, mut until) = (Duration::ZERO, Duration::ZERO);
+        for (from, to) in spans {
+            sum += to.saturating_sub(from.max(until));
+            until = until.max(to);
+        }
+        ms(sum)
+    }
+}
+
+impl First {
+    fn sent(&self) -> Result<usize, String> {
+        first(&self.calls, PROMPT_SENT).ok_or_else(|| "nobody sent the prompt".to_owned())
+    }
+
+    /// From when the sandbox was asked for until it was up.
+    fn making(&self) -> Option<(Duration, Duration)> {
+        let create = first(&self.calls, "create sandbox")?;
+        Some((self.calls[create].begun, self.up))
+    }
+
+    /// From the end of the script that starts the agent's server until that listened.
+    fn boot(&self) -> Option<(Duration, Duration)> {
+        let scripts = self.calls.iter().filter(|call| call.name == "run a script");
+        let script = scripts
+            .filter(|call| call.ended <= self.began)
+            .next_back()?;
+        Some((script.ended, self.began))
+    }
+
+    /// Milliseconds until the prompt was sent: all of them, and the provider's, the agent's and ours.
+    fn shares(&self) -> Result<[f64; 4], String> {
+        let end = self.calls[self.sent()?].ended;
+        // Looks at a server that does not listen yet are ours.
+        let of = |peer: Peer, from: Duration| {
+            let calls = self.calls.iter();
+            let calls = calls.filter(move |call| call.peer == peer && call.begun >= from);
+            calls
+                .filter(move |call| call.begun < end)
+                .map(move |call| (call.begun, call.ended.min(end)))
+        };
+        let agent = Spans(of(Peer::Agent, self.began).chain(self.boot()).collect());
+        let mut taken = Spans(
+            of(Peer::Provider, self.given)
+                .chain(self.making())
+                .collect(),
+        );
+        taken.0.extend(&agent.0);
+        let (whole, taken, agent) = (ms(end - self.given), taken.covered(), agent.covered());
+        Ok([whole, taken - agent, agent, whole - taken])
+    }
+}
+
+fn tell(report: &mut Report, firsts: &[First]) -> Result<(), String> {
+    let mut shares: [Vec<f64>; 4] = Default::default();
+    let (mut trips, mut beside) = (Vec::new(), Vec::new());
+    for one in firsts {
+        for (all, value) in shares.iter_mut().zip(one.shares()?) {
+            all.push(value);
+        }
+        let row = chain(&one.calls, one.sent()?);
+        let near = |index: &&usize| matches!(one.calls[**index].peer, Peer::Aws | Peer::Chat);
+        trips.push(row.len() as f64);
+        beside.push(row.iter().filter(near).count() as f64);
+    }
+    let [whole, provider, agent, ours] = &shares;
+    single(
+        report,
+        "provision: message to prompt sent",
+        "ms",
+        whole,
+        None,
+    );
+    single(
+        report,
+        "provision: of that the provider's",
+        "ms",
+        provider,
+        None,
+    );
+    single(report, "provision: of that the agent's", "ms", agent, None);
+    single(
+        report,
+        "provision: of that ours",
+        "ms",
+        ours,
+        Some(OURS_MS_GOAL),
+    );
+    let cpu: Vec<f64> = firsts.iter().map(|one| ms(one.cpu)).collect();
+    single(
+        report,
+        "provision: CPU of the worker until then",
+        "ms",
+        &cpu,
+        None,
+    );
+    let figure = "provision: round trips one after another until the prompt is sent";
+    single(report, figure, "", &trips, None);
+    let figure = "provision: of them those to AWS and the chat, which answer at once here";
+    single(report, figure, "", &beside, None);
+    Ok(())
+}
+
+/// Draws the first turn in the middle, up to its prompt.
+fn draw(firsts: &[First]) -> Result<(), String> {
+    let mut order: Vec<(&First, [f64; 4])> = Vec::new();
+    for one in firsts {
+        order.push((one, one.shares()?));
+    }
+    order.sort_by(|one, other| one.1[0].total_cmp(&other.1[0]));
+    let (one, [_, provider, agent, ours]) = order.get(order.len() / 2).ok_or("nothing to draw")?;
+    let sent = one.sent()?;
+    let end = one.calls[sent].ended;
+    let row = chain(&one.calls, sent);
+    let at = |time: Duration| ms(time.saturating_sub(one.given));
+    let bar = |name: &str, group: usize, (from, to): (Duration, Duration), is_critical| Bar {
+        name: name.to_owned(),
+        group,
+        from_ms: at(from),
+        to_ms: at(to.min(end)),
+        is_critical,
+    };
+    let calls = one.calls.iter().enumerate();
+    let calls = calls.filter(|(_, call)| call.begun < end);
+    let mut bars: Vec<Bar> = calls
+        .map(|(index, call)| {
+            let span = (call.begun, call.ended);
+            bar(&call.name, call.peer as usize, span, row.contains(&index))
+        })
+        .collect();
+    let making = one
+        .making()
+        .map(|span| bar("the sandbox is made", BOOT_GROUP, span, true));
+    let boot = one
+        .boot()
+        .map(|span| bar("the agent's server starts", BOOT_GROUP, span, true));
+    bars.extend(making.into_iter().chain(boot));
+    bars.sort_by(|one, other| one.from_ms.total_cmp(&other.from_ms));
+    let mut groups = Peer::ALL.map(|peer| peer.word().to_owned()).to_vec();
+    groups.push("waited for".to_owned());
+    let picture = Picture {
+        title: "The first turn of a thread, until its prompt is sent".to_owned(),
+        notes: vec![
+            "The laptop stack's provider and the real agent; AWS and the chat answer at once."
+                .to_owned(),
+            format!(
+                "Provider {provider:.0} ms, agent {agent:.0} ms, ours {ours:.0} ms. Filled: what follows each other."
+            ),
+        ],
+        groups,
+        bars,
+        marks: vec![("prompt sent".to_owned(), at(end))],
+    };
+    programs::picture("provision.svg", &picture.svg())
+}
