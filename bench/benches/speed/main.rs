@@ -7,7 +7,10 @@
 //! `BOBBIN_BENCH_RUNS` is the number of runs of each figure, `BOBBIN_BENCH_BESIDE` another build of ingress that is
 //! measured beside this one.
 
+mod account;
 mod bed;
+mod capacity;
+mod client;
 mod cloud;
 mod command;
 mod figures;
@@ -16,6 +19,8 @@ mod process;
 mod programs;
 mod runtime;
 mod start;
+mod sweep;
+mod table;
 mod wire;
 
 use std::env;
@@ -32,10 +37,11 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 3] = [
+const PARTS: [(&str, Part); 4] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
+    ("sweep", sweep::sweep),
 ];
 
 fn main() -> ExitCode {

@@ -17,18 +17,30 @@ const ZIP_BYTES: u64 = 30 + 46 + 22;
 /// # Errors
 /// A sentence with what failed.
 pub fn release(packages: &[&str]) -> Result<PathBuf, String> {
+    build("release", packages)
+}
+
+/// The same in the profile `around`, for what stands around the programs that are measured.
+///
+/// # Errors
+/// A sentence with what failed.
+pub fn around(packages: &[&str]) -> Result<PathBuf, String> {
+    build("around", packages)
+}
+
+fn build(profile: &str, packages: &[&str]) -> Result<PathBuf, String> {
     let target = target()?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
         .current_dir(root())
-        .args(["build", "--release", "--target-dir"])
+        .args(["build", "--profile", profile, "--target-dir"])
         .arg(&target);
     for package in packages {
         command.args(["-p", package]);
     }
     run(&mut command)?;
-    Ok(target.join("release"))
+    Ok(target.join(profile))
 }
 
 /// Bundles the peer; answers its one file and Node's version. None where there is no Node, which is said.
@@ -107,7 +119,9 @@ pub fn target() -> Result<PathBuf, String> {
         .ok_or_else(|| "run it with cargo bench".to_owned())
 }
 
-fn root() -> &'static Path {
+/// The folder of the repository.
+#[must_use]
+pub fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own)
 }
