@@ -33,47 +33,49 @@ async fn main() -> ExitCode {
     let sweeping = lambda_runtime::run(service_fn(move |_: LambdaEvent<Value>| {
         let sweeper = Arc::clone(&sweeper);
         async move {
-            let Sweeper {
-                config,
-                store,
-                queues,
-                provider,
-                metrics,
-            } = &*sweeper;
-            // All are tried, whatever becomes of the others; an error of any is one of the tick's.
-            let (due, daytona) = tokio::join!(
-                tick::tick(store, queues, metrics),
-                provider.daytona(now_ms())
+            // Both are done, whatever becomes of the other; an error of any is one of the tick's.
+            let (due, around) = tokio::join!(
+                tick::tick(&sweeper.store, &sweeper.queues, &sweeper.metrics),
+                around(&sweeper)
             );
-            let daytona = match daytona {
-                Ok(Some(daytona)) => daytona,
-                // Not set up yet: nothing can be there, and nobody is to be woken.
-                Ok(None) => {
-                    let missing = Key::DaytonaApiKey.missing();
-                    tracing::warn!(
-                        event = "provider.key.missing",
-                        "{missing} No sandbox is looked for."
-                    );
-                    return Ok(json!({"due": due?, "orphans": missing}));
-                }
-                Err(error) => {
-                    due?;
-                    return Err(error.into());
-                }
-            };
-            let listed = daytona.list(&stack_label(&config.stack)).await;
-            let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
-            let (orphans, vanished) = match &listed {
-                Ok(listed) => (
-                    orphans::reap(config, store, &daytona, metrics, listed).await,
-                    vanished::look(store, queues, &config.limits, listed, now_ms()).await,
-                ),
-                Err(error) => (Err(error.clone()), Err(error.clone())),
-            };
-            Ok::<_, Error>(json!({"due": due?, "orphans": orphans?, "vanished": vanished?}))
+            let (mut due, around) = (json!({"due": due?}), around?);
+            if let (Some(all), Value::Object(around)) = (due.as_object_mut(), around) {
+                all.extend(around);
+            }
+            Ok::<_, Error>(due)
         }
     }));
     startup::ended(sweeping.await)
+}
+
+/// What the provider has, beside what the records say.
+///
+/// # Errors
+/// The last thing that went wrong, after everything else was tried.
+async fn around(sweeper: &Sweeper) -> Result<Value, String> {
+    let Sweeper {
+        config,
+        store,
+        queues,
+        provider,
+        metrics,
+    } = sweeper;
+    let Some(daytona) = provider.daytona(now_ms()).await? else {
+        // Not set up yet: nothing can be there, and nobody is to be woken.
+        let missing = Key::DaytonaApiKey.missing();
+        tracing::warn!(
+            event = "provider.key.missing",
+            "{missing} No sandbox is looked for."
+        );
+        return Ok(json!({"orphans": missing}));
+    };
+    let listed = daytona.list(&stack_label(&config.stack)).await;
+    let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
+    let (orphans, vanished) = tokio::join!(
+        orphans::reap(config, store, &daytona, metrics, &listed),
+        vanished::look(store, queues, &config.limits, &listed, now_ms())
+    );
+    Ok(json!({"orphans": orphans?, "vanished": vanished?}))
 }
 
 /// Everything that the sweeper needs, made once a process.
