@@ -21,6 +21,7 @@ mod runtime;
 mod start;
 mod sweep;
 mod table;
+mod throughput;
 mod wire;
 
 use std::env;
@@ -37,10 +38,11 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
+    ("throughput", throughput::throughput),
     ("sweep", sweep::sweep),
 ];
 

@@ -14,15 +14,16 @@ use serde_json::{Value, json};
 const BETWEEN_MS: u64 = 60_000;
 
 pub fn run(threads: usize, turns: usize) -> Result<Value, String> {
-    let (mut took, mut calls) = (Duration::ZERO, 0);
+    let (mut took, mut cpu_ns, mut calls) = (Duration::ZERO, 0, 0);
     for thread in 0..threads {
         let world = World::new(1, thread as u64, Trouble::None, Limits::DEFAULT);
         for turn in 0..turns {
             let message = world.message(0, &format!("m{turn}"), prompt("do it"));
             world.plan(turn as u64 * BETWEEN_MS, 0, Deed::Send(message));
         }
-        let began = Instant::now();
+        let (began, before_ns) = (Instant::now(), on_cpu_ns()?);
         world.run(settled)?;
+        cpu_ns += on_cpu_ns()? - before_ns;
         took += began.elapsed();
         world.settle();
         let inner = world.lock();
@@ -36,7 +37,17 @@ pub fn run(threads: usize, turns: usize) -> Result<Value, String> {
     let all = (threads * turns) as f64;
     Ok(json!({
         "turns_a_second": all / took.as_secs_f64(),
-        "us_a_turn": took.as_secs_f64() * 1e6 / all,
+        "cpu_us_a_turn": cpu_ns as f64 / 1e3 / all,
         "calls_a_turn": calls as f64 / all,
     }))
+}
+
+/// CPU of this thread so far.
+fn on_cpu_ns() -> Result<u64, String> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").map_err(|e| e.to_string())?;
+    let first = text
+        .split_whitespace()
+        .next()
+        .and_then(|ns| ns.parse().ok());
+    first.ok_or_else(|| "this kernel counts no CPU time a thread".to_owned())
 }
