@@ -72,14 +72,14 @@ impl Stack {
         let overrides = Overrides::parse(text).map_err(|why| {
             format!("{why}. Use the bobbin-operate of the commit that is deployed.")
         })?;
-        let store = Store::new(deployed.account().dynamodb(), deployed.output("TableName")?);
+        let store = deployed.store()?;
         Ok(Self {
             name: deployed.name().to_owned(),
             store,
             limits: overrides.limits,
             daytona_api: overrides.daytona_api,
             said,
-            aws: deployed.account().direct().await?,
+            aws: deployed.account().direct(),
             deployed,
         })
     }

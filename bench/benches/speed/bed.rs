@@ -72,6 +72,16 @@ impl Bed {
         }))
     }
 
+    /// Other builds of the worker and the sweeper, if the environment names a folder with them.
+    #[must_use]
+    pub fn functions_beside(&self) -> Vec<Program> {
+        let folder = env::var_os("BOBBIN_BENCH_BESIDE_FUNCTIONS").map(PathBuf::from);
+        let found = folder.into_iter().flat_map(|folder| {
+            ["worker", "sweeper"].map(|name| self.program(&beside(name), folder.join(name)))
+        });
+        found.collect()
+    }
+
     /// Another build of ingress, if the environment names one.
     ///
     /// # Errors
@@ -87,6 +97,12 @@ impl Bed {
         program.environment.push(roots);
         Ok(Some(program))
     }
+}
+
+/// What another build of a program is called.
+#[must_use]
+pub fn beside(name: &str) -> String {
+    format!("{name} beside")
 }
 
 /// The machine's roots and the cloud's, in one file.

@@ -1,4 +1,4 @@
-//! AWS on loopback behind TLS: takes messages for a queue and hands out a secret. Its authority is made when it starts.
+//! AWS on loopback behind TLS: takes messages for a queue, hands out a secret, and has an empty table. Its authority is made when it starts.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -32,6 +32,7 @@ pub struct Cloud {
 #[derive(Default)]
 struct Seen {
     sent: u64,
+    queried: u64,
     last: Option<Request>,
 }
 
@@ -104,6 +105,12 @@ impl Cloud {
         std::mem::take(&mut seen.sent)
     }
 
+    /// Queries of the table that have come since it was asked last.
+    pub fn queried(&self) -> u64 {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut seen.queried)
+    }
+
     /// Whether the last message was signed as AWS wants it, with a group and a deduplication id.
     ///
     /// # Errors
@@ -165,8 +172,8 @@ fn serve(
     let mut served = Served::new(StreamOwned::new(tls, stream));
     while let Some(request) = served.request()? {
         let headers = [("content-type", "application/x-amz-json-1.0")];
+        let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
         if request.header("x-amz-target") == "AmazonSQS.SendMessage" {
-            let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
             lock().sent += 1;
             // The digest is what the peer's SDK checks.
             let sent: Value = serde_json::from_slice(&request.body).unwrap_or_default();
@@ -180,6 +187,10 @@ fn serve(
             lock().last = Some(request);
         } else if request.header("x-amz-target") == "secretsmanager.GetSecretValue" {
             served.answer(200, &headers, secret.as_bytes())?;
+        } else if request.header("x-amz-target") == "DynamoDB_20120810.Query" {
+            lock().queried += 1;
+            let nothing = br#"{"Items":[],"Count":0,"ScannedCount":0}"#;
+            served.answer(200, &headers, nothing)?;
         } else {
             served.answer(400, &headers, br#"{"__type":"UnknownOperationException"}"#)?;
         }

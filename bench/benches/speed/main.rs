@@ -5,7 +5,7 @@
 //! (signature verified, message on the queue, answer right). Deliberately absent: an opinion. No figure fails anything.
 //!
 //! `BOBBIN_BENCH_RUNS` is the number of runs of each figure, `BOBBIN_BENCH_BESIDE` another build of ingress that is
-//! measured beside this one.
+//! measured beside this one, `BOBBIN_BENCH_BESIDE_FUNCTIONS` a folder with other builds of worker and sweeper.
 
 mod account;
 mod bed;

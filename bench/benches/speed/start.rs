@@ -1,16 +1,21 @@
-//! What the three functions take to be ready for work, and how large they are.
+//! What the three functions take to be ready for work, what a call of the table takes, and how large they are.
 
 use std::path::Path;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, beside};
 use crate::figures::{Report, Sample};
 use crate::ingress::{FLOOR, PEER, ms, samples, turn};
-use crate::process::Program;
+use crate::process::{Program, Running};
 use crate::programs;
 
 const MIB: f64 = 1024.0 * 1024.0;
+const SWEEPER: &str = "sweeper";
+/// Sweeps before those that count.
+const SWEEPS_BEFORE: usize = 5;
+/// Sweeps of one run.
+const SWEEPS: usize = 25;
 
-/// The three functions: their starts, and the sizes of all programs.
+/// The three functions: their starts, a call of the table, and the sizes of all programs.
 ///
 /// # Errors
 /// What a function did instead of starting.
@@ -22,8 +27,11 @@ pub fn start(report: &mut Report, runs: u64) -> Result<(), String> {
         "bobbin-sweeper",
         "bobbin-floor",
     ])?;
-    let programs = ["ingress", "worker", "sweeper"].map(|name| bed.program(name, built.join(name)));
+    let ours = ["ingress", "worker", SWEEPER].map(|name| bed.program(name, built.join(name)));
+    let mut programs = ours.to_vec();
+    programs.extend(bed.functions_beside());
     functions(report, &programs, runs)?;
+    table(report, &bed, &programs, runs)?;
     for program in &programs {
         size(report, &program.name, &program.executable, "bootstrap")?;
     }
@@ -59,10 +67,68 @@ fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Result<()
         }
     }
     let figure = "start: process start to asking for work";
-    report.add(figure, "ms", &times, "", &[]);
-    report.add("start: CPU until then", "ms", &cpus, "", &[]);
-    report.add("start: peak memory until then", "MiB", &peaks, "", &[]);
+    compare(report, figure, "ms", times);
+    compare(report, "start: CPU until then", "ms", cpus);
+    compare(report, "start: peak memory until then", "MiB", peaks);
     Ok(())
+}
+
+/// Has each sweeper look for what is due, where nothing is: a query a shard and hardly anything else.
+fn table(report: &mut Report, bed: &Bed, programs: &[Program], runs: u64) -> Result<(), String> {
+    let is_sweeper = |program: &&Program| program.name.starts_with(SWEEPER);
+    let sweepers: Vec<Program> = programs.iter().filter(is_sweeper).cloned().collect();
+    let mut cpus = samples(&sweepers);
+    for round in 0..=runs {
+        for index in turn(sweepers.len(), round) {
+            let sweeper = &sweepers[index];
+            let wrong = |what: String| format!("{}: {what}", sweeper.name);
+            let started = sweeper.start(vec![b"{}".to_vec(); SWEEPS_BEFORE]);
+            let mut running = started.map_err(|e| wrong(e.to_string()))?;
+            swept(&mut running).map_err(wrong)?;
+            let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
+            bed.cloud.queried();
+            running.api.give(vec![b"{}".to_vec(); SWEEPS]);
+            swept(&mut running).map_err(wrong)?;
+            let after = running.cpu().map_err(|e| wrong(e.to_string()))?;
+            let queries = bed.cloud.queried();
+            running.end().map_err(|e| wrong(e.to_string()))?;
+            if queries == 0 {
+                return Err(wrong("it asked the table for nothing".to_owned()));
+            }
+            if round > 0 {
+                let took = ms(after.saturating_sub(before)) * 1e3;
+                cpus[index].values.push(took / queries as f64);
+            }
+        }
+    }
+    let figure = "start: CPU of a call of the table, and its part of a sweep";
+    compare(report, figure, "µs", cpus);
+    Ok(())
+}
+
+/// Waits until all sweeps are done, and checks that each looked for what is due.
+fn swept(running: &mut Running) -> Result<(), String> {
+    for answer in running.answers()? {
+        let said: serde_json::Value =
+            serde_json::from_slice(&answer.body).map_err(|e| e.to_string())?;
+        if said["due"]["due"] != 0 {
+            return Err(format!("a sweep answered {said}"));
+        }
+    }
+    Ok(())
+}
+
+/// Adds a figure of all, and the ratio of each to its other build.
+fn compare(report: &mut Report, figure: &str, unit: &'static str, samples: Vec<Sample>) {
+    let names: Vec<String> = samples.iter().map(|one| one.program.clone()).collect();
+    for name in &names {
+        let group = |sample: &&Sample| sample.program == *name || sample.program == beside(name);
+        let group: Vec<Sample> = samples.iter().filter(group).cloned().collect();
+        // Another build comes with its own.
+        if !names.iter().any(|other| beside(other) == *name) {
+            report.add(figure, unit, &group, name, &[]);
+        }
+    }
 }
 
 /// How large a program is, by itself and as a zip archive with the name that it is deployed under.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bobbin_adapters::direct::Direct;
-use bobbin_adapters::store::Tenants;
+use bobbin_adapters::store::Store;
 use bobbin_core::wire::{HttpAnswer, Lookup, discord, slack};
 
 /// How long the two reads may take together: the platform waits three seconds, and a process that has just been started
@@ -12,13 +12,13 @@ const READ_MS_MAX: u64 = 1_500;
 
 /// Reads settings and catalogues.
 #[derive(Debug)]
-pub struct Suggestions(Tenants);
+pub struct Suggestions(Store);
 
 impl Suggestions {
     /// For this table.
     #[must_use]
     pub fn new(aws: Direct, table: &str) -> Self {
-        Self(Tenants::new(aws, table))
+        Self(Store::new(aws, table))
     }
 
     /// The suggestions; none when the table did not answer in time, or not with something that can be read.

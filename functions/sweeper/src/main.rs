@@ -9,8 +9,8 @@ mod vanished;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bobbin_adapters::aws::Clients;
 use bobbin_adapters::config::Config;
+use bobbin_adapters::direct::Direct;
 use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::store::Store;
@@ -92,11 +92,11 @@ impl Sweeper {
     fn from_environment() -> Result<Self, String> {
         startup::in_lambda()?;
         let config = Config::from_environment()?;
-        let clients = Clients::from_environment()?;
+        let aws = Direct::from_environment()?;
         Ok(Self {
-            provider: Provider::new(&clients.direct, &config)?,
-            store: Store::new(clients.dynamodb, &config.table),
-            queues: Queues::new(clients.direct, &config),
+            provider: Provider::new(&aws, &config)?,
+            store: Store::new(aws.clone(), &config.table),
+            queues: Queues::new(aws, &config),
             metrics: Metrics::new(&config.stack),
             config,
         })

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use aws_lambda_events::event::sqs::SqsMessage;
 use bobbin_adapters::announce::announce;
-use bobbin_adapters::aws::Clients;
 use bobbin_adapters::breaker::Breakers;
 use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
+use bobbin_adapters::direct::Direct;
 use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
 use bobbin_adapters::overview;
@@ -71,18 +71,17 @@ impl Worker {
     pub async fn from_environment() -> Result<Self, String> {
         startup::in_lambda()?;
         let config = Config::from_environment()?;
-        let clients = Clients::from_environment()?;
-        let aws = &clients.direct;
+        let aws = Direct::from_environment()?;
         let secrets = WorkerSecrets::new(
-            Kept::named_by("WORKER_SECRET_ID", aws, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("PROVIDER_SECRET_ID", aws, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("STACK_KEY_ID", aws, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("WORKER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            Kept::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
         let parts = Parts {
-            wakes: Wakes::new(clients.scheduler, &config),
-            breakers: Breakers::new(clients.dynamodb.clone(), &config.table, &config.limits),
-            store: Store::new(clients.dynamodb, &config.table),
+            wakes: Wakes::new(aws.clone(), &config),
+            breakers: Breakers::new(aws.clone(), &config.table, &config.limits),
+            store: Store::new(aws.clone(), &config.table),
             chat: Arc::new(Chat::new(&config, &keys.worker)?),
             sandboxes: Arc::new(world::sandboxes(&config, &keys)?),
             metrics: Metrics::new(&config.stack),
@@ -90,7 +89,7 @@ impl Worker {
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
-            queues: Queues::new(clients.direct, &config),
+            queues: Queues::new(aws, &config),
             secrets,
             metrics: parts.metrics.clone(),
             present: Mutex::new((keys, parts)),

@@ -7,16 +7,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use aws_sdk_dynamodb::error::ProvideErrorMetadata;
-use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_core::breaker::{Admission, Breaker};
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
 use bobbin_core::schema::{self, Kept, Shape, Unreadable};
 
-use crate::aws::words;
+use crate::direct::Direct;
+use crate::table::{Attribute, Item, Request, Table};
 
 /// A look at the table, or a write, takes no longer than this.
 pub const TABLE_MS_MAX: u64 = 2_000;
@@ -28,8 +26,7 @@ const ITEM: &str = "breaker";
 /// The breakers, as this process knows them. Clones share what they know.
 #[derive(Debug, Clone)]
 pub struct Breakers {
-    client: aws_sdk_dynamodb::Client,
-    table: String,
+    table: Table,
     limits: Limits,
     known: Arc<Mutex<HashMap<String, Known>>>,
 }
@@ -48,10 +45,9 @@ struct Known {
 impl Breakers {
     /// Breakers in this table.
     #[must_use]
-    pub fn new(client: aws_sdk_dynamodb::Client, table: &str, limits: &Limits) -> Self {
+    pub fn new(aws: Direct, table: &str, limits: &Limits) -> Self {
         Self {
-            client,
-            table: table.to_owned(),
+            table: Table::new(aws, table).within(TABLE_MS_MAX),
             limits: limits.clone(),
             known: Arc::default(),
         }
@@ -190,30 +186,15 @@ impl Breakers {
 
     /// Reads a breaker consistently. None: the table did not answer, which counts as closed until the next look is due.
     async fn read(&self, provider: &str, now_ms: Ms) -> Option<Known> {
-        let read = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .set_key(Some(key(provider)))
-            .consistent_read(true)
-            .send();
-        let seen = match tokio::time::timeout(Duration::from_millis(TABLE_MS_MAX), read).await {
-            Ok(Ok(answer)) => {
-                match answer
-                    .item
-                    .as_ref()
-                    .map(decode)
-                    .unwrap_or_else(|| Ok(Known::default()))
-                {
-                    Ok(known) => {
-                        let at_ms = now_ms;
-                        return Some(self.keep(provider, Known { at_ms, ..known }));
-                    }
-                    Err(newer) => newer.to_string(),
+        let seen = match self.table.get(key(provider)).await {
+            Ok(item) => match item.as_ref().map_or_else(|| Ok(Known::default()), decode) {
+                Ok(known) => {
+                    let at_ms = now_ms;
+                    return Some(self.keep(provider, Known { at_ms, ..known }));
                 }
-            }
-            Ok(Err(error)) => words(&error),
-            Err(_) => format!("no answer within {TABLE_MS_MAX} ms"),
+                Err(newer) => newer.to_string(),
+            },
+            Err(error) => error.to_string(),
         };
         tracing::warn!(
             event = "provider.breaker.unread",
@@ -242,24 +223,18 @@ impl Breakers {
                 return Written::NoAnswer;
             }
         };
-        let write = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(key(provider)))
-            .item(ITEM, AttributeValue::S(text))
-            .item("version", number(expected + 1))
-            .expression_attribute_names("#version", "version");
-        let write = if expected == 0 {
-            write.condition_expression("attribute_not_exists(#version)")
-        } else {
-            write
-                .condition_expression("#version = :expected")
-                .expression_attribute_values(":expected", number(expected))
+        let mut item = key(provider);
+        item.insert(ITEM.to_owned(), text.into());
+        item.insert("version".to_owned(), (expected + 1).into());
+        let put = Request::put(item).name("#version", "version");
+        let put = match expected {
+            0 => put.condition("attribute_not_exists(#version)"),
+            _ => put
+                .condition("#version = :expected")
+                .value(":expected", expected),
         };
-        let bound = Duration::from_millis(TABLE_MS_MAX);
-        let seen = match tokio::time::timeout(bound, write.send()).await {
-            Ok(Ok(_)) => {
+        let seen = match self.table.write(put).await {
+            Ok(true) => {
                 let written = Known {
                     breaker: breaker.clone(),
                     kept: known.kept.clone(),
@@ -269,11 +244,8 @@ impl Breakers {
                 self.keep(provider, written);
                 return Written::Yes;
             }
-            Ok(Err(error)) if error.code() == Some("ConditionalCheckFailedException") => {
-                return Written::Lost;
-            }
-            Ok(Err(error)) => words(&error),
-            Err(_) => format!("no answer within {TABLE_MS_MAX} ms"),
+            Ok(false) => return Written::Lost,
+            Err(error) => error.to_string(),
         };
         tracing::warn!(
             event = "provider.breaker.unwritten",
@@ -294,20 +266,11 @@ enum Written {
     NoAnswer,
 }
 
-type Item = HashMap<String, AttributeValue>;
-
 fn key(provider: &str) -> Item {
     HashMap::from([
-        (
-            "thread".to_owned(),
-            AttributeValue::S(format!("provider:{provider}")),
-        ),
-        ("item".to_owned(), AttributeValue::S(ITEM.to_owned())),
+        ("thread".to_owned(), format!("provider:{provider}").into()),
+        ("item".to_owned(), ITEM.into()),
     ])
-}
-
-fn number(n: u64) -> AttributeValue {
-    AttributeValue::N(n.to_string())
 }
 
 /// What is stored. A breaker that is damaged counts as closed and is written anew.
@@ -315,12 +278,8 @@ fn number(n: u64) -> AttributeValue {
 /// # Errors
 /// It is of a newer shape: it counts as closed too, and is not written.
 fn decode(item: &Item) -> Result<Known, Unreadable> {
-    let version = item
-        .get("version")
-        .and_then(|version| version.as_n().ok())
-        .and_then(|version| version.parse().ok())
-        .unwrap_or(0);
-    let text = item.get(ITEM).and_then(|text| text.as_s().ok());
+    let version = item.get("version").and_then(Attribute::number).unwrap_or(0);
+    let text = item.get(ITEM).and_then(Attribute::text);
     let (breaker, kept) = match text.map(|text| schema::read(Shape::Breaker, text)) {
         Some(Err(newer @ Unreadable::Newer { .. })) => return Err(newer),
         Some(Ok(stored)) => stored,

@@ -17,8 +17,9 @@ use serde_json::json;
 
 use self::call::{Refusal, Service};
 pub use self::keyring::Keyring;
-use crate::aws::Account;
+use crate::account::Account;
 use crate::http::Answer;
+use crate::signing::escaped;
 use crate::store::Store;
 
 /// The version of `CloudFormation`'s query protocol; there is one.
@@ -62,7 +63,7 @@ impl Deployed {
     /// # Errors
     /// As [`Deployed::find`].
     pub async fn find_laptop(stack_name: &str, endpoint: &str) -> Result<Self, String> {
-        Self::find_in(Account::of_laptop(endpoint), stack_name).await
+        Self::find_in(Account::of_laptop(endpoint)?, stack_name).await
     }
 
     async fn find_in(account: Account, stack_name: &str) -> Result<Self, String> {
@@ -125,7 +126,7 @@ impl Deployed {
     /// That the stack does not name it.
     pub fn store(&self) -> Result<Store, String> {
         let table = self.output("TableName")?;
-        Ok(Store::new(self.account.dynamodb(), table))
+        Ok(Store::new(self.account.direct(), table))
     }
 
     /// Puts a body into its queue, as the ingress does.
@@ -219,17 +220,6 @@ fn pairs(stack: Node<'_, '_>, list: &str, [key, value]: [&str; 2]) -> BTreeMap<S
                 text_of(member, key).to_owned(),
                 text_of(member, value).to_owned(),
             )
-        })
-        .collect()
-}
-
-/// Percent-encoded as a form's value.
-fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| match plain(byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
         })
         .collect()
 }

@@ -1,9 +1,11 @@
 //! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
 
+#[cfg(feature = "deployed")]
+pub mod account;
 pub mod agent_log;
 pub mod announce;
-pub mod aws;
 pub mod breaker;
+pub mod calendar;
 pub mod catalogue;
 pub mod chat;
 pub mod config;
@@ -31,6 +33,7 @@ pub mod slack;
 pub mod spans;
 pub mod startup;
 pub mod store;
+pub mod table;
 pub mod telemetry;
 pub mod wake;
 pub mod world;

@@ -10,10 +10,10 @@ use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::session::Session;
 use bobbin_core::wire::daytona::Sandbox;
 
+use crate::calendar::milliseconds;
 #[cfg(doc)]
 use crate::store::RECORDS_MAX;
 use crate::store::{Store, StoreError};
-use crate::world::milliseconds;
 
 /// What a listed sandbox is.
 #[derive(Debug, Clone, PartialEq, Eq)]

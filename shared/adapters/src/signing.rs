@@ -1,17 +1,18 @@
-//! Signature version 4, as far as AWS's JSON services need it: `POST /` without a query.
+//! Signature version 4, as far as AWS's services that speak JSON need it: a method, a path, headers and a body.
 //!
 //! Promised: for such a request the same signature as the `aws-sigv4` crate makes (tests/signing.rs compares the two on
-//! generated requests). Deliberately absent: signed addresses, streamed bodies, and other methods and paths.
+//! generated requests). Deliberately absent: queries, which no call of ours has; signed addresses; streamed bodies; paths
+//! with `.` and `..`, and the single encoding of paths that S3 alone has.
 
 use std::fmt::Write as _;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::calendar::Moment;
 use crate::secrets::Secret;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-const SECONDS_A_DAY: u64 = 86_400;
 
 /// Who signs.
 #[derive(Debug, Clone)]
@@ -33,41 +34,63 @@ pub struct Scope<'a> {
     pub service: &'a str,
 }
 
+/// What is signed of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Signed<'a> {
+    /// Such as `POST`.
+    pub method: &'a str,
+    /// As it stands in the first line of the request, from the `/` on.
+    pub path: &'a str,
+    /// In the order of their lower-case names; with `host` and `x-amz-date`.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// All of it.
+    pub body: &'a [u8],
+}
+
+/// Percent-encoded, all but letters, digits and `-._~`: as part of a path, or as a value of a form.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            // Writing into a text cannot fail.
+            _ => _ = write!(escaped, "%{byte:02X}"),
+        }
+    }
+    escaped
+}
+
 /// The value of `x-amz-date` for a time in seconds since the Unix epoch: `20260131T235959Z`.
 #[must_use]
 pub fn date(at_s: u64) -> String {
-    let (days, second) = (at_s / SECONDS_A_DAY, at_s % SECONDS_A_DAY);
-    // The calendar repeats every 400 years of 146,097 days; counted from the 1st of March of the year 0, a leap day comes
-    // last in its year.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = match month_from_march {
-        0..=9 => month_from_march + 3,
-        _ => month_from_march - 9,
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let Moment {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second,
+    } = Moment::of(at_s);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// The value of `authorization` for `POST /` with this body and these headers, which must be in the order of their
-/// lower-case names and hold `host` and `x-amz-date`, the latter being `date`.
+/// The value of `authorization` for this request, whose header `x-amz-date` is `date`.
 #[must_use]
-pub fn authorization(
-    keys: &Keys,
-    scope: Scope<'_>,
-    date: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) -> String {
-    let mut canonical = "POST\n/\n\n".to_owned();
+pub fn authorization(keys: &Keys, scope: Scope<'_>, date: &str, request: &Signed<'_>) -> String {
+    let mut canonical = format!("{}\n", request.method);
+    // A path is signed encoded once more than it is sent.
+    for (index, segment) in request.path.split('/').enumerate() {
+        if index > 0 {
+            canonical.push('/');
+        }
+        canonical.push_str(&escaped(segment));
+    }
+    canonical.push_str("\n\n");
     let mut names = String::new();
-    for (name, value) in headers {
+    for (name, value) in request.headers {
         for part in [name, ":", value.trim(), "\n"] {
             canonical.push_str(part);
         }
@@ -79,7 +102,7 @@ pub fn authorization(
     canonical.push('\n');
     canonical.push_str(&names);
     canonical.push('\n');
-    canonical.push_str(&hex::encode(Sha256::digest(body)));
+    canonical.push_str(&hex::encode(Sha256::digest(request.body)));
 
     let day = date.split('T').next().unwrap_or(date);
     let credential = format!("{day}/{}/{}/aws4_request", scope.region, scope.service);

@@ -10,17 +10,10 @@
 mod tenant;
 mod whole;
 
-pub use tenant::Tenants;
-
 pub use whole::Page;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use aws_sdk_dynamodb::error::ProvideErrorMetadata;
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, KeysAndAttributes, Put, ReturnValue, TransactWriteItem, Update,
-};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
@@ -31,7 +24,8 @@ use bobbin_core::session::{Marks, Queued, Session, Settlement};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::aws::words;
+use crate::direct::{CallError, Direct};
+use crate::table::{Item, Request, Table};
 
 const ITEM: &str = "item";
 const SESSION: &str = "session";
@@ -43,9 +37,6 @@ const CANCEL: &str = "cancel#";
 const ASK: &str = "ask#";
 const QUEUED: &str = "queued#";
 const NOW: &str = "now#";
-const CONDITION_FAILED: &str = "ConditionalCheckFailedException";
-/// The code of a transaction's item whose condition did not hold.
-const LOST_CONDITION: &str = "ConditionalCheckFailed";
 /// Entries that one call reads: the table answers at most 100.
 const ENTRIES_MAX: usize = 100;
 /// Records that one call reads.
@@ -56,9 +47,7 @@ pub const DUE_SHARDS: u8 = 16;
 /// times.
 const ARMED_PAGES_MAX: usize = 20;
 /// Threads that one look at a shard returns; the next tick sees the rest.
-pub const DUE_PAGE: i32 = 500;
-
-type Item = HashMap<String, AttributeValue>;
+pub const DUE_PAGE: u32 = 500;
 
 /// A call to the table failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +71,21 @@ impl From<Unreadable> for StoreError {
         match unreadable {
             Unreadable::Newer { .. } => Self::Newer(unreadable.to_string()),
             Unreadable::Damaged { .. } => Self::Damaged(unreadable.to_string()),
+        }
+    }
+}
+
+impl From<CallError> for StoreError {
+    fn from(error: CallError) -> Self {
+        let seen = error.to_string();
+        match error.code() {
+            Some(
+                "ResourceNotFoundException"
+                | "AccessDeniedException"
+                | "UnrecognizedClientException"
+                | "ValidationException",
+            ) => Self::Refused(seen),
+            _ => Self::Later(seen),
         }
     }
 }
@@ -115,17 +119,15 @@ pub enum Written {
 /// The table of sessions.
 #[derive(Debug, Clone)]
 pub struct Store {
-    client: aws_sdk_dynamodb::Client,
-    table: String,
+    table: Table,
 }
 
 impl Store {
-    /// A client for this table.
+    /// The one in the table of this name.
     #[must_use]
-    pub fn new(client: aws_sdk_dynamodb::Client, table: &str) -> Self {
+    pub fn new(aws: Direct, table: &str) -> Self {
         Self {
-            client,
-            table: table.to_owned(),
+            table: Table::new(aws, table),
         }
     }
 
@@ -255,34 +257,17 @@ impl Store {
         let Some(item) = items.first() else {
             return Ok(None);
         };
-        let numbered = item
-            .get(schema::FIELD)
-            .and_then(|number| number.as_n().ok());
-        let numbered = numbered.map_or(Ok(1), |number| number.parse());
-        let damaged = |_| StoreError::Damaged("a patch has no number of a shape".to_owned());
-        Shape::Patch.admit(numbered.map_err(damaged)?)?;
+        let damaged = || StoreError::Damaged("a patch has no number of a shape".to_owned());
+        let numbered = match item.get(schema::FIELD) {
+            Some(number) => number.number().ok_or_else(damaged)?,
+            None => 1,
+        };
+        Shape::Patch.admit(numbered)?;
         Ok(text(item, PATCH).map(str::to_owned))
     }
 
     async fn read(&self, keys: impl IntoIterator<Item = Item>) -> Result<Vec<Item>, StoreError> {
-        let wanted = KeysAndAttributes::builder()
-            .set_keys(Some(keys.into_iter().collect()))
-            .consistent_read(true)
-            .build()
-            .map_err(|e| StoreError::Damaged(e.to_string()))?;
-        let answer = self
-            .client
-            .batch_get_item()
-            .request_items(&self.table, wanted)
-            .send()
-            .await
-            .map_err(|e| classify(e.code(), words(&e)))?;
-        // What was not read would look like what is not there.
-        if answer.unprocessed_keys.is_some_and(|left| !left.is_empty()) {
-            return Err(StoreError::Later("it is throttled".to_owned()));
-        }
-        let mut tables = answer.responses.unwrap_or_default();
-        Ok(tables.remove(&self.table).unwrap_or_default())
+        Ok(self.table.get_all(keys.into_iter().collect()).await?)
     }
 
     /// Writes the record if the stored version is `expected` (0: none is stored), removes the marks in `stale`, and
@@ -301,70 +286,22 @@ impl Store {
         entries: &[Entry],
         expires_at_ms: Ms,
     ) -> Result<Written, StoreError> {
-        let write = RecordWrite::new(session, expected, stale);
+        let update = record_write(session, expected, stale);
         if entries.is_empty() {
-            let update = self
-                .client
-                .update_item()
-                .table_name(&self.table)
-                .set_key(Some(key(&session.thread, SESSION)))
-                .update_expression(write.update)
-                .condition_expression(write.condition)
-                .set_expression_attribute_names(Some(write.names))
-                .set_expression_attribute_values(Some(write.values))
-                .return_values(ReturnValue::AllNew);
-            return match update.send().await {
-                Ok(answer) => {
-                    let beside = answer.attributes.as_ref().map(marks).transpose()?;
-                    Ok(Written::Yes(Some(beside.unwrap_or_default())))
-                }
-                Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(Written::Conflict),
-                Err(e) => Err(classify(e.code(), words(&e))),
+            return match self.table.update(update).await? {
+                Some(item) => Ok(Written::Yes(Some(marks(&item)?))),
+                None => Ok(Written::Conflict),
             };
         }
-        let damaged = |e: aws_sdk_dynamodb::error::BuildError| StoreError::Damaged(e.to_string());
-        let update = Update::builder()
-            .table_name(&self.table)
-            .set_key(Some(key(&session.thread, SESSION)))
-            .update_expression(write.update)
-            .condition_expression(write.condition)
-            .set_expression_attribute_names(Some(write.names))
-            .set_expression_attribute_values(Some(write.values))
-            .build()
-            .map_err(damaged)?;
-        let mut transaction = self
-            .client
-            .transact_write_items()
-            .transact_items(TransactWriteItem::builder().update(update).build());
+        let mut writes = vec![update];
         for entry in entries {
-            let put = Put::builder()
-                .table_name(&self.table)
-                .set_item(Some(entry_item(&session.thread, entry, expires_at_ms)?))
-                .build()
-                .map_err(damaged)?;
-            transaction = transaction.transact_items(TransactWriteItem::builder().put(put).build());
-            if let Some(item) = patch_item(&session.thread, entry, expires_at_ms) {
-                let put = Put::builder()
-                    .table_name(&self.table)
-                    .set_item(Some(item))
-                    .build()
-                    .map_err(damaged)?;
-                transaction =
-                    transaction.transact_items(TransactWriteItem::builder().put(put).build());
-            }
+            let item = entry_item(&session.thread, entry, expires_at_ms)?;
+            writes.push(Request::put(item));
+            writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(Request::put));
         }
-        match transaction.send().await {
-            Ok(_) => Ok(Written::Yes(None)),
-            Err(e) => {
-                let lost = e.as_service_error().is_some_and(|e| {
-                    matches!(e, TransactWriteItemsError::TransactionCanceledException(e)
-                        if e.cancellation_reasons().iter().any(|reason| reason.code() == Some(LOST_CONDITION)))
-                });
-                if lost {
-                    return Ok(Written::Conflict);
-                }
-                Err(classify(e.code(), words(&e)))
-            }
+        match self.table.transact(writes).await? {
+            true => Ok(Written::Yes(None)),
+            false => Ok(Written::Conflict),
         }
     }
 
@@ -409,28 +346,17 @@ impl Store {
         queued: &Queued,
         version: u64,
     ) -> Result<bool, StoreError> {
-        let value = mark_text(queued)?;
-        let update = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(key(thread, SESSION)))
-            .update_expression("SET #mark = :mark")
-            .expression_attribute_names("#mark", format!("{QUEUED}{turn}"))
-            .expression_attribute_names("#version", "version")
-            .expression_attribute_values(":mark", AttributeValue::S(value));
-        let update = if version == 0 {
-            update.condition_expression("attribute_not_exists(#version)")
-        } else {
-            update
-                .condition_expression("#version = :version")
-                .expression_attribute_values(":version", number(version))
+        let update = Request::update(key(thread, SESSION), "SET #mark = :mark")
+            .name("#mark", format!("{QUEUED}{turn}"))
+            .name("#version", "version")
+            .value(":mark", mark_text(queued)?);
+        let update = match version {
+            0 => update.condition("attribute_not_exists(#version)"),
+            _ => update
+                .condition("#version = :version")
+                .value(":version", version),
         };
-        match update.send().await {
-            Ok(_) => Ok(true),
-            Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(false),
-            Err(e) => Err(classify(e.code(), words(&e))),
-        }
+        Ok(self.table.write(update).await?)
     }
 
     /// Marks a waiting prompt as one that shall be sent into the running turn: only beside the mark that says that it waits,
@@ -444,22 +370,12 @@ impl Store {
         turn: &str,
         by: &Person,
     ) -> Result<bool, StoreError> {
-        let value = mark_text(by)?;
-        let update = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(key(thread, SESSION)))
-            .update_expression("SET #mark = :mark")
-            .condition_expression("attribute_not_exists(#mark) AND attribute_exists(#queued)")
-            .expression_attribute_names("#mark", format!("{NOW}{turn}"))
-            .expression_attribute_names("#queued", format!("{QUEUED}{turn}"))
-            .expression_attribute_values(":mark", AttributeValue::S(value));
-        match update.send().await {
-            Ok(_) => Ok(true),
-            Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(false),
-            Err(e) => Err(classify(e.code(), words(&e))),
-        }
+        let update = Request::update(key(thread, SESSION), "SET #mark = :mark")
+            .condition("attribute_not_exists(#mark) AND attribute_exists(#queued)")
+            .name("#mark", format!("{NOW}{turn}"))
+            .name("#queued", format!("{QUEUED}{turn}"))
+            .value(":mark", mark_text(by)?);
+        Ok(self.table.write(update).await?)
     }
 
     async fn mark(
@@ -468,23 +384,11 @@ impl Store {
         name: &str,
         value: Result<String, StoreError>,
     ) -> Result<bool, StoreError> {
-        let value = value?;
-        let answer = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(key(thread, SESSION)))
-            .update_expression("SET #mark = :mark")
-            .condition_expression("attribute_not_exists(#mark)")
-            .expression_attribute_names("#mark", name)
-            .expression_attribute_values(":mark", AttributeValue::S(value))
-            .send()
-            .await;
-        match answer {
-            Ok(_) => Ok(true),
-            Err(e) if e.code() == Some(CONDITION_FAILED) => Ok(false),
-            Err(e) => Err(classify(e.code(), words(&e))),
-        }
+        let update = Request::update(key(thread, SESSION), "SET #mark = :mark")
+            .condition("attribute_not_exists(#mark)")
+            .name("#mark", name)
+            .value(":mark", value?);
+        Ok(self.table.write(update).await?)
     }
 
     /// Threads of one shard that are due, with their due times. A hint: the index lags behind the records.
@@ -492,27 +396,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn due(&self, shard: u8, now_ms: Ms) -> Result<Vec<(ThreadKey, Ms)>, StoreError> {
-        let answer = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name("due")
-            .key_condition_expression("#shard = :shard AND #due <= :now")
-            .expression_attribute_names("#shard", "due_shard")
-            .expression_attribute_names("#due", "due_at")
-            .expression_attribute_values(":shard", number(u64::from(shard)))
-            .expression_attribute_values(":now", number(now_ms))
-            .limit(DUE_PAGE)
-            .send()
-            .await
-            .map_err(|e| classify(e.code(), words(&e)))?;
+        let query = Request::query_index("due", "#shard = :shard AND #due <= :now")
+            .name("#shard", "due_shard")
+            .name("#due", "due_at")
+            .value(":shard", u64::from(shard))
+            .value(":now", now_ms)
+            .limit(DUE_PAGE);
+        let page = self.table.page(query).await?;
         let read = |item: &Item| {
             Some((
                 text(item, "thread")?.parse().ok()?,
-                item.get("due_at")?.as_n().ok()?.parse().ok()?,
+                item.get("due_at")?.number()?,
             ))
         };
-        Ok(answer.items().iter().filter_map(read).collect())
+        Ok(page.items.iter().filter_map(read).collect())
     }
 
     /// Threads of one shard that have a sandbox by their records: everything in the due index, due or not. A hint too.
@@ -530,29 +427,21 @@ impl Store {
     pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
         let (mut threads, mut start) = (Vec::new(), None);
         for _ in 0..ARMED_PAGES_MAX {
-            let query = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .index_name("due")
-                .key_condition_expression("#shard = :shard")
-                .expression_attribute_names("#shard", "due_shard")
-                .expression_attribute_values(":shard", number(u64::from(shard)))
-                .set_exclusive_start_key(start);
+            let query = Request::query_index("due", "#shard = :shard")
+                .name("#shard", "due_shard")
+                .value(":shard", u64::from(shard))
+                .after(start);
             let query = match prefix {
                 "" => query,
                 prefix => query
-                    .filter_expression("begins_with(#thread, :prefix)")
-                    .expression_attribute_names("#thread", "thread")
-                    .expression_attribute_values(":prefix", AttributeValue::S(prefix.to_owned())),
+                    .filter("begins_with(#thread, :prefix)")
+                    .name("#thread", "thread")
+                    .value(":prefix", prefix),
             };
-            let answer = query
-                .send()
-                .await
-                .map_err(|e| classify(e.code(), words(&e)))?;
+            let page = self.table.page(query).await?;
             let read = |item: &Item| text(item, "thread")?.parse().ok();
-            threads.extend(answer.items().iter().filter_map(read));
-            start = answer.last_evaluated_key;
+            threads.extend(page.items.iter().filter_map(read));
+            start = page.next;
             if start.is_none() {
                 break;
             }
@@ -561,74 +450,55 @@ impl Store {
     }
 }
 
-/// The write of a record, as expressions.
-struct RecordWrite {
-    update: String,
-    condition: &'static str,
-    names: HashMap<String, String>,
-    values: HashMap<String, AttributeValue>,
-}
-
-impl RecordWrite {
-    fn new(session: &Session, expected: u64, stale: &Marks) -> Self {
-        let stored = Session {
-            version: expected + 1,
-            ..session.clone()
-        };
-        let mut write = Self {
-            update: String::new(),
-            condition: "attribute_not_exists(#version)",
-            names: HashMap::from([
-                ("#shard".to_owned(), "due_shard".to_owned()),
-                ("#due".to_owned(), "due_at".to_owned()),
-            ]),
-            values: HashMap::new(),
-        };
-        let mut set = vec![
-            write.set("record", AttributeValue::S(stored.encode())),
-            write.set("version", number(stored.version)),
-            write.set("phase", AttributeValue::S(stored.phase.word().to_owned())),
-            write.set("tenant", AttributeValue::S(stored.thread.tenant())),
-        ];
-        let mut remove = Vec::new();
-        if let Some(due) = stored.due_at_ms {
-            set.extend(["#shard = :shard".to_owned(), "#due = :due".to_owned()]);
-            let shard = number(u64::from(stored.thread.due_shard()));
-            write.values.insert(":shard".to_owned(), shard);
-            write.values.insert(":due".to_owned(), number(due));
-        } else {
-            remove.extend(["#shard".to_owned(), "#due".to_owned()]);
-        }
-        for (index, name) in names(stale).into_iter().enumerate() {
-            write.names.insert(format!("#m{index}"), name);
-            remove.push(format!("#m{index}"));
-        }
-        write.update = format!("SET {}", set.join(", "));
-        if !remove.is_empty() {
-            write
-                .update
-                .push_str(&format!(" REMOVE {}", remove.join(", ")));
-        }
-        if expected > 0 {
-            write.condition = "#version = :expected";
-            write
-                .values
-                .insert(":expected".to_owned(), number(expected));
-        }
-        write
+/// The write of a record in the place of the one of version `expected`.
+fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
+    let stored = Session {
+        version: expected + 1,
+        ..session.clone()
+    };
+    let mut expression =
+        "SET #record = :record, #version = :version, #phase = :phase, #tenant = :tenant".to_owned();
+    let stale = names(stale);
+    let mut removed: Vec<String> = (0..stale.len()).map(|index| format!("#m{index}")).collect();
+    if stored.due_at_ms.is_some() {
+        expression.push_str(", #shard = :shard, #due = :due");
+    } else {
+        removed.extend(["#shard".to_owned(), "#due".to_owned()]);
     }
-
-    fn set(&mut self, name: &str, value: AttributeValue) -> String {
-        self.names.insert(format!("#{name}"), name.to_owned());
-        self.values.insert(format!(":{name}"), value);
-        format!("#{name} = :{name}")
+    if !removed.is_empty() {
+        expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
+    }
+    let mut write = Request::update(key(&stored.thread, SESSION), expression)
+        .name("#record", "record")
+        .name("#version", "version")
+        .name("#phase", "phase")
+        .name("#tenant", "tenant")
+        .name("#shard", "due_shard")
+        .name("#due", "due_at")
+        .value(":record", stored.encode())
+        .value(":version", stored.version)
+        .value(":phase", stored.phase.word())
+        .value(":tenant", stored.thread.tenant());
+    for (index, name) in stale.into_iter().enumerate() {
+        write = write.name(&format!("#m{index}"), name);
+    }
+    if let Some(due_at_ms) = stored.due_at_ms {
+        write = write
+            .value(":shard", u64::from(stored.thread.due_shard()))
+            .value(":due", due_at_ms);
+    }
+    match expected {
+        0 => write.condition("attribute_not_exists(#version)"),
+        _ => write
+            .condition("#version = :expected")
+            .value(":expected", expected),
     }
 }
 
 fn key(thread: &ThreadKey, item: &str) -> Item {
     HashMap::from([
-        ("thread".to_owned(), AttributeValue::S(thread.to_string())),
-        (ITEM.to_owned(), AttributeValue::S(item.to_owned())),
+        ("thread".to_owned(), thread.to_string().into()),
+        (ITEM.to_owned(), item.into()),
     ])
 }
 
@@ -640,32 +510,26 @@ fn entry_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Result<It
     let body = schema::write(Shape::Entry, entry, &Kept::default())
         .map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(thread, &ledger_item(&entry.turn));
-    item.insert(ENTRY.to_owned(), AttributeValue::S(body));
-    item.insert("tenant".to_owned(), AttributeValue::S(thread.tenant()));
+    item.insert(ENTRY.to_owned(), body.into());
+    item.insert("tenant".to_owned(), thread.tenant().into());
     // The table's time to live is in seconds.
-    item.insert("expires_at".to_owned(), number(expires_at_ms / 1000));
+    item.insert("expires_at".to_owned(), (expires_at_ms / 1000).into());
     Ok(item)
 }
 
 fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<Item> {
     let patch = entry.patch.clone()?;
     let mut item = key(thread, &format!("{DIFF}{}", entry.turn));
-    item.insert(PATCH.to_owned(), AttributeValue::S(patch));
-    item.insert(
-        schema::FIELD.to_owned(),
-        number(Shape::Patch.writes().into()),
-    );
-    item.insert("tenant".to_owned(), AttributeValue::S(thread.tenant()));
-    item.insert("expires_at".to_owned(), number(expires_at_ms / 1000));
+    item.insert(PATCH.to_owned(), patch.into());
+    let shape = u64::from(Shape::Patch.writes());
+    item.insert(schema::FIELD.to_owned(), shape.into());
+    item.insert("tenant".to_owned(), thread.tenant().into());
+    item.insert("expires_at".to_owned(), (expires_at_ms / 1000).into());
     Some(item)
 }
 
-fn number(n: u64) -> AttributeValue {
-    AttributeValue::N(n.to_string())
-}
-
 fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
-    item.get(name)?.as_s().ok().map(String::as_str)
+    item.get(name)?.text()
 }
 
 /// What was read of a thread.
@@ -698,7 +562,7 @@ fn session(item: &Item) -> Result<Session, StoreError> {
 fn marks(item: &Item) -> Result<Marks, StoreError> {
     let mut marks = Marks::default();
     for (name, value) in item {
-        let Ok(value) = value.as_s() else { continue };
+        let Some(value) = value.text() else { continue };
         if let Some(turn) = name.strip_prefix(CANCEL) {
             note(&mut marks.cancelled, turn, value)?;
         } else if let Some(ask) = name.strip_prefix(ASK) {
@@ -738,16 +602,4 @@ fn names(marks: &Marks) -> Vec<String> {
         .chain(marks.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
         .chain(marks.now.keys().map(|turn| format!("{NOW}{turn}")))
         .collect()
-}
-
-fn classify(code: Option<&str>, seen: String) -> StoreError {
-    match code {
-        Some(
-            "ResourceNotFoundException"
-            | "AccessDeniedException"
-            | "UnrecognizedClientException"
-            | "ValidationException",
-        ) => StoreError::Refused(seen),
-        _ => StoreError::Later(seen),
-    }
 }

@@ -7,25 +7,25 @@
 
 use std::time::Duration;
 
-use aws_sdk_scheduler::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_scheduler::primitives::{DateTime, DateTimeFormat};
-use aws_sdk_scheduler::types::{
-    ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode,
-    RetryPolicy, SqsParameters, Target,
-};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey, wake_message_id, wake_name};
 use bobbin_core::message::{Body, Message, Work};
+use http::Method;
+use serde_json::{Value, json};
 
-use crate::aws::words;
+use crate::calendar::Moment;
 use crate::config::{Config, WakeTarget};
+use crate::direct::{CallError, Direct, Service, token};
+use crate::signing::escaped;
 
-/// Setting a wake-up must be over within this time, repeats of the SDK included.
+/// Setting a wake-up must be over within this time, repeats included.
 pub const SET_MS_MAX: u64 = 5_000;
 /// Creates and updates that one setting may take: a wake-up that fires between the two is missed by both once.
 const ROUNDS_MAX: usize = 2;
+/// The last year that a schedule can name.
+const YEAR_MAX: u64 = 9_999;
 /// How long Scheduler tries to deliver: after that the sweeper has long found the thread.
-const DELIVERY_S_MAX: i32 = 3_600;
+const DELIVERY_S_MAX: u32 = 3_600;
 
 /// A wake-up could not be set.
 #[derive(Debug, thiserror::Error)]
@@ -59,21 +59,21 @@ impl WakeError {
 /// The stack's wake-ups.
 #[derive(Debug, Clone)]
 pub struct Wakes {
-    client: aws_sdk_scheduler::Client,
+    aws: Direct,
     target: Option<WakeTarget>,
 }
 
 impl Wakes {
     /// Wake-ups in the group that the configuration names. Without one, nothing is set and nothing fails.
     #[must_use]
-    pub fn new(client: aws_sdk_scheduler::Client, config: &Config) -> Self {
-        Self::to(client, config.wakes.clone())
+    pub fn new(aws: Direct, config: &Config) -> Self {
+        Self::to(aws, config.wakes.clone())
     }
 
     /// The same with a target of one's own.
     #[must_use]
-    pub fn to(client: aws_sdk_scheduler::Client, target: Option<WakeTarget>) -> Self {
-        Self { client, target }
+    pub fn to(aws: Direct, target: Option<WakeTarget>) -> Self {
+        Self { aws, target }
     }
 
     /// Has the thread swept at this time (rounded up to seconds); takes the place of an earlier wake-up.
@@ -99,114 +99,81 @@ impl Wakes {
         thread: &ThreadKey,
         at_ms: Ms,
     ) -> Result<(), WakeError> {
-        let wake = Wake::new(target, thread, at_ms)?;
+        let wake = schedule(target, thread, at_ms).ok_or_else(|| {
+            WakeError::Refused(format!("{at_ms} ms is no time that a date can name"))
+        })?;
+        let path = format!("/schedules/{}", escaped(&wake_name(thread)));
         let mut seen = String::new();
         for _ in 0..ROUNDS_MAX {
-            let created = self
-                .client
-                .create_schedule()
-                .group_name(&target.group)
-                .name(&wake.name)
-                .schedule_expression(&wake.expression)
-                .flexible_time_window(wake.window.clone())
-                .action_after_completion(ActionAfterCompletion::Delete)
-                .target(wake.target.clone())
-                .send()
-                .await;
-            match created {
-                Ok(_) => return Ok(()),
+            match self.call(Method::POST, &path, &wake).await {
+                Ok(()) => return Ok(()),
                 Err(error) if error.code() == Some("ConflictException") => {}
                 Err(error) => return Err(classify(&error)),
             }
-            let moved = self
-                .client
-                .update_schedule()
-                .group_name(&target.group)
-                .name(&wake.name)
-                .schedule_expression(&wake.expression)
-                .flexible_time_window(wake.window.clone())
-                .action_after_completion(ActionAfterCompletion::Delete)
-                .target(wake.target.clone())
-                .send()
-                .await;
-            match moved {
-                Ok(_) => return Ok(()),
+            match self.call(Method::PUT, &path, &wake).await {
+                Ok(()) => return Ok(()),
                 // It fired in between and deleted itself.
                 Err(error) if error.code() == Some("ResourceNotFoundException") => {
-                    seen = words(&error);
+                    seen = error.to_string();
                 }
                 // Somebody else moves it at this moment.
-                Err(error) if error.code() == Some("ConflictException") => seen = words(&error),
+                Err(error) if error.code() == Some("ConflictException") => seen = error.to_string(),
                 Err(error) => return Err(classify(&error)),
             }
         }
         Err(WakeError::Later(seen))
     }
-}
 
-/// One wake-up, as both calls take it: an update replaces everything, so it has to say everything again.
-struct Wake {
-    name: String,
-    expression: String,
-    window: FlexibleTimeWindow,
-    target: Target,
-}
-
-impl Wake {
-    fn new(target: &WakeTarget, thread: &ThreadKey, at_ms: Ms) -> Result<Self, WakeError> {
-        let unusable = |error: String| WakeError::Refused(error);
-        let body = Body::Message(Message {
-            id: wake_message_id(thread, at_ms),
-            thread: thread.clone(),
-            accepted_at_ms: at_ms,
-            work: Work::Sweep,
-        });
-        Ok(Self {
-            name: wake_name(thread),
-            expression: expression(at_ms)
-                .ok_or_else(|| unusable(format!("{at_ms} ms is no time that a date can name")))?,
-            window: FlexibleTimeWindow::builder()
-                .mode(FlexibleTimeWindowMode::Off)
-                .build()
-                .map_err(|e| unusable(e.to_string()))?,
-            target: Target::builder()
-                .arn(&target.queue_arn)
-                .role_arn(&target.role_arn)
-                .input(body.encode())
-                .sqs_parameters(
-                    SqsParameters::builder()
-                        .message_group_id(body.group())
-                        .build(),
-                )
-                .dead_letter_config(
-                    DeadLetterConfig::builder()
-                        .arn(&target.dead_queue_arn)
-                        .build(),
-                )
-                .retry_policy(
-                    RetryPolicy::builder()
-                        .maximum_event_age_in_seconds(DELIVERY_S_MAX)
-                        .build(),
-                )
-                .build()
-                .map_err(|e| unusable(e.to_string()))?,
-        })
+    /// Creates or replaces: an update says everything again. The token lets Scheduler take a repeat for what it is.
+    async fn call(&self, method: Method, path: &str, wake: &Value) -> Result<(), CallError> {
+        let mut request = wake.clone();
+        request["ClientToken"] = token().into();
+        let service = Service::Schedules;
+        let calling = self.aws.rest(service, method, path, &request, SET_MS_MAX);
+        calling.await.map(|_| ())
     }
+}
+
+/// One wake-up, as both calls take it; none, if no date can name its time.
+fn schedule(target: &WakeTarget, thread: &ThreadKey, at_ms: Ms) -> Option<Value> {
+    let body = Body::Message(Message {
+        id: wake_message_id(thread, at_ms),
+        thread: thread.clone(),
+        accepted_at_ms: at_ms,
+        work: Work::Sweep,
+    });
+    Some(json!({
+        "GroupName": target.group,
+        "ScheduleExpression": expression(at_ms)?,
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "ActionAfterCompletion": "DELETE",
+        "Target": {
+            "Arn": target.queue_arn,
+            "RoleArn": target.role_arn,
+            "Input": body.encode(),
+            "SqsParameters": {"MessageGroupId": body.group()},
+            "DeadLetterConfig": {"Arn": target.dead_queue_arn},
+            "RetryPolicy": {"MaximumEventAgeInSeconds": DELIVERY_S_MAX},
+        },
+    }))
 }
 
 /// `at(yyyy-mm-ddThh:mm:ss)`, which without a time zone is UTC.
 fn expression(at_ms: Ms) -> Option<String> {
-    let seconds = i64::try_from(at_ms.div_ceil(1000)).ok()?;
-    let time = DateTime::from_secs(seconds)
-        .fmt(DateTimeFormat::DateTime)
-        .ok()?;
-    Some(format!("at({})", time.strip_suffix('Z')?))
+    let Moment {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second,
+    } = Moment::of(at_ms.div_ceil(1000));
+    (year <= YEAR_MAX)
+        .then(|| format!("at({year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02})"))
 }
 
-fn classify<E, R>(error: &SdkError<E, R>) -> WakeError
-where
-    E: ProvideErrorMetadata,
-{
+fn classify(error: &CallError) -> WakeError {
+    let seen = error.to_string();
     match error.code() {
         Some(
             "ResourceNotFoundException"
@@ -214,8 +181,8 @@ where
             | "UnrecognizedClientException"
             | "ServiceQuotaExceededException"
             | "ValidationException",
-        ) => WakeError::Refused(words(error)),
-        _ => WakeError::Later(words(error)),
+        ) => WakeError::Refused(seen),
+        _ => WakeError::Later(seen),
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use bobbin_core::breaker::Admission;
 use bobbin_core::card::{Card, Post, PostRef, ShownFile, Usage};
 use bobbin_core::effect::Effect;
@@ -39,13 +38,6 @@ pub fn now_ms() -> Ms {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Milliseconds of an RFC 3339 time; none if it is not one.
-#[must_use]
-pub fn milliseconds(time: &str) -> Option<Ms> {
-    let time = DateTime::from_str(time, DateTimeFormat::DateTimeWithOffset).ok()?;
-    u64::try_from(time.to_millis().ok()?).ok()
 }
 
 /// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.

@@ -4,10 +4,10 @@ use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use crate::aws::Account;
+use crate::account::Account;
 use crate::http::{Answer, Hosts, Http};
 use crate::secrets::Secret;
-use crate::signing::{self, Keys, Scope};
+use crate::signing::{self, Scope, Signed};
 use crate::world::now_ms;
 
 /// Bytes of an answer: 200 outputs and 200 parameters of 4 KiB each, and their descriptions, fit; a secret has 64 KiB.
@@ -144,13 +144,8 @@ async fn signature(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Result<Vec<(&'static str, String)>, String> {
-    let credentials = account.credentials().await?;
-    let token = credentials.session_token();
-    let keys = Keys {
-        access_key_id: credentials.access_key_id().to_owned(),
-        secret_access_key: Secret::from(credentials.secret_access_key().to_owned()),
-        session_token: token.map(|token| Secret::from(token.to_owned())),
-    };
+    let keys = account.keys().await?;
+    let token = keys.session_token.as_ref().map(Secret::expose);
     let scope = Scope {
         region: account.region(),
         service: service.name,
@@ -161,7 +156,13 @@ async fn signature(
     signed.extend([("host", host.as_str()), ("x-amz-date", &date)]);
     signed.extend(token.map(|token| ("x-amz-security-token", token)));
     signed.sort_unstable();
-    let authorization = signing::authorization(&keys, scope, &date, &signed, body.as_bytes());
+    let request = Signed {
+        method: "POST",
+        path: "/",
+        headers: &signed,
+        body: body.as_bytes(),
+    };
+    let authorization = signing::authorization(&keys, scope, &date, &request);
     let mut own = vec![
         ("authorization", authorization),
         ("x-amz-date", date.clone()),

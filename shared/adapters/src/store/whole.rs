@@ -1,16 +1,12 @@
 //! Whole views of the table, for who runs the stack: every thread, and everything of one thread. Bounded pages; nothing
 //! here is on the path of a message.
 
-use aws_sdk_dynamodb::error::ProvideErrorMetadata;
-use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::session::{Marks, Session};
 use serde_json::{Map, Value};
 
-use super::{
-    DIFF, DUE_SHARDS, ITEM, Item, SESSION, Store, StoreError, TURN, classify, key, record, text,
-};
-use crate::aws::words;
+use super::{DIFF, DUE_SHARDS, ITEM, SESSION, Store, StoreError, TURN, key, record, text};
+use crate::table::{Attribute, Item, Request};
 
 /// Pages (of 1 MB) of the table that one look reads.
 const SCAN_PAGES_MAX: usize = 200;
@@ -56,18 +52,13 @@ impl Store {
     ) -> Result<Page, StoreError> {
         let (mut page, mut start) = (Page::default(), after.map(|thread| key(thread, SESSION)));
         for _ in 0..SCAN_PAGES_MAX {
-            let answer = self
-                .client
-                .scan()
-                .table_name(&self.table)
-                .filter_expression("#item = :session")
-                .expression_attribute_names("#item", ITEM)
-                .expression_attribute_values(":session", AttributeValue::S(SESSION.to_owned()))
-                .set_exclusive_start_key(start)
-                .send()
-                .await
-                .map_err(|e| classify(e.code(), words(&e)))?;
-            for item in answer.items() {
+            let scan = Request::scan()
+                .filter("#item = :session")
+                .name("#item", ITEM)
+                .value(":session", SESSION)
+                .after(start);
+            let answer = self.table.page(scan).await?;
+            for item in &answer.items {
                 let thread = text(item, "thread").unwrap_or_default();
                 match record(item) {
                     Ok((Some(session), marks)) => page.threads.push((session, marks)),
@@ -79,7 +70,7 @@ impl Store {
                     return Ok(page);
                 }
             }
-            start = answer.last_evaluated_key;
+            start = answer.next;
             let Some(key) = &start else {
                 return Ok(page);
             };
@@ -108,13 +99,7 @@ impl Store {
             if !name.starts_with(TURN) && !name.starts_with(DIFF) {
                 continue;
             }
-            self.client
-                .delete_item()
-                .table_name(&self.table)
-                .set_key(Some(key(thread, name)))
-                .send()
-                .await
-                .map_err(|e| classify(e.code(), words(&e)))?;
+            self.table.write(Request::delete(key(thread, name))).await?;
             deleted += 1;
         }
         Ok(deleted)
@@ -123,20 +108,13 @@ impl Store {
     async fn partition(&self, thread: &ThreadKey) -> Result<Vec<Item>, StoreError> {
         let (mut items, mut start) = (Vec::new(), None);
         for _ in 0..THREAD_PAGES_MAX {
-            let answer = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .consistent_read(true)
-                .key_condition_expression("#thread = :thread")
-                .expression_attribute_names("#thread", "thread")
-                .expression_attribute_values(":thread", AttributeValue::S(thread.to_string()))
-                .set_exclusive_start_key(start)
-                .send()
-                .await
-                .map_err(|e| classify(e.code(), words(&e)))?;
-            items.extend(answer.items.unwrap_or_default());
-            start = answer.last_evaluated_key;
+            let query = Request::query("#thread = :thread")
+                .name("#thread", "thread")
+                .value(":thread", thread.to_string())
+                .after(start);
+            let page = self.table.page(query).await?;
+            items.extend(page.items);
+            start = page.next;
             if start.is_none() {
                 return Ok(items);
             }
@@ -151,13 +129,12 @@ fn plain(item: &Item) -> Value {
     let mut map = Map::new();
     for (name, value) in item {
         let value = match value {
-            AttributeValue::S(text) => match serde_json::from_str(text) {
+            Attribute::S(text) => match serde_json::from_str(text) {
                 Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
                 _ => text.clone().into(),
             },
-            AttributeValue::N(number) => number.parse().unwrap_or_else(|_| number.clone().into()),
-            AttributeValue::Bool(is) => (*is).into(),
-            _ => Value::Null,
+            Attribute::N(number) => number.parse().unwrap_or_else(|_| number.clone().into()),
+            Attribute::Other => Value::Null,
         };
         map.insert(name.clone(), value);
     }

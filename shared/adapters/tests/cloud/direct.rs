@@ -1,4 +1,4 @@
-//! Calls without the SDK: what comes over the wire, what is repeated and what is not, and how each failure is told.
+//! Calls to AWS: what comes over the wire, what is repeated and what is not, and how each failure is told.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,15 +6,13 @@ use std::sync::atomic::Ordering;
 use bobbin_adapters::direct::{ATTEMPTS_MAX, CallError, Direct, Service};
 use bobbin_adapters::secrets::Secret;
 use bobbin_adapters::signing::Keys;
-use bobbin_adapters::store::{Store, StoreError, Tenants};
-use bobbin_core::settings::Settings;
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Cloud, answering, dynamodb, silent};
+use crate::support::{answering, silent};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 const MS_MAX: u64 = 20_000;
@@ -210,24 +208,4 @@ async fn an_endpoint_of_loopback_may_show_a_certificate_of_the_named_file_and_of
     assert_eq!(send(&trusting).await, Ok(json!({})));
     let careful = over(&endpoint, None);
     assert_eq!(send(&careful).await, Err(CallError::Connection));
-}
-
-#[tokio::test]
-async fn what_is_read_of_a_tenant_without_the_sdk_is_what_the_store_wrote() {
-    let cloud = Cloud::start().await;
-    let (endpoint, table) = (cloud.engine.endpoint(), cloud.resource("Table"));
-    let store = Store::new(dynamodb(endpoint), &table);
-    let tenants = Tenants::new(direct(endpoint), &table);
-    let one = "discord:111";
-    assert_eq!(tenants.settings(one).await.unwrap(), Settings::default());
-    let mut settings = Settings::default();
-    settings.defaults.model = Some("anthropic/\"ä\"".to_owned());
-    assert!(store.save_settings(one, &settings, 0).await.unwrap());
-    let stored = store.settings(one).await.unwrap();
-    assert_eq!(stored.defaults, settings.defaults);
-    assert_eq!(tenants.settings(one).await.unwrap(), stored);
-
-    let missing = Tenants::new(direct(endpoint), "nothing");
-    let refused = missing.catalogue(one).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Refused(_)), "{refused:?}");
 }

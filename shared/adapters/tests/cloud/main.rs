@@ -6,5 +6,6 @@ mod breakers;
 mod direct;
 mod secrets;
 mod support;
+mod table;
 mod tenants;
 mod wakes;

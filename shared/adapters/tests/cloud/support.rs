@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aws_credential_types::Credentials;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region, SharedHttpClient};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
 use axum::Router;
 use axum::http::StatusCode;
-use bobbin_adapters::direct::Direct;
+use bobbin_adapters::direct::{Direct, Service};
 use bobbin_adapters::http::{Hosts, Http};
 use bobbin_adapters::secrets::Secret;
 use bobbin_adapters::signing::Keys;
@@ -21,6 +21,7 @@ use tempfile::TempDir;
 
 /// Longest wait for anything that the engine does by itself.
 const WAIT_MAX: Duration = Duration::from_secs(20);
+const CALL_MS_MAX: u64 = 10_000;
 const TEMPLATE: &str = include_str!("../../../../template.yaml");
 
 pub struct Cloud {
@@ -29,42 +30,42 @@ pub struct Cloud {
     _folder: TempDir,
 }
 
-macro_rules! client {
-    ($sdk:ident, $endpoint:expr) => {
-        $sdk::Client::from_conf(
-            $sdk::Config::builder()
-                .behavior_version(BehaviorVersion::latest())
-                .region(Region::new("us-east-1"))
-                .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-                .http_client(connections($endpoint))
-                .endpoint_url($endpoint)
-                .build(),
-        )
-    };
-}
-
 /// As the functions reach AWS.
-fn connections(endpoint: &str) -> SharedHttpClient {
+pub fn direct(endpoint: &str) -> Direct {
     let keys = Keys {
         access_key_id: "key".to_owned(),
         secret_access_key: Secret::from("secret".to_owned()),
         session_token: None,
     };
-    let direct = Direct::new("us-east-1", keys, Some(endpoint));
-    direct.unwrap().for_sdk()
+    Direct::new("us-east-1", keys, Some(endpoint)).unwrap()
 }
 
-pub fn dynamodb(endpoint: &str) -> aws_sdk_dynamodb::Client {
-    client!(aws_sdk_dynamodb, endpoint)
+macro_rules! sdk {
+    ($(#[$about:meta])* $name:ident, $sdk:ident) => {
+        $(#[$about])*
+        pub fn $name(endpoint: &str) -> $sdk::Client {
+            $sdk::Client::from_conf(
+                $sdk::Config::builder()
+                    .behavior_version(BehaviorVersion::latest())
+                    .region(Region::new("us-east-1"))
+                    .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+                    .http_client(aws_smithy_http_client::Builder::new().build_http())
+                    .endpoint_url(endpoint)
+                    .build(),
+            )
+        }
+    };
 }
-
-pub fn scheduler(endpoint: &str) -> aws_sdk_scheduler::Client {
-    client!(aws_sdk_scheduler, endpoint)
-}
-
-fn sqs(endpoint: &str) -> aws_sdk_sqs::Client {
-    client!(aws_sdk_sqs, endpoint)
-}
+sdk!(
+    /// AWS's own client of the table.
+    sdk_dynamodb,
+    aws_sdk_dynamodb
+);
+sdk!(
+    /// AWS's own client of the schedules.
+    sdk_scheduler,
+    aws_sdk_scheduler
+);
 
 impl Cloud {
     pub async fn start() -> Self {
@@ -130,15 +131,12 @@ impl Cloud {
 
     /// The ARN of a queue, as the service names it.
     pub async fn queue_arn(&self, id: &str) -> String {
-        use aws_sdk_sqs::types::QueueAttributeName::QueueArn;
-        let answer = sqs(self.engine.endpoint())
-            .get_queue_attributes()
-            .queue_url(self.resource(id))
-            .attribute_names(QueueArn)
-            .send()
-            .await
-            .unwrap();
-        answer.attributes.unwrap()[&QueueArn].clone()
+        let request = json!({"QueueUrl": self.resource(id), "AttributeNames": ["QueueArn"]});
+        let aws = direct(self.engine.endpoint());
+        let action = "GetQueueAttributes";
+        let answer = aws.call(Service::Queues, action, &request, CALL_MS_MAX);
+        let arn = &answer.await.unwrap()["Attributes"]["QueueArn"];
+        arn.as_str().unwrap().to_owned()
     }
 }
 
@@ -177,16 +175,21 @@ pub async fn silent() -> (String, tokio::net::TcpListener) {
     (endpoint, listener)
 }
 
-/// A Scheduler that refuses its first calls in these ways and then takes everything; and the methods it was called with.
-pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() -> Vec<String>) {
+/// Methods and tokens that a Scheduler was called with.
+pub type Calls = Vec<(String, String)>;
+
+/// A Scheduler that refuses its first calls in these ways and then takes everything; and what it was called with.
+pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() -> Calls) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let calls: Arc<Mutex<Calls>> = Arc::default();
     let seen = Arc::clone(&calls);
-    let answer = move |method: axum::http::Method| {
+    let answer = move |method: axum::http::Method, body: String| {
         let mut calls = calls.lock().unwrap();
         let refusal = refusals.get(calls.len()).copied();
-        calls.push(method.to_string());
+        let asked: Value = serde_json::from_str(&body).unwrap();
+        let token = asked["ClientToken"].as_str().unwrap();
+        calls.push((method.to_string(), token.to_owned()));
         let (status, kind, body) = match refusal {
             Some((status, kind)) => (status, kind, r#"{"Message":"no"}"#),
             None => (200, "none", r#"{"ScheduleArn":"arn"}"#),

@@ -7,13 +7,13 @@ use bobbin_core::message::Selection;
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::settings::{Catalogue, Settings};
 
-use crate::support::{Cloud, dynamodb};
+use crate::support::{Cloud, direct, sdk_dynamodb};
 
 const ONE: &str = "discord:111";
 const OTHER: &str = "discord:1111";
 
 fn store(cloud: &Cloud) -> Store {
-    Store::new(dynamodb(cloud.engine.endpoint()), &cloud.resource("Table"))
+    Store::new(direct(cloud.engine.endpoint()), &cloud.resource("Table"))
 }
 
 fn with_model(model: &str) -> Settings {
@@ -107,7 +107,7 @@ async fn settings_that_cannot_be_read_are_an_error_and_not_the_default_ones() {
     use aws_sdk_dynamodb::types::AttributeValue;
     let cloud = Cloud::start().await;
     let store = store(&cloud);
-    dynamodb(cloud.engine.endpoint())
+    sdk_dynamodb(cloud.engine.endpoint())
         .put_item()
         .table_name(cloud.resource("Table"))
         .item("thread", AttributeValue::S(format!("tenant:{ONE}")))

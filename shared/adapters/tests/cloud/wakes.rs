@@ -8,7 +8,7 @@ use bobbin_core::ids::{ThreadKey, wake_name};
 use bobbin_core::message::{Body, Work};
 use serde_json::Value;
 
-use crate::support::{Cloud, refusing, scheduler, silent, until};
+use crate::support::{Calls, Cloud, direct, refusing, sdk_scheduler, silent, until};
 
 const MESSAGES: &str = "test-Messages.fifo";
 
@@ -29,7 +29,11 @@ async fn target(cloud: &Cloud) -> WakeTarget {
 }
 
 fn wakes(endpoint: &str, target: Option<WakeTarget>) -> Wakes {
-    Wakes::to(scheduler(endpoint), target)
+    Wakes::to(direct(endpoint), target)
+}
+
+fn methods(calls: &Calls) -> Vec<&str> {
+    calls.iter().map(|(method, _)| method.as_str()).collect()
 }
 
 fn body(message: &Value) -> Body {
@@ -44,7 +48,7 @@ async fn a_thread_is_swept_at_its_time_in_its_own_group_and_the_schedule_is_gone
     wakes.set(&thread(2), at_ms).await.unwrap();
 
     cloud.advance(3590);
-    let kept = scheduler(cloud.engine.endpoint())
+    let kept = sdk_scheduler(cloud.engine.endpoint())
         .get_schedule()
         .group_name(cloud.resource("Wakes"))
         .name(wake_name(&thread(2)));
@@ -167,12 +171,29 @@ async fn one_that_fires_while_it_is_moved_is_made_anew() {
     let target = target(&cloud).await;
     let overtaken = wakes(&endpoint, Some(target.clone()));
     overtaken.set(&thread(2), 1).await.unwrap();
-    assert_eq!(calls(), ["POST", "PUT", "POST"]);
+    assert_eq!(methods(&calls()), ["POST", "PUT", "POST"]);
 
     // One that is always somebody else's is given up, to be set again later.
     let (endpoint, calls) = refusing(vec![conflict; 20]).await;
     let contested = wakes(&endpoint, Some(target));
     let set = contested.set(&thread(2), 1).await;
     assert!(matches!(set, Err(WakeError::Later(_))), "{set:?}");
-    assert_eq!(calls(), ["POST", "PUT", "POST", "PUT"]);
+    assert_eq!(methods(&calls()), ["POST", "PUT", "POST", "PUT"]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_repeated_bears_the_same_token_and_the_next_call_another() {
+    let cloud = Cloud::start().await;
+    let target = target(&cloud).await;
+    let (busy, gone) = ((500, "InternalServerException"), (409, "ConflictException"));
+    let (endpoint, calls) = refusing(vec![busy, gone, busy]).await;
+    let wakes = wakes(&endpoint, Some(target));
+    wakes.set(&thread(2), 1).await.unwrap();
+    let calls = calls();
+    assert_eq!(methods(&calls), ["POST", "POST", "PUT", "PUT"]);
+    let tokens: Vec<&String> = calls.iter().map(|(_, token)| token).collect();
+    assert_eq!((tokens[0], tokens[2]), (tokens[1], tokens[3]));
+    assert_ne!(tokens[1], tokens[2]);
+    // As long as Scheduler lets a token be.
+    assert!((1..=64).contains(&tokens[0].len()), "{}", tokens[0]);
 }
