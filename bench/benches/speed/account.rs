@@ -145,8 +145,11 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
             state.answer_after
         };
         thread::sleep(wait);
-        let headers = [("content-type", "application/x-amz-json-1.0")];
-        served.answer(status, &headers, &body)?;
+        let kind = match target.is_empty() {
+            true => "application/json",
+            false => "application/x-amz-json-1.0",
+        };
+        served.answer(status, &[("content-type", kind)], &body)?;
     }
     Ok(())
 }
