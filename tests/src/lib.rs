@@ -16,6 +16,7 @@ pub mod gates;
 pub mod http;
 pub mod judge;
 pub mod limits;
+pub mod made_up;
 pub mod ministack;
 pub mod model;
 pub mod operator;

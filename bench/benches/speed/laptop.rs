@@ -47,7 +47,7 @@ impl Laptop {
     /// # Errors
     /// A sentence with what it did instead.
     pub fn start(folder: &Path) -> Result<Self, String> {
-        let program = programs::quick("bobbin-local")?;
+        let program = programs::around(&["bobbin-local"])?.join("bobbin-local");
         let (state, ready) = (folder.join("state"), folder.join("ready.json"));
         let log = fs::File::create(folder.join("laptop.log")).map_err(|e| e.to_string())?;
         let errors = log.try_clone().map_err(|e| e.to_string())?;

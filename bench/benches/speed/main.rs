@@ -7,7 +7,10 @@
 //! `BOBBIN_BENCH_RUNS` is the number of runs of each figure, `BOBBIN_BENCH_BESIDE` another build of ingress that is
 //! measured beside this one, `BOBBIN_BENCH_BESIDE_FUNCTIONS` a folder with other builds of worker and sweeper.
 
+mod account;
 mod bed;
+mod capacity;
+mod client;
 mod cloud;
 mod command;
 mod figures;
@@ -20,6 +23,9 @@ mod provision;
 mod runtime;
 mod services;
 mod start;
+mod sweep;
+mod table;
+mod throughput;
 mod trips;
 mod turn;
 mod waterfall;
@@ -39,13 +45,15 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 8] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
     ("turn", turn::turn),
     ("provision", provision::provision),
     ("follow", follow::follow),
+    ("throughput", throughput::throughput),
+    ("sweep", sweep::sweep),
 ];
 
 fn main() -> ExitCode {

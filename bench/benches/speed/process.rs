@@ -105,11 +105,7 @@ impl Running {
     /// # Errors
     /// If it has ended.
     pub fn cpu(&self) -> io::Result<Duration> {
-        let mut ns = 0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            ns += on_cpu_ns(&task?.path())?;
-        }
-        Ok(Duration::from_nanos(ns))
+        cpu_of(self.child.id())
     }
 
     /// Most memory that it has held at once (resident), in bytes.
@@ -157,6 +153,18 @@ impl Running {
         // One child runs at a time, so the rest is this one's.
         Ok(cpu_of_ended()?.saturating_sub(self.before))
     }
+}
+
+/// CPU of a process's threads so far.
+///
+/// # Errors
+/// If it has ended.
+pub fn cpu_of(pid: u32) -> io::Result<Duration> {
+    let mut ns = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        ns += on_cpu_ns(&task?.path())?;
+    }
+    Ok(Duration::from_nanos(ns))
 }
 
 fn on_cpu_ns(task: &Path) -> io::Result<u64> {

@@ -17,28 +17,25 @@ const ZIP_BYTES: u64 = 30 + 46 + 22;
 /// # Errors
 /// A sentence with what failed.
 pub fn release(packages: &[&str]) -> Result<PathBuf, String> {
-    build(packages, &["--release"])?;
-    Ok(target()?.join("release"))
+    build("release", packages)
 }
 
-/// Builds a program that is not measured, as `cargo run` does; answers the executable.
+/// The same in the profile `around`, for what stands around the programs that are measured.
 ///
 /// # Errors
 /// A sentence with what failed.
-pub fn quick(package: &str) -> Result<PathBuf, String> {
-    build(&[package], &[])?;
-    Ok(target()?.join("debug").join(package))
+pub fn around(packages: &[&str]) -> Result<PathBuf, String> {
+    build("around", packages)
 }
 
-fn build(packages: &[&str], profile: &[&str]) -> Result<(), String> {
+fn build(profile: &str, packages: &[&str]) -> Result<PathBuf, String> {
+    let target = target()?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
         .current_dir(root())
-        .arg("build")
-        .args(profile)
-        .arg("--target-dir")
-        .arg(target()?);
+        .args(["build", "--profile", profile, "--target-dir"])
+        .arg(&target);
     for package in packages {
         command.args(["-p", package]);
     }
@@ -54,7 +51,8 @@ fn build(packages: &[&str], profile: &[&str]) -> Result<(), String> {
             command.env_remove(name);
         }
     }
-    run(&mut command)
+    run(&mut command)?;
+    Ok(target.join(profile))
 }
 
 /// Bundles the peer; answers its one file and Node's version. None where there is no Node, which is said.

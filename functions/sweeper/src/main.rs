@@ -56,8 +56,22 @@ impl Sweeper {
             config,
         })
     }
-    /// One tick: what is due, and what the provider has that nobody else knows.
+
+    /// One tick. Both of its halves are done, whatever becomes of the other; an error of any is one of the tick's.
     async fn sweep(&self) -> Result<Value, String> {
+        let (due, around) = tokio::join!(
+            tick::tick(&self.store, &self.queues, &self.metrics),
+            self.around()
+        );
+        let (mut told, around) = (json!({"due": due?}), around?);
+        if let (Some(all), Value::Object(around)) = (told.as_object_mut(), around) {
+            all.extend(around);
+        }
+        Ok(told)
+    }
+
+    /// What the provider has, beside what the records say.
+    async fn around(&self) -> Result<Value, String> {
         let Self {
             config,
             store,
@@ -65,36 +79,21 @@ impl Sweeper {
             provider,
             metrics,
         } = self;
-        // All are tried, whatever becomes of the others; an error of any is one of the tick's.
-        let (due, daytona) = tokio::join!(
-            tick::tick(store, queues, metrics),
-            provider.daytona(now_ms())
-        );
-        let daytona = match daytona {
-            Ok(Some(daytona)) => daytona,
+        let Some(daytona) = provider.daytona(now_ms()).await? else {
             // Not set up yet: nothing can be there, and nobody is to be woken.
-            Ok(None) => {
-                let missing = Key::DaytonaApiKey.missing();
-                tracing::warn!(
-                    event = "provider.key.missing",
-                    "{missing} No sandbox is looked for."
-                );
-                return Ok(json!({"due": due?, "orphans": missing}));
-            }
-            Err(error) => {
-                due?;
-                return Err(error);
-            }
+            let missing = Key::DaytonaApiKey.missing();
+            tracing::warn!(
+                event = "provider.key.missing",
+                "{missing} No sandbox is looked for."
+            );
+            return Ok(json!({"orphans": missing}));
         };
         let listed = daytona.list(&stack_label(&config.stack)).await;
-        let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"));
-        let (orphans, vanished) = match &listed {
-            Ok(listed) => (
-                orphans::reap(config, store, &daytona, metrics, listed).await,
-                vanished::look(store, queues, &config.limits, listed, now_ms()).await,
-            ),
-            Err(error) => (Err(error.clone()), Err(error.clone())),
-        };
-        Ok(json!({"due": due?, "orphans": orphans?, "vanished": vanished?}))
+        let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
+        let (orphans, vanished) = tokio::join!(
+            orphans::reap(config, store, &daytona, metrics, &listed),
+            vanished::look(store, queues, &config.limits, &listed, now_ms())
+        );
+        Ok(json!({"orphans": orphans?, "vanished": vanished?}))
     }
 }

@@ -3,8 +3,8 @@
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::{Daytona, DaytonaError};
 use bobbin_adapters::metrics::{Metrics, Unit};
-use bobbin_adapters::orphans::{Judged, judge};
-use bobbin_adapters::store::{Store, StoreError};
+use bobbin_adapters::orphans::{Judged, judge_all};
+use bobbin_adapters::store::{RECORDS_MAX, Store, StoreError};
 use bobbin_adapters::world::now_ms;
 use bobbin_core::schema::NEWER;
 use bobbin_core::signals::ORPHANS;
@@ -26,23 +26,24 @@ pub async fn reap(
     listed: &[Sandbox],
 ) -> Result<Value, String> {
     let (mut deleted, mut trouble) = (0_usize, None);
-    for sandbox in listed {
-        if deleted == REAPED_MAX {
-            break;
-        }
-        match orphaned(config, store, sandbox).await {
-            Ok(false) => {}
-            Ok(true) => match daytona.delete(&sandbox.id).await {
-                Ok(()) | Err(DaytonaError::NotFound) => {
-                    tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
-                    metrics.put(&[(ORPHANS, Unit::Count, 1)], now_ms());
-                    deleted += 1;
-                }
-                Err(error) => {
-                    trouble = Some(format!("{} could not be deleted: {error}", sandbox.name))
-                }
-            },
-            Err(error) => trouble = Some(error),
+    'listed: for some in listed.chunks(RECORDS_MAX) {
+        let judged = judge_all(store, some, now_ms(), config.limits.stale_grace_ms).await;
+        for (sandbox, judged) in some.iter().zip(judged) {
+            match orphaned(sandbox, judged) {
+                Ok(false) => {}
+                Ok(true) if deleted == REAPED_MAX => break 'listed,
+                Ok(true) => match daytona.delete(&sandbox.id).await {
+                    Ok(()) | Err(DaytonaError::NotFound) => {
+                        tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
+                        metrics.put(&[(ORPHANS, Unit::Count, 1)], now_ms());
+                        deleted += 1;
+                    }
+                    Err(error) => {
+                        trouble = Some(format!("{} could not be deleted: {error}", sandbox.name));
+                    }
+                },
+                Err(error) => trouble = Some(error),
+            }
         }
     }
     match trouble {
@@ -60,8 +61,8 @@ pub async fn reap(
 }
 
 /// What carries our stack's label but names no thread or time is left for a person: it is not ours to judge.
-async fn orphaned(config: &Config, store: &Store, sandbox: &Sandbox) -> Result<bool, String> {
-    match judge(store, sandbox, now_ms(), config.limits.stale_grace_ms).await {
+fn orphaned(sandbox: &Sandbox, judged: Result<Judged, StoreError>) -> Result<bool, String> {
+    match judged {
         Ok(Judged::Orphan) => Ok(true),
         Ok(Judged::Spared) => Ok(false),
         Ok(Judged::Unknown) => {

@@ -5,13 +5,17 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_adapters::queue::Queues;
+use bobbin_adapters::daytona::LISTED_MAX;
+use bobbin_adapters::queue::{BATCH_MAX, Queues};
 use bobbin_adapters::store::{DUE_SHARDS, Store};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Message, Work};
+use bobbin_core::message::{Message, Work};
 use bobbin_core::wire::daytona::Sandbox;
+use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
+
+use crate::tick::{BATCHES_AT_ONCE, SHARDS_AT_ONCE};
 
 /// The sweeper's tick: once in every `look_ms` there is one that looks.
 const TICK_MS: u64 = 60_000;
@@ -32,35 +36,49 @@ pub async fn look(
     if now_ms % limits.look_ms.max(TICK_MS) >= TICK_MS {
         return Ok(json!({"looked": false}));
     }
+    // Of a list that is not whole it cannot be told what is missing from it.
+    if listed.len() >= LISTED_MAX {
+        tracing::warn!(
+            event = "sweep.looked",
+            listed = listed.len(),
+            "more sandboxes than can be listed: those that have vanished are left to their due times"
+        );
+        return Ok(json!({"looked": false}));
+    }
     let there: BTreeSet<ThreadKey> = listed
         .iter()
         .filter_map(|sandbox| sandbox.owner().map(|(thread, _)| thread))
         .collect();
-    let (mut asked, mut trouble) = (0_usize, None);
-    'shards: for shard in 0..DUE_SHARDS {
-        let armed = match store.armed(shard).await {
-            Ok(armed) => armed,
-            Err(error) => {
-                trouble = Some(error.to_string());
-                continue;
-            }
-        };
-        for thread in armed.into_iter().filter(|thread| !there.contains(thread)) {
-            if asked == LOOKS_MAX {
-                break 'shards;
-            }
-            asked += 1;
-            let id = format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS);
-            let message = Message {
-                id,
-                thread,
-                accepted_at_ms: now_ms,
-                work: Work::Look,
-            };
-            if let Err(error) = queues.send(&Body::Message(message)).await {
-                trouble = Some(error.to_string());
-            }
+    let (mut missing, mut trouble) = (Vec::new(), None);
+    let mut shards = stream::iter(0..DUE_SHARDS)
+        .map(|shard| store.armed(shard))
+        .buffer_unordered(SHARDS_AT_ONCE);
+    while let Some(armed) = shards.next().await {
+        match armed {
+            Ok(armed) => missing.extend(armed.into_iter().filter(|thread| !there.contains(thread))),
+            Err(error) => trouble = Some(error.to_string()),
         }
+        if missing.len() >= LOOKS_MAX {
+            break;
+        }
+    }
+    missing.truncate(LOOKS_MAX);
+    let asked = missing.len();
+    let looks: Vec<Message> = missing
+        .into_iter()
+        .map(|thread| Message {
+            id: format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS),
+            thread,
+            accepted_at_ms: now_ms,
+            work: Work::Look,
+        })
+        .collect();
+    let mut sending = stream::iter(looks.chunks(BATCH_MAX))
+        .map(|batch| queues.send_messages(batch.to_vec()))
+        .buffer_unordered(BATCHES_AT_ONCE);
+    while let Some(answers) = sending.next().await {
+        let failed = answers.into_iter().filter_map(Result::err);
+        trouble = failed.map(|e| e.to_string()).last().or(trouble);
     }
     tracing::info!(
         event = "sweep.looked",

@@ -29,14 +29,14 @@ const LIFECYCLE_MS_MAX: u64 = 45_000;
 const EXEC_MARGIN_MS: u64 = 15_000;
 /// An upload or download.
 const TRANSFER_MS_MAX: u64 = 60_000;
-/// Sandboxes a page.
-const PAGE_ITEMS: u32 = 100;
+/// Sandboxes a page, the most that Daytona gives.
+const PAGE_ITEMS: usize = 200;
 /// Pages of one listing.
-const PAGES_MAX: usize = 100;
+const PAGES_MAX: usize = 50;
+/// Sandboxes that a listing holds at the most.
+pub const LISTED_MAX: usize = PAGE_ITEMS * PAGES_MAX;
 /// Pages of a count: a tenant with more sandboxes than these hold is over any bound.
 const COUNT_PAGES_MAX: usize = 25;
-/// Sandboxes a page of a count, the most that Daytona gives.
-const COUNT_PAGE_ITEMS: u32 = 200;
 /// Characters of a provider's words that are passed on.
 const MESSAGE_CHARS_MAX: usize = 300;
 
@@ -227,7 +227,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn list(&self, labels: &BTreeMap<String, String>) -> Answered<Vec<Sandbox>> {
-        self.pages(labels, PAGE_ITEMS, PAGES_MAX).await
+        self.pages(labels, PAGES_MAX).await
     }
 
     /// How many sandboxes of this stack and tenant exist, in any state but on their way out; at most 5,000 are counted.
@@ -237,9 +237,7 @@ impl Daytona {
     /// [`DaytonaError`].
     pub async fn count_tenant(&self, stack: &str, tenant: &str) -> Answered<usize> {
         let labels = tenant_labels(stack, tenant);
-        let found = self
-            .pages(&labels, COUNT_PAGE_ITEMS, COUNT_PAGES_MAX)
-            .await?;
+        let found = self.pages(&labels, COUNT_PAGES_MAX).await?;
         // A server that passes over a filter that it does not know must not make one tenant pay for another.
         let counts = |sandbox: &&Sandbox| {
             sandbox.coarse() != Coarse::Gone
@@ -253,11 +251,10 @@ impl Daytona {
     async fn pages(
         &self,
         labels: &BTreeMap<String, String>,
-        items: u32,
         pages_max: usize,
     ) -> Answered<Vec<Sandbox>> {
         let labels = json!(labels).to_string();
-        let limit = items.to_string();
+        let limit = PAGE_ITEMS.to_string();
         let mut found = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..pages_max {

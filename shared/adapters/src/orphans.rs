@@ -3,12 +3,16 @@
 //! The sweeper and the operator's command line judge by this one rule (`bobbin_core::decide::orphan`). The caller lists
 //! first; the records are read here, after it.
 
+use std::collections::BTreeSet;
+
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::session::Session;
 use bobbin_core::wire::daytona::Sandbox;
 
 use crate::calendar::milliseconds;
+#[cfg(doc)]
+use crate::store::RECORDS_MAX;
 use crate::store::{Store, StoreError};
 
 /// What a listed sandbox is.
@@ -42,6 +46,39 @@ pub fn judged(sandbox: &Sandbox, record: Option<&Session>, now_ms: Ms, grace_ms:
             }
         }
     }
+}
+
+/// Reads the records and judges each, in their order: at most [`RECORDS_MAX`] sandboxes.
+///
+/// # Errors
+/// For each by itself, [`StoreError`]: without its record no sandbox is judged.
+pub async fn judge_all(
+    store: &Store,
+    sandboxes: &[Sandbox],
+    now_ms: Ms,
+    grace_ms: u64,
+) -> Vec<Result<Judged, StoreError>> {
+    // A young one is no orphan whatever its record says, so that record need not be read.
+    let owner = |sandbox: &Sandbox| match judged(sandbox, None, now_ms, grace_ms) {
+        Judged::Orphan => origin(sandbox).map(|(thread, ..)| thread),
+        Judged::Spared | Judged::Unknown => None,
+    };
+    // Two generations of one thread have one record, and a batch must not ask for it twice.
+    let owners: BTreeSet<ThreadKey> = sandboxes.iter().filter_map(owner).collect();
+    let read = store.each_record(&owners).await;
+    let judge = |sandbox: &Sandbox| {
+        let Some(thread) = owner(sandbox) else {
+            return Ok(judged(sandbox, None, now_ms, grace_ms));
+        };
+        match read.as_ref().map(|records| records.get(&thread)) {
+            Ok(Some(Ok(record))) => Ok(judged(sandbox, record.as_ref(), now_ms, grace_ms)),
+            Ok(Some(Err(error))) | Err(error) => Err(error.clone()),
+            Ok(None) => Err(StoreError::Later(
+                "it was not asked for this record".to_owned(),
+            )),
+        }
+    };
+    sandboxes.iter().map(judge).collect()
 }
 
 /// Reads the record and judges.

@@ -1,9 +1,9 @@
 //! SQS: send accepted work, give a message back, keep it invisible while it is worked on.
 
-use bobbin_core::message::Body;
+use bobbin_core::message::{Body, Message};
 use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::direct::{Direct, Service};
@@ -11,6 +11,10 @@ use crate::letters::Pair;
 
 /// A send must be over within this time: ingress has three seconds in all.
 pub const SEND_MS_MAX: u64 = 2_000;
+/// A batch of sends must be over within this time.
+pub const BATCH_MS_MAX: u64 = 5_000;
+/// Messages of one batch: the queue takes no more.
+pub const BATCH_MAX: usize = 10;
 /// Longest wait for a change of the visibility, which the next heartbeat repeats.
 pub const VISIBILITY_MS_MAX: u64 = 10_000;
 /// Longest that a queue hides a message.
@@ -100,6 +104,32 @@ impl Queues {
         Ok(())
     }
 
+    /// Sends messages to their threads, at most [`BATCH_MAX`], in one call. Each is taken or refused by itself: the answers
+    /// are in their order.
+    pub async fn send_messages(&self, messages: Vec<Message>) -> Vec<Result<(), QueueError>> {
+        let bodies: Vec<Body> = messages.into_iter().map(Body::Message).collect();
+        let entry = |(place, body): (usize, &Body)| {
+            json!({
+                "Id": place.to_string(),
+                "MessageBody": body.encode(),
+                "MessageGroupId": body.group(),
+                "MessageDeduplicationId": body.id(),
+            })
+        };
+        let entries: Vec<Value> = bodies.iter().enumerate().map(entry).collect();
+        let request = json!({"QueueUrl": self.messages, "Entries": entries});
+        let answer = self
+            .aws
+            .call(Service::Queues, "SendMessageBatch", &request, BATCH_MS_MAX)
+            .await
+            .map_err(|e| e.to_string());
+        let outcome = |place: usize| {
+            let answer = answer.as_ref().map_err(|e| QueueError::Send(e.clone()))?;
+            taken(answer, &place.to_string()).map_err(QueueError::Send)
+        };
+        (0..bodies.len()).map(outcome).collect()
+    }
+
     /// The address of the queue with this ARN.
     #[must_use]
     pub fn url_of(&self, arn: &str) -> Option<&str> {
@@ -148,5 +178,41 @@ impl Queues {
             .await
             .map_err(|e| QueueError::Visibility(e.to_string()))?;
         Ok(())
+    }
+}
+
+/// Whether the queue took the entry with this id; else why not.
+fn taken(answer: &Value, id: &str) -> Result<(), String> {
+    let named = |list: &str| {
+        let entries = answer[list].as_array()?;
+        entries.iter().find(|entry| entry["Id"] == id)
+    };
+    if named("Successful").is_some() {
+        return Ok(());
+    }
+    let refused = named("Failed").map(|entry| {
+        let word = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        format!("{}: {}", word("Code"), word("Message"))
+    });
+    Err(refused.unwrap_or_else(|| "the answer does not name the message".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_batch_each_message_is_taken_or_refused_by_itself() {
+        let answer = json!({
+            "Successful": [{"Id": "0", "MessageId": "m"}],
+            "Failed": [{"Id": "1", "Code": "InternalError", "Message": "later", "SenderFault": false}],
+        });
+        assert_eq!(taken(&answer, "0"), Ok(()));
+        assert_eq!(taken(&answer, "1"), Err("InternalError: later".to_owned()));
+        assert_eq!(
+            taken(&answer, "2"),
+            Err("the answer does not name the message".to_owned()),
+            "silence is no success"
+        );
     }
 }

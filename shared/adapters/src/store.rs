@@ -12,7 +12,7 @@ mod whole;
 
 pub use whole::Page;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
@@ -39,6 +39,8 @@ const QUEUED: &str = "queued#";
 const NOW: &str = "now#";
 /// Entries that one call reads: the table answers at most 100.
 const ENTRIES_MAX: usize = 100;
+/// Records that one call reads.
+pub const RECORDS_MAX: usize = 100;
 /// Shards of the due index.
 pub const DUE_SHARDS: u8 = 16;
 /// Pages (of 1 MB) of one shard that are read to find threads whose sandbox has vanished; the rest is left to their due
@@ -48,7 +50,7 @@ const ARMED_PAGES_MAX: usize = 20;
 pub const DUE_PAGE: u32 = 500;
 
 /// A call to the table failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The table is missing or the role may not: repeating cannot help.
     #[error("the table cannot be used: {0}")]
@@ -178,6 +180,30 @@ impl Store {
             Err(_) => None,
         };
         Ok(items.iter().filter_map(read).collect())
+    }
+
+    /// The records of these threads, at most [`RECORDS_MAX`], by thread: what is missing is told from what cannot be read.
+    ///
+    /// # Errors
+    /// [`StoreError`], when none could be read.
+    pub async fn each_record(
+        &self,
+        threads: &BTreeSet<ThreadKey>,
+    ) -> Result<BTreeMap<ThreadKey, Result<Option<Session>, StoreError>>, StoreError> {
+        if threads.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let wanted = || threads.iter().take(RECORDS_MAX);
+        let items = self
+            .read(wanted().map(|thread| key(thread, SESSION)))
+            .await?;
+        let mut read: BTreeMap<_, _> = wanted().map(|one| (one.clone(), Ok(None))).collect();
+        for item in &items {
+            if let Some(thread) = text(item, "thread").and_then(|thread| thread.parse().ok()) {
+                read.insert(thread, record(item).map(|(session, _)| session));
+            }
+        }
+        Ok(read)
     }
 
     /// The same with the settings of the thread's tenant: one call.

@@ -1,7 +1,7 @@
 //! Every bound of the crate, with its unit in the name.
 
 /// Sandboxes that exist at once.
-pub const SANDBOXES_MAX: usize = 500;
+pub const SANDBOXES_MAX: usize = 1_200;
 /// Characters of a sandbox's name.
 pub const NAME_CHARS_MAX: usize = 128;
 /// Bytes of a JSON body of the control API.

@@ -258,7 +258,7 @@ async fn a_listing_walks_its_pages() {
     let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
     assert_eq!(
         lines[0],
-        "GET /api/sandbox?limit=100&labels=%7B%22bobbin%22%3A%22dev%22%7D&sort=createdAt&order=asc"
+        "GET /api/sandbox?limit=200&labels=%7B%22bobbin%22%3A%22dev%22%7D&sort=createdAt&order=asc"
     );
     assert!(lines[1].ends_with("&cursor=c1"));
 }

@@ -6,6 +6,7 @@ mod breakers;
 mod direct;
 mod secrets;
 mod support;
+mod sweeps;
 mod table;
 mod tenants;
 mod wakes;

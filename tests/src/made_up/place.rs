@@ -14,9 +14,9 @@ use bobbin_core::message::Work;
 use bobbin_core::session::{About, Marks, Phase, Queued, Session, Settlement, Stage};
 use bobbin_core::settings::Settings;
 
-use super::dice::Dice;
 use super::promises::{End, Ending, Fact, History};
 use super::world::{DELIVERIES_MAX, Entry, Late};
+use crate::fuzz::dice::Dice;
 
 /// World calls that one accepted message may cost.
 const CALLS_MAX: u64 = 5_000;

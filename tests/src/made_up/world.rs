@@ -17,11 +17,11 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Person, Prompt, Selection, Standing, Work};
 use bobbin_core::session::{Phase, Session};
 
-use super::dice::Dice;
 use super::hand::Hand;
 use super::place::Place;
 use super::promises::Accepted;
 use super::transitions::Transition;
+use crate::fuzz::dice::Dice;
 
 /// When every history begins.
 pub const START_MS: Ms = 1_800_000_000_000;

@@ -1,0 +1,296 @@
+//! The sweeper's tick over very many sessions: what it takes, and what it is billed as.
+//!
+//! `BOBBIN_BENCH_SESSIONS` is the number of sessions at the most, `BOBBIN_BENCH_SWEEPER` another build of the sweeper that
+//! is measured instead of this one.
+
+use std::env;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::account::{Account, Asked, STACK};
+use crate::bed::Bed;
+use crate::figures::{Report, Sample};
+use crate::ingress::ms;
+use crate::process::Program;
+use crate::programs;
+use crate::table::{NAME, Table};
+
+/// The event of a tick.
+const TICK: &[u8] = include_bytes!("../../../events/sweeper/tick.json");
+/// Sessions at the most, unless `BOBBIN_BENCH_SESSIONS` says otherwise; it begins with a hundredth of them.
+const SESSIONS: u64 = 1_000_000;
+const DUE: u64 = 1_000;
+/// More than one tick may take, to see what it does then.
+const FLOOD: u64 = 100_000;
+/// Sandboxes that the provider lists, where there are any.
+const LISTED: u64 = 1_000;
+/// Of so many runs, one is of the sweep: it takes that much longer.
+const SHARE: u64 = 4;
+/// How long an answer takes where a network is imitated.
+const NETWORK: Duration = Duration::from_millis(5);
+/// Ticks in a month of 30 days.
+const TICKS_A_MONTH: f64 = 43_200.0;
+/// Dollars of a read unit (docs/COSTS.md).
+const UNIT_DOLLARS: f64 = 0.125 / 1e6;
+/// A look at every armed session is part of every tick, or of none.
+const LOOK_MS_EVERY_TICK: u64 = 60_000;
+const LOOK_MS_NEVER: u64 = u64::MAX / 2;
+/// What is computed and what the engine reports may differ by this part.
+const UNITS_APART_MAX: f64 = 0.02;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Under which the tick is measured.
+#[derive(Clone, Copy)]
+struct Condition {
+    what: &'static str,
+    /// Messages that it must send; none: as many as it does.
+    messages: Option<u64>,
+    look_ms: u64,
+    answer_after: Duration,
+    listed: u64,
+}
+
+const NOTHING: Condition = Condition {
+    what: "nothing due",
+    messages: Some(0),
+    look_ms: LOOK_MS_NEVER,
+    answer_after: Duration::ZERO,
+    listed: 0,
+};
+
+/// What some ticks took.
+#[derive(Default)]
+struct Taken {
+    time: Vec<f64>,
+    cpu: Vec<f64>,
+    calls: Vec<f64>,
+    units: Vec<f64>,
+    messages: Vec<f64>,
+    peak: f64,
+}
+
+struct Measured {
+    condition: Condition,
+    /// By the number of sessions.
+    sizes: Vec<(u64, Taken)>,
+}
+
+/// Fills the table step by step, and has the sweeper tick at each size.
+///
+/// # Errors
+/// What failed.
+pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
+    let most = match env::var("BOBBIN_BENCH_SESSIONS").map(|text| text.parse()) {
+        Err(_) => SESSIONS,
+        Ok(Ok(most)) if most >= 100 * DUE => most,
+        Ok(_) => {
+            return Err(format!(
+                "BOBBIN_BENCH_SESSIONS must be a number from {}",
+                100 * DUE
+            ));
+        }
+    };
+    let runs = runs.div_ceil(SHARE);
+    let sweeper = match env::var_os("BOBBIN_BENCH_SWEEPER") {
+        Some(other) => other.into(),
+        None => programs::release(&["bobbin-sweeper"])?.join("sweeper"),
+    };
+    let bed = Bed::new()?;
+    let mut table = Table::start()?;
+    let account = Account::start(table.ready.address).map_err(|e| e.to_string())?;
+    let program = bed.program("sweeper", sweeper);
+    let place = Place {
+        account: &account,
+        program: &program,
+        runs,
+        guild: table.ready.guild.clone(),
+        first_thread: table.ready.first_thread,
+    };
+
+    let due = Condition {
+        what: "1,000 due",
+        messages: Some(DUE),
+        ..NOTHING
+    };
+    let conditions = [
+        NOTHING,
+        due,
+        Condition {
+            what: "1,000 due, 5 ms a call",
+            answer_after: NETWORK,
+            ..due
+        },
+        Condition {
+            what: "nothing due, 1,000 sandboxes",
+            listed: LISTED,
+            ..NOTHING
+        },
+        Condition {
+            what: "nothing due, 1,000 sandboxes, 5 ms a call",
+            listed: LISTED,
+            answer_after: NETWORK,
+            ..NOTHING
+        },
+        Condition {
+            what: "nothing due, a look at all that is armed",
+            messages: None,
+            look_ms: LOOK_MS_EVERY_TICK,
+            ..NOTHING
+        },
+    ];
+    let mut all = conditions.map(|condition| Measured {
+        condition,
+        sizes: Vec::new(),
+    });
+    let mut item_bytes = 0;
+    for sessions in [most / 100, most / 10, most] {
+        let filled = table.fill(sessions, 0)?;
+        item_bytes = filled.item_bytes.max(item_bytes);
+        eprintln!(
+            "{sessions} sessions: {:.0} MB, in {} ms",
+            filled.file_bytes as f64 / 1e6,
+            filled.took_ms
+        );
+        let mut is_due = false;
+        for measured in &mut all {
+            let wants_due = measured.condition.messages == Some(DUE);
+            if wants_due != is_due {
+                table.fill(sessions, if wants_due { DUE } else { 0 })?;
+                is_due = wants_due;
+            }
+            let taken = place.ticks(&measured.condition)?;
+            measured.sizes.push((sessions, taken));
+        }
+    }
+    let flood = FLOOD.min(most);
+    table.fill(most, flood)?;
+    let condition = Condition {
+        what: "100,000 due, 5 ms a call",
+        messages: None,
+        answer_after: NETWORK,
+        ..NOTHING
+    };
+    let flooded = Measured {
+        sizes: vec![(most, place.ticks(&condition)?)],
+        condition,
+    };
+    report.conditions.push(format!(
+        "sweep: items of {item_bytes} bytes, every session in the due index"
+    ));
+    for measured in all.iter().chain([&flooded]) {
+        tell(report, measured);
+    }
+    Ok(())
+}
+
+/// Where it ticks.
+struct Place<'a> {
+    account: &'a Account,
+    program: &'a Program,
+    runs: u64,
+    guild: String,
+    first_thread: u64,
+}
+
+impl Place<'_> {
+    /// A process of its own; its first tick does not count.
+    fn ticks(&self, condition: &Condition) -> Result<Taken, String> {
+        let wrong = |what: String| format!("{}: {what}", condition.what);
+        let tenant = format!("discord:{}", self.guild);
+        let thread = |number| format!("{tenant}:{}", self.first_thread + number);
+        let threads = (0..condition.listed).map(|number| (tenant.clone(), thread(number)));
+        self.account.list(threads);
+        self.account.answer_after(condition.answer_after);
+        let mut program = self.program.clone();
+        let overrides = json!({
+            "daytona_api": self.account.provider(),
+            "limits": {"look_ms": condition.look_ms},
+        });
+        program.environment.extend([
+            ("AWS_ENDPOINT_URL".to_owned(), self.account.endpoint()),
+            ("OVERRIDES".to_owned(), overrides.to_string()),
+            ("STACK".to_owned(), STACK.to_owned()),
+            ("TABLE".to_owned(), NAME.to_owned()),
+        ]);
+        let mut running = program
+            .start(vec![TICK.to_vec()])
+            .map_err(|e| wrong(e.to_string()))?;
+        running.answers().map_err(wrong)?;
+        self.account.asked();
+        let mut taken = Taken::default();
+        for _ in 0..self.runs {
+            let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
+            running.api.give([TICK.to_vec()]);
+            let answers = running.answers().map_err(wrong)?;
+            let cpu = running.cpu().map_err(|e| wrong(e.to_string()))? - before;
+            let [answer] = &answers[..] else {
+                return Err(wrong(format!("{} answers to one tick", answers.len())));
+            };
+            let asked = self.account.asked();
+            check(condition, &answer.body, &asked).map_err(wrong)?;
+            taken
+                .time
+                .push(ms(answer.answered.duration_since(answer.given)));
+            taken.cpu.push(ms(cpu));
+            taken.calls.push(asked.calls() as f64);
+            taken.units.push(asked.units);
+            taken.messages.push(asked.messages.len() as f64);
+        }
+        taken.peak = running.peak_bytes().map_err(|e| wrong(e.to_string()))? as f64 / MIB;
+        running.end().map_err(|e| wrong(e.to_string()))?;
+        Ok(taken)
+    }
+}
+
+/// Whether the tick did what there was to do.
+fn check(condition: &Condition, body: &[u8], asked: &Asked) -> Result<(), String> {
+    let answer: Value = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let sent = asked.messages.len() as u64;
+    let told = answer["due"]["sent"].as_u64().unwrap_or_default();
+    let looked = answer["vanished"]["asked"].as_u64().unwrap_or_default();
+    let listed = answer["orphans"]["listed"].as_u64();
+    if told + looked != sent || listed != Some(condition.listed) {
+        return Err(format!("{sent} messages came, and it says {answer}"));
+    }
+    // A page of 1 MB ends within an item, of which the two count a little more or less.
+    if (asked.units - asked.told_units).abs() > UNITS_APART_MAX * asked.units {
+        return Err(format!(
+            "{} units by the documentation, {} by the engine",
+            asked.units, asked.told_units
+        ));
+    }
+    match condition.messages {
+        Some(wanted) if wanted != sent => Err(format!("{sent} messages came, not {wanted}")),
+        _ => Ok(()),
+    }
+}
+
+fn tell(report: &mut Report, measured: &Measured) {
+    let what = measured.condition.what;
+    let name = |sessions: &u64| format!("{sessions} sessions");
+    let mut add = |figure: &str, unit, of: &dyn Fn(&Taken) -> Vec<f64>| {
+        let sample = |(sessions, taken): &(u64, Taken)| Sample {
+            program: name(sessions),
+            values: of(taken),
+        };
+        let samples: Vec<Sample> = measured.sizes.iter().map(sample).collect();
+        let figure = format!("sweep, {what}: {figure}");
+        report.add(&figure, unit, &samples, "", &[]);
+    };
+    add("a tick", "ms", &|taken| taken.time.clone());
+    // What a network adds is time, and nothing else.
+    if measured.condition.answer_after.is_zero() {
+        add("CPU", "ms", &|taken| taken.cpu.clone());
+        add("calls", "calls", &|taken| taken.calls.clone());
+        add("read", "units", &|taken| taken.units.clone());
+        add("reads of a month of such ticks", "$", &|taken| {
+            let dollars = |units: &f64| units * TICKS_A_MONTH * UNIT_DOLLARS;
+            taken.units.iter().map(dollars).collect()
+        });
+        add("peak memory", "MiB", &|taken| vec![taken.peak]);
+    }
+    if measured.condition.messages.is_none() {
+        add("messages", "messages", &|taken| taken.messages.clone());
+    }
+}

@@ -1,0 +1,75 @@
+//! What stands in a Discord thread, judged: each prompt answered once, in order, and when.
+
+use bobbin_core::ids::{Ms, PostKind, post_key};
+use bobbin_tests::chat::{Seen, Thread};
+
+/// When Discord's ids begin to count.
+const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
+
+/// A prompt that was accepted.
+pub struct Asked {
+    pub turn: String,
+    pub accepted_ms: Ms,
+}
+
+/// How long each took, from acceptance to its answer in the thread.
+///
+/// # Errors
+/// What was lost, doubled, or out of order.
+pub fn latencies(thread: &Thread, asked: &[Asked], posts: &[Seen]) -> Result<Vec<u64>, String> {
+    let answers: Vec<&Seen> = asked
+        .iter()
+        .enumerate()
+        .map(|(index, one)| answer(thread, one, &words(index), posts))
+        .collect::<Result<_, _>>()?;
+    let times: Vec<Ms> = answers.iter().filter_map(|post| posted_ms(post)).collect();
+    if times.len() != answers.len() || !answers.is_sorted_by(|a, b| number(a) < number(b)) {
+        return Err(format!("{}: answers are out of order", thread.key));
+    }
+    let pairs = asked.iter().zip(times);
+    Ok(pairs
+        .map(|(one, at_ms)| at_ms.saturating_sub(one.accepted_ms))
+        .collect())
+}
+
+/// What the agent is to say to the prompt at this place.
+pub fn words(index: usize) -> String {
+    format!("answer-{}", index + 1)
+}
+
+/// The one post that answers it; neither its key nor its words stand in another one.
+fn answer<'a>(
+    thread: &Thread,
+    one: &Asked,
+    words: &str,
+    posts: &'a [Seen],
+) -> Result<&'a Seen, String> {
+    let key = post_key(&thread.key, &one.turn, &PostKind::Chunk(0));
+    let is_it = |post: &&Seen| post.key.as_deref() == Some(&key);
+    let says = |post: &&Seen| post.by_bot && post.text.lines().next() == Some(words);
+    match (
+        posts.iter().filter(is_it).count(),
+        posts.iter().filter(says).count(),
+    ) {
+        (1, 1) => {}
+        (answers, words_there) => {
+            return Err(format!(
+                "{}: {words} was answered {answers} times, its words stand there {words_there} times",
+                thread.key
+            ));
+        }
+    }
+    posts
+        .iter()
+        .filter(is_it)
+        .find(says)
+        .ok_or_else(|| format!("{}: the answer to {words} says something else", thread.key))
+}
+
+fn number(post: &Seen) -> Option<u64> {
+    post.id.parse().ok()
+}
+
+fn posted_ms(post: &Seen) -> Option<Ms> {
+    number(post).map(|id| (id >> 22) + DISCORD_EPOCH_MS)
+}

@@ -1,0 +1,35 @@
+//! Very many threads at once, each with some turns. `crowd stack THREADS TURNS` sends them through the laptop stack, whose
+//! programs lie in the folder that `BOBBIN_BINARIES` names; `crowd alone THREADS TURNS` has the product's `drive` work on
+//! them over the made-up world of the protocol's proofs. Either prints one line of JSON.
+//!
+//! Promised: what is printed was checked where people see it: every turn answered once, in the order of its thread.
+
+mod alone;
+mod chat;
+mod stack;
+mod watch;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let numbers: Vec<usize> = arguments
+        .iter()
+        .filter_map(|one| one.parse().ok())
+        .collect();
+    let told = match (arguments.first().map(String::as_str), &numbers[..]) {
+        (Some("stack"), [threads, turns]) => stack::run(*threads, *turns),
+        (Some("alone"), [threads, turns]) => alone::run(*threads, *turns),
+        _ => Err("usage: crowd stack|alone THREADS TURNS".to_owned()),
+    };
+    match told {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! A world that is made up, in virtual time, with the real `drive` in it: what the session protocol is proven with, and
+//! what its own speed is measured with.
+
+#![expect(
+    missing_docs,
+    reason = "the parts of one machine, which are read together; what each does is said where it is not plain"
+)]
+
+pub mod hand;
+pub mod place;
+pub mod promises;
+pub mod transitions;
+pub mod world;

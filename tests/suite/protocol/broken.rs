@@ -1,0 +1,168 @@
+//! Every promise is broken by what should break it: what proves the product is proven first.
+
+use bobbin_core::ids::PostKind;
+use bobbin_core::session::Phase;
+use bobbin_tests::made_up::promises::*;
+use libtest_mimic::{Failed, Trial};
+
+/// A history that keeps all promises: one prompt, answered.
+fn good() -> History {
+    let facts = vec![
+        Fact::Live(1),
+        Fact::Posted {
+            turn: 0,
+            kind: PostKind::Card,
+        },
+        Fact::Prompted {
+            turn: 0,
+            generation: 1,
+        },
+        Fact::Posted {
+            turn: 0,
+            kind: PostKind::Chunk(0),
+        },
+        Fact::Told {
+            turn: 0,
+            ending: Ending::Answered,
+        },
+        Fact::Ended {
+            turn: 0,
+            ending: Ending::Answered,
+        },
+        Fact::Spent {
+            what: "calls",
+            times: 1,
+            bound: 1,
+        },
+        Fact::Called {
+            turn: 0,
+            kind: PostKind::Chunk(0),
+            who: vec![WHO_ASKS.to_owned()],
+        },
+    ];
+    let end = End {
+        phase: Phase::Active,
+        generation: 1,
+        turn: false,
+        listed: vec![(1, true)],
+    };
+    History {
+        accepted: vec![Accepted::Prompt],
+        facts,
+        parts: 1,
+        files: false,
+        end: Some(end),
+    }
+}
+
+/// What breaks exactly one promise, by its number.
+type Break = (u8, &'static str, fn(&mut History));
+
+const BREAKS: [Break; 20] = [
+    (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
+    (2, "an orphan", |h| {
+        h.end.as_mut().unwrap().listed.push((0, false))
+    }),
+    (2, "a sandbox that is missing", |h| {
+        h.end.as_mut().unwrap().listed.clear()
+    }),
+    (2, "a sandbox that runs while the record says paused", |h| {
+        h.end.as_mut().unwrap().phase = Phase::Paused
+    }),
+    (3, "no end", |h| {
+        h.facts.retain(|fact| !matches!(fact, Fact::Ended { .. }))
+    }),
+    (3, "two ends", |h| {
+        h.facts.push(Fact::Ended {
+            turn: 0,
+            ending: Ending::Failed,
+        })
+    }),
+    (3, "a card that says something else", |h| {
+        h.facts.push(Fact::Shown { turn: 0 })
+    }),
+    (3, "an answer that is missing", |h| drop(h.facts.remove(3))),
+    (3, "an answer that stands twice", |h| {
+        h.facts.push(h.facts[3].clone())
+    }),
+    (3, "a reset that was not told", |h| {
+        (h.accepted[0], h.facts[4]) = (Accepted::Reset, Fact::Shown { turn: 0 })
+    }),
+    (3, "an operation without an end", |h| {
+        h.accepted.push(Accepted::Operation)
+    }),
+    (4, "prompts out of order", |h| {
+        h.facts
+            .splice(
+                0..0,
+                [Fact::Prompted {
+                    turn: 1,
+                    generation: 1,
+                }],
+            )
+            .for_each(drop)
+    }),
+    (5, "a prompt in two generations", |h| {
+        h.facts.push(Fact::Prompted {
+            turn: 0,
+            generation: 2,
+        })
+    }),
+    (6, "a stop under a run", |h| {
+        h.facts.push(Fact::Hit {
+            generation: 1,
+            turn: 0,
+        })
+    }),
+    (8, "more calls than the bound", |h| {
+        h.facts.push(Fact::Spent {
+            what: "calls",
+            times: 2,
+            bound: 1,
+        })
+    }),
+    (3, "a card that looks alive", |h| {
+        h.facts.push(Fact::Left { turn: 0 })
+    }),
+    (10, "nobody who is called", |h| drop(h.facts.pop())),
+    (10, "somebody who is called twice", |h| {
+        h.facts.push(h.facts[h.facts.len() - 1].clone())
+    }),
+    (10, "somebody else who is called", |h| {
+        h.facts.push(Fact::Called {
+            turn: 0,
+            kind: PostKind::Ask("a".to_owned()),
+            who: vec!["bob".to_owned()],
+        })
+    }),
+    (9, "a turn that stays", |h| {
+        h.end.as_mut().unwrap().turn = true
+    }),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![Trial::test(
+        "protocol::promises::a_good_history_keeps_all_of_them",
+        || check(&good()).map_err(Failed::from),
+    )];
+    trials.extend(BREAKS.map(|(number, what, spoil)| {
+        Trial::test(
+            format!("protocol::promises::{what} is found").replace(' ', "_"),
+            move || {
+                let mut history = good();
+                spoil(&mut history);
+                let broken: Vec<u8> = ALL
+                    .iter()
+                    .filter(|promise| (promise.holds)(&history).is_err())
+                    .map(|promise| promise.number)
+                    .collect();
+                if broken == [number] {
+                    Ok(())
+                } else {
+                    Err(format!("promise {number} is broken, found were {broken:?}").into())
+                }
+            },
+        )
+    }));
+    trials
+}
