@@ -357,6 +357,7 @@ pub fn tail(file: &Path) -> String {
 /// A stack that many tests use: started by the first, ended by [`Shared::end`] after the last.
 pub struct Shared {
     limits: fn() -> Value,
+    stand_in_agent: bool,
     slot: Mutex<Slot>,
 }
 
@@ -372,6 +373,17 @@ impl Shared {
     pub const fn new(limits: fn() -> Value) -> Self {
         Self {
             limits,
+            stand_in_agent: false,
+            slot: Mutex::new(Slot::Unused),
+        }
+    }
+
+    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time.
+    #[must_use]
+    pub const fn standing_in(limits: fn() -> Value) -> Self {
+        Self {
+            limits,
+            stand_in_agent: true,
             slot: Mutex::new(Slot::Unused),
         }
     }
@@ -383,7 +395,10 @@ impl Shared {
     pub fn get(&self) -> Arc<Stack> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Slot::Unused = *slot {
-            let options = Options::limits((self.limits)());
+            let options = Options {
+                stand_in_agent: self.stand_in_agent,
+                ..Options::limits((self.limits)())
+            };
             let started = std::panic::catch_unwind(|| Stack::start(&options));
             *slot = match started {
                 Ok(stack) => Slot::Running(Arc::new(stack)),

@@ -11,42 +11,42 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
         on(
-            &COMMON,
+            &CHAT,
             "embedded::discord::a_ping_is_answered_and_a_badly_signed_one_refused",
             ping,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::discord::what_is_not_signed_starts_nothing",
             bad_signature,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::discord::malformed_bodies_get_a_clear_word",
             malformed,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::discord::the_reply_form_and_the_menu_command_go_on_in_the_sandbox",
             reply_form,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::discord::a_turn_whose_thread_was_deleted_ends_on_record",
             deleted,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::discord::an_expired_token_still_ends_in_an_answer",
             expired_token,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::discord::a_command_outside_of_a_thread_says_where_it_belongs",
             outside,
         ),

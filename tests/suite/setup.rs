@@ -10,22 +10,22 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use tokio::process::Command;
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
         on(
-            &COMMON,
+            &CHAT,
             "embedded::setup::a_test_turn_is_answered_where_people_see_it_on_discord",
             discord,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::setup::a_test_turn_goes_through_the_ingress_on_slack",
             slack,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::setup::a_test_turn_that_cannot_begin_says_what_to_do",
             refused,
         ),

@@ -11,17 +11,17 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, COMMON, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack::the_url_check_gets_its_challenge_back",
             url_verification,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack::what_is_not_signed_starts_nothing",
             bad_signature,
         ),
@@ -31,12 +31,12 @@ pub fn trials() -> Vec<Trial> {
             twins,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack::a_direct_message_needs_no_mention",
             direct_message,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack::malformed_bodies_get_a_clear_word",
             malformed,
         ),

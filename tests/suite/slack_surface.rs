@@ -10,7 +10,7 @@ use bobbin_tests::world::{Talk, World, marked};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on, trial};
+use crate::run::{CHAT, COMMON, on, trial};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -35,12 +35,12 @@ pub fn trials() -> Vec<Trial> {
             deleted,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack_surface::a_message_of_another_is_sent_to_the_agent_as_a_quote",
             shortcut,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack_surface::a_choice_that_cannot_be_one_is_told_to_its_person_alone",
             unusable,
         ),

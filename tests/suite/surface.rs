@@ -11,7 +11,7 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on, trial};
+use crate::run::{CHAT, COMMON, on, trial};
 
 /// Messages in one thread that a test waits for at most.
 const WITHIN_MS: u64 = SEEN_MS_MAX;
@@ -24,22 +24,22 @@ pub fn trials() -> Vec<Trial> {
             task,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::surface::the_reply_form_asks_for_words_files_and_whether_to_wait",
             reply_form,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::surface::messages_of_others_replies_and_forwards_travel_as_quotes",
             quotes,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::surface::the_end_of_a_turn_is_shown_in_a_thread_that_was_archived_meanwhile",
             archived,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::surface::a_turn_whose_thread_was_locked_ends_on_record",
             locked,
         ),
@@ -292,7 +292,10 @@ async fn ends_on_record(world: &World, thread: &Thread, turn: &str) {
 }
 
 async fn settings() {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(quick())
+    });
     let world = World::of(&stack);
     let ada = world.ready.discord_user_id.clone();
     let sam = world.colleague(Platform::Discord).await.id;

@@ -31,7 +31,10 @@ async fn provider() {
     for bound in ["breaker_open_ms", "breaker_open_ms_max", "breaker_probe_ms"] {
         limits[bound] = json!(500);
     }
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(limits)
+    });
     let world = World::of(&stack);
     let faults = [
         (

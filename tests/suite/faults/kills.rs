@@ -54,14 +54,14 @@ struct Agent {
 const REAL: Agent = Agent {
     word: "with_opencode",
     is_stand_in: false,
-    sample: 8,
+    sample: 4,
     at_once: KILLS_AT_ONCE,
 };
 /// The stand-in: what is killed is the worker, whatever it talks to.
 const STAND_IN: Agent = Agent {
     word: "with_a_stand_in",
     is_stand_in: true,
-    sample: 20,
+    sample: 12,
     at_once: STAND_IN_KILLS_AT_ONCE,
 };
 

@@ -39,6 +39,7 @@ fn start(keys: Value) -> Stack {
     limits["secrets_ms"] = json!(SECRETS_MS);
     Stack::start(&Options {
         keys,
+        stand_in_agent: true,
         environment: vec![("BOBBIN_LOG".to_owned(), "info".to_owned())],
         ..Options::limits(limits)
     })

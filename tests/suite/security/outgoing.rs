@@ -84,7 +84,10 @@ async fn files() {
     // Loopback is open to the laptop stack's own platforms, so the bound on files is set to the number of addresses.
     let mut limits = quick();
     limits["attachments"] = json!(20);
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(limits)
+    });
     let world = World::of(&stack);
     let trap = Trap::set("127.0.0.1").await;
     for platform in Platform::ALL {

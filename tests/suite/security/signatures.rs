@@ -16,7 +16,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::now_s;
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 /// Further from now than the window of five minutes, whatever the requests before it took.
 const OUTSIDE_S: u64 = 330;
@@ -24,12 +24,12 @@ const OUTSIDE_S: u64 = 330;
 pub fn trials() -> Vec<Trial> {
     vec![
         on(
-            &COMMON,
+            &CHAT,
             "security::discord::what_is_not_signed_so_gets_401_and_no_place_on_a_queue",
             discord,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "security::slack::what_is_not_signed_so_gets_401_and_no_place_on_a_queue",
             slack,
         ),

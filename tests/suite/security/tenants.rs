@@ -53,6 +53,7 @@ async fn settings_apart() {
     let stack = Stack::start_in(
         &folder,
         &Options {
+            stand_in_agent: true,
             parameters: json!({
                 "AllowedGuilds": format!("{},{GUILD}", ready.discord_guild_id),
                 "AllowedTeams": format!("{},{TEAM}", ready.slack_team_id),
