@@ -82,7 +82,8 @@ fn one(running: &mut Running, services: &Services) -> Result<Followed, String> {
             break answers;
         }
         let told = services.agent.told().0 - told_before;
-        if told >= (held.len() as u64 + 1) * EVENTS / POINTS {
+        let next = held.len() as u64 + 1;
+        if next < POINTS && told >= next * EVENTS / POINTS {
             held.push(running.held_bytes().map_err(wrong)? as f64 / MIB);
         }
         if start.elapsed() > RUN_MAX {
@@ -120,13 +121,14 @@ fn tell(report: &mut Report, followed: &[Followed]) {
     line("follow: time of the run", "s", &|one| {
         one.took.as_secs_f64()
     });
-    for point in 0..POINTS as usize {
+    // The last part ends with the run.
+    for point in 0..POINTS as usize - 1 {
         let figure = format!("follow: memory after {} % of the events", (point + 1) * 10);
         line(&figure, "MiB", &|one| {
             one.held.get(point).copied().unwrap_or(one.peak)
         });
     }
-    line("follow: growth from 10 % to 100 %", "MiB", &|one| {
+    line("follow: growth from 10 % to 90 %", "MiB", &|one| {
         one.held.last().unwrap_or(&0.0) - one.held.first().unwrap_or(&0.0)
     });
     line(
