@@ -150,7 +150,10 @@ fn run<T: DeserializeOwned>(
     if !done.status.success() {
         return Err(format!("crowd {how} ended with {}", done.status));
     }
-    serde_json::from_slice(&done.stdout).map_err(|e| format!("crowd {how}: {e}"))
+    // Checks of the stack may have said something before.
+    let said = String::from_utf8_lossy(&done.stdout);
+    let last = said.lines().last().unwrap_or_default();
+    serde_json::from_str(last).map_err(|e| format!("crowd {how}: {e}"))
 }
 
 /// The functions as they are deployed and what stands around them, in one folder, as the stack looks for them.
