@@ -122,6 +122,12 @@ impl Agent {
             if let Some(session) = self.sessions().get_mut(&id) {
                 session.messages.push(message);
                 session.prompts.remove(0);
+                // What the run changed in the files, once it is worked out: nothing.
+                for one in &mut session.messages {
+                    if one["info"]["id"] == prompt.as_str() {
+                        one["info"]["summary"] = json!({"diffs": []});
+                    }
+                }
             }
         }
     }

@@ -24,7 +24,7 @@ async fn what_is_right_is_said_of_each_key() {
   ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
   ok    Slack: it has the 11 scopes that are needed
   ok    Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and may do what is needed
-  ok    Daytona: in the organisation Laptop, region us, 625 more sandboxes fit; disk ends first
+  ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
   note  Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin-setup snapshot builds {}
   ok    Anthropic: the key of ANTHROPIC_API_KEY counts
 ", link(), bobbin_core::wire::daytona::prepared::snapshot_name(include_str!("../../../infra/sandbox/Dockerfile"))));
@@ -71,7 +71,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
         sam deploy --parameter-overrides AllowedTeams={team}
   WRONG Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and lacks delete:sandboxes (deletes them), write:snapshots (builds the snapshot, while setting up), delete:snapshots (removes it again)
         Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.
-  ok    Daytona: in the organisation Laptop, region us, 625 more sandboxes fit; disk ends first
+  ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
   WRONG Daytona: there is no snapshot gone, which the stack names
         bobbin-setup snapshot builds one and says what to deploy.
   WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused

@@ -390,7 +390,9 @@ fn scenario(
             .filter(|_| pairs)
         {
             let (_, hit) = crashed(scenario, &[first, second], cards_first, transitions)?;
-            if hit != 2 {
+            // Two calls of one step overlap: who dies at the second one's beginning does not live to the end of the first.
+            let overlap = first.1 && second == (first.0 + 1, false);
+            if hit != 2 && !(overlap && hit == 1) {
                 return Err(format!(
                     "{}: the crashes at {first:?} and {second:?} were not both reached",
                     scenario.name
