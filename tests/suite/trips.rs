@@ -1,5 +1,5 @@
-//! What the worker asks for on the way of a next prompt on an active thread, counted on the real programs: each call once,
-//! and the agent has the prompt after three round trips.
+//! What the worker asks for on the way of a next prompt on an active thread, counted on the real programs: a claim, a read and
+//! a write. That they are three round trips with the sending is seen where time can be counted: in the made-up world.
 
 use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
@@ -11,13 +11,19 @@ use crate::run::{COMMON, on};
 
 /// Made beside the other calls and only by a process that has not served the thread before, or has keys of a while ago.
 const ONCE_A_PROCESS: [&str; 2] = ["preview-url", "secretsmanager GetSecretValue"];
+/// What stands before the prompt: the claim and the read, which go out together, and the write.
+const WAY: [&str; 3] = [
+    "sqs ChangeMessageVisibility",
+    "dynamodb BatchGetItem",
+    "dynamodb UpdateItem",
+];
 /// The prompt itself.
 const SENT: &str = "/prompt_async";
 
 pub fn trials() -> Vec<Trial> {
     vec![on(
         &COMMON,
-        "trips::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
+        "trips::a_prompt_on_an_active_thread_is_sent_after_a_claim_a_read_and_a_write",
         counted,
     )]
 }
@@ -51,17 +57,14 @@ async fn counted(world: World) {
             .filter(is_of_the_way)
             .map(String::as_str)
             .collect();
-        // The claim and the read go out together, and come in either order.
-        let mut first = way[..2].to_vec();
-        first.sort_unstable();
-        assert_eq!(
-            first,
-            ["dynamodb BatchGetItem", "sqs ChangeMessageVisibility"],
-            "{}",
-            platform.word()
-        );
-        assert_eq!(way[2..way.len() - 1], ["dynamodb UpdateItem"]);
-        assert_eq!(way.len(), 4, "{way:?}");
+        // A claim, a read and a write; the prompt's announcement, which comes by the other queue, makes the same at most once.
+        for call in WAY {
+            let count = way.iter().filter(|one| **one == call).count();
+            assert!((1..=2).contains(&count), "{call}: {way:?}");
+        }
+        let strange = |one: &&&str| !WAY.contains(one);
+        let strange: Vec<&&str> = way[..way.len() - 1].iter().filter(strange).collect();
+        assert!(strange.is_empty(), "{}: {strange:?}", platform.word());
         // Nobody asked whether the server is healthy, whether the session is there, or whether the prompt is.
         let count = |wanted: &str| calls.iter().filter(|call| call.contains(wanted)).count();
         assert_eq!((count("/global/health"), count(SENT)), (0, 1));

@@ -240,10 +240,7 @@ async fn narrow() {
     limits["thread_queue"] = json!(1);
     limits["tenant_sandboxes"] = json!(1);
     limits["look_ms"] = json!(60_000);
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(limits)
-    });
+    let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
     for platform in Platform::ALL {
         stopped_early(&world, platform).await;
