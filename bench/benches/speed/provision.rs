@@ -142,10 +142,8 @@ impl First {
 
     /// From the end of the script that starts the agent's server until that listened.
     fn boot(&self) -> Option<(Duration, Duration)> {
-        let scripts = self.calls.iter().filter(|call| call.name == "run a script");
-        let script = scripts
-            .filter(|call| call.ended <= self.began)
-            .next_back()?;
+        let mut scripts = self.calls.iter().filter(|call| call.name == "run a script");
+        let script = scripts.rfind(|call| call.ended <= self.began)?;
         Some((script.ended, self.began))
     }
 

@@ -77,8 +77,8 @@ pub async fn look(
         .map(|batch| queues.send_messages(batch.to_vec()))
         .buffer_unordered(BATCHES_AT_ONCE);
     while let Some(answers) = sending.next().await {
-        let failed = answers.into_iter().filter_map(Result::err);
-        trouble = failed.map(|e| e.to_string()).last().or(trouble);
+        let failed = answers.into_iter().filter_map(Result::err).next_back();
+        trouble = failed.map(|e| e.to_string()).or(trouble);
     }
     tracing::info!(
         event = "sweep.looked",

@@ -131,7 +131,7 @@ impl Run {
         let text = self.part(step, 1, "text", json!({"text": text}));
         tell(part(&text));
         let call = |state: Value| {
-            let plans = step % PLAN_EVERY == 0;
+            let plans = step.is_multiple_of(PLAN_EVERY);
             let tool = if plans { "todowrite" } else { "bash" };
             let call = format!("call_{step:012x}");
             self.part(
