@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::cloud::Cloud;
+use crate::cloud::{ACCESS_KEY_ID, Cloud, REGION, SECRET_ACCESS_KEY};
 use crate::command::Application;
 use crate::figures::Report;
-use crate::ingress;
 use crate::process::Program;
 use crate::programs;
+
+/// The Node function.
+pub const PEER: &str = "peer";
 
 /// Ends with its value.
 pub struct Bed {
@@ -36,7 +38,7 @@ impl Bed {
         let cloud = Cloud::start(folder.path(), &secret).map_err(|e| e.to_string())?;
         let application = Application::default();
         Ok(Self {
-            environment: ingress::environment(&cloud, &application),
+            environment: environment(&cloud, &application),
             cloud,
             application,
             folder,
@@ -68,7 +70,7 @@ impl Bed {
         }
         Ok(Some(Program {
             arguments: vec![bundle.display().to_string()],
-            ..self.program(ingress::PEER, programs::on_path("node")?)
+            ..self.program(PEER, programs::on_path("node")?)
         }))
     }
 
@@ -103,6 +105,51 @@ impl Bed {
 #[must_use]
 pub fn beside(name: &str) -> String {
     format!("{name} beside")
+}
+
+/// The environment of a function of the stack, as the template and Lambda set it.
+fn environment(cloud: &Cloud, application: &Application) -> Vec<(String, String)> {
+    let endpoint = cloud.endpoint();
+    let authority = cloud.authority().display().to_string();
+    let queue = |name: &str| format!("{endpoint}/123456789012/{name}");
+    [
+        ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/bench"),
+        ("AWS_LAMBDA_LOG_STREAM_NAME", "bench"),
+        ("AWS_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY),
+        ("AWS_SESSION_TOKEN", "IQoJb3JpZ2luX2VjEXAMPLETOKEN"),
+        ("AWS_ENDPOINT_URL", &endpoint),
+        // How each is told whom to trust on loopback.
+        ("AWS_CA_BUNDLE", &authority),
+        ("NODE_EXTRA_CA_CERTS", &authority),
+        // The peer need not write a warning about the age of its Node.
+        ("AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED", "true"),
+        ("PATH", "/usr/bin:/bin"),
+        ("STACK", "bench"),
+        ("TABLE", "bench-table"),
+        ("MESSAGES_QUEUE_URL", &queue("messages.fifo")),
+        ("CONTROL_QUEUE_URL", &queue("control.fifo")),
+        ("MESSAGES_DEAD_QUEUE_URL", &queue("messages-dead.fifo")),
+        ("CONTROL_DEAD_QUEUE_URL", &queue("control-dead.fifo")),
+        ("INGRESS_SECRET_ID", "ingress-secret"),
+        ("WORKER_SECRET_ID", "worker-secret"),
+        ("PROVIDER_SECRET_ID", "provider-secret"),
+        ("STACK_KEY_ID", "stack-key"),
+        ("DISCORD_API", "https://discord.com/api/v10"),
+        ("DISCORD_APPLICATION_ID", application.id()),
+        ("DISCORD_PUBLIC_KEY", &application.public_key()),
+        ("SLACK_API", "https://slack.com/api"),
+        ("DAYTONA_API", "https://app.daytona.io/api"),
+        ("MODEL", "anthropic/claude-sonnet-4-5"),
+        ("ALLOWED_GUILDS", application.guild()),
+        ("LOG_LEVEL", "info"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
 }
 
 /// The machine's roots and the cloud's, in one file.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::bed::{Bed, beside};
+use crate::bed::{Bed, PEER, beside};
 use crate::figures::{Report, Sample};
-use crate::ingress::{FLOOR, PEER, ms, samples, turn};
+use crate::ingress::{FLOOR, ms, samples, turn};
 use crate::process::{Program, Running};
 use crate::programs;
 
