@@ -226,13 +226,7 @@ impl Breakers {
         let mut item = key(provider);
         item.insert(ITEM.to_owned(), text.into());
         item.insert("version".to_owned(), (expected + 1).into());
-        let put = Request::put(item).name("#version", "version");
-        let put = match expected {
-            0 => put.condition("attribute_not_exists(#version)"),
-            _ => put
-                .condition("#version = :expected")
-                .value(":expected", expected),
-        };
+        let put = Request::put(item).if_version(expected);
         let seen = match self.table.write(put).await {
             Ok(true) => {
                 let written = Known {

@@ -348,14 +348,8 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let update = Request::update(key(thread, SESSION), "SET #mark = :mark")
             .name("#mark", format!("{QUEUED}{turn}"))
-            .name("#version", "version")
-            .value(":mark", mark_text(queued)?);
-        let update = match version {
-            0 => update.condition("attribute_not_exists(#version)"),
-            _ => update
-                .condition("#version = :version")
-                .value(":version", version),
-        };
+            .value(":mark", mark_text(queued)?)
+            .if_version(version);
         Ok(self.table.write(update).await?)
     }
 
@@ -470,7 +464,6 @@ fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
     }
     let mut write = Request::update(key(&stored.thread, SESSION), expression)
         .name("#record", "record")
-        .name("#version", "version")
         .name("#phase", "phase")
         .name("#tenant", "tenant")
         .name("#shard", "due_shard")
@@ -487,12 +480,8 @@ fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
             .value(":shard", u64::from(stored.thread.due_shard()))
             .value(":due", due_at_ms);
     }
-    match expected {
-        0 => write.condition("attribute_not_exists(#version)"),
-        _ => write
-            .condition("#version = :expected")
-            .value(":expected", expected),
-    }
+    // What `#version` stands for comes with it.
+    write.if_version(expected)
 }
 
 fn key(thread: &ThreadKey, item: &str) -> Item {

@@ -46,13 +46,7 @@ impl Store {
         let text = schema::write(Shape::Settings, &stored, &stored.kept);
         let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), stored.version.into());
-        let put = Request::put(item).name("#version", "version");
-        let put = match expected {
-            0 => put.condition("attribute_not_exists(#version)"),
-            _ => put
-                .condition("#version = :expected")
-                .value(":expected", expected),
-        };
+        let put = Request::put(item).if_version(expected);
         Ok(self.table.write(put).await?)
     }
 

@@ -171,6 +171,18 @@ impl Request {
         self
     }
 
+    /// The write holds only for an item whose `version` is this one (0: there is no item yet).
+    #[must_use]
+    pub fn if_version(self, expected: u64) -> Self {
+        let named = self.name("#version", "version");
+        match expected {
+            0 => named.condition("attribute_not_exists(#version)"),
+            _ => named
+                .condition("#version = :expected")
+                .value(":expected", expected),
+        }
+    }
+
     /// What is read and left out.
     #[must_use]
     pub fn filter(mut self, expression: &str) -> Self {
