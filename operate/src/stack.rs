@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::deployed::Deployed;
-use bobbin_adapters::direct::Direct;
 use bobbin_adapters::letters::{Letters, Pair};
-use bobbin_adapters::secrets::{self, ProviderSecret};
 use bobbin_adapters::store::Store;
+use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
 use bobbin_core::overrides::Overrides;
 use serde::Deserialize;
@@ -19,9 +18,6 @@ use crate::arguments::Place;
 const STATE_DIR: &str = ".bobbin/state";
 /// What the laptop stack says of itself there while it runs.
 const READY: &str = "ready.json";
-
-/// Longest wait for the secret.
-const SECRET_MS_MAX: u64 = 10_000;
 
 /// A stack, with clients for what is always needed.
 pub struct Stack {
@@ -35,7 +31,6 @@ pub struct Stack {
     pub said: String,
     daytona_api: String,
     deployed: Deployed,
-    aws: Direct,
 }
 
 /// What is read of the laptop stack's ready file.
@@ -79,32 +74,18 @@ impl Stack {
             limits: overrides.limits,
             daytona_api: overrides.daytona_api,
             said,
-            aws: deployed.account().direct(),
             deployed,
         })
     }
 
     /// Its sandbox provider, with the key of the stack's secret.
     pub async fn daytona(&self) -> Result<Daytona, Trouble> {
-        let id = self.deployed.output("ProviderSecretArn")?;
-        let text = secrets::text(&self.aws, id, SECRET_MS_MAX)
-            .await
-            .map_err(|why| {
-                format!("{why}. Your credentials need secretsmanager:GetSecretValue for it.")
-            })?;
-        // The decoder's message can quote the value.
-        let secret: ProviderSecret = serde_json::from_str(text.expose()).map_err(|_| {
-            format!(
-                "The secret {id} is no JSON object: store the key again with bobbin-setup secrets."
-            )
+        let ring = self.deployed.keyring("ProviderSecretArn").await?;
+        let name = Key::DaytonaApiKey.name();
+        let key = ring.get(name).ok_or_else(|| {
+            format!("The stack's secret holds no {name}: store it with bobbin-setup secrets.")
         })?;
-        if secret.daytona_api_key.is_empty() {
-            return Err(format!(
-                "The secret {id} holds no daytona_api_key: store it with bobbin-setup secrets."
-            )
-            .into());
-        }
-        Daytona::new(&self.daytona_api, secret.daytona_api_key.expose()).map_err(|e| {
+        Daytona::new(&self.daytona_api, key.expose()).map_err(|e| {
             format!("The daytona_api of the stack's parameter Overrides cannot be used: {e}. Deploy it with another one.").into()
         })
     }
@@ -112,12 +93,12 @@ impl Stack {
     /// Its queues of work.
     pub fn queues(&self) -> Result<bobbin_adapters::queue::Queues, Trouble> {
         let pairs = self.pairs()?;
-        Ok(bobbin_adapters::queue::Queues::of(self.aws.clone(), &pairs))
+        Ok(bobbin_adapters::queue::Queues::of(self.deployed.aws(), &pairs))
     }
 
     /// Its dead letters.
     pub fn letters(&self) -> Result<Letters, Trouble> {
-        Ok(Letters::new(self.aws.clone(), self.pairs()?))
+        Ok(Letters::new(self.deployed.aws(), self.pairs()?))
     }
 
     fn pairs(&self) -> Result<[Pair; 2], Trouble> {

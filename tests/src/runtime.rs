@@ -16,7 +16,7 @@ use axum::extract::{Path as InPath, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -338,9 +338,19 @@ async fn service(
         "AmazonSQS.SendMessage" => {
             Ok(json!({"MessageId": "059f36b4-0000-4000-8000-000000000002", "SequenceNumber": "1"}))
         }
-        "DynamoDB_20120810.BatchGetItem" => Ok(json!({"Responses": {}, "UnprocessedKeys": {}})),
-        // As the table answers where the whole item is asked for, which it is by every update that reads the answer.
-        "DynamoDB_20120810.UpdateItem" => Ok(json!({"Attributes": {}})),
+        // The reference: "If the action is successful, the service sends back an HTTP 200 response with an empty HTTP body."
+        "AmazonSQS.ChangeMessageVisibility" | "AmazonSQS.DeleteMessage" => Ok(Value::Null),
+        "DynamoDB_20120810.BatchGetItem" => {
+            let tables = body["RequestItems"].as_object().into_iter().flatten();
+            let lists: Map<String, Value> = tables
+                .map(|(table, _)| (table.clone(), json!([])))
+                .collect();
+            Ok(json!({"Responses": lists, "UnprocessedKeys": {}}))
+        }
+        "DynamoDB_20120810.UpdateItem" => match body["ReturnValues"].as_str() {
+            Some("ALL_NEW") => Ok(json!({"Attributes": {}})),
+            _ => Ok(json!({})),
+        },
         "DynamoDB_20120810.Query" => Ok(json!({"Items": [], "Count": 0, "ScannedCount": 0})),
         name if name.contains("/daytona/") => Ok(json!({"items": [], "nextCursor": null})),
         name if name.contains("/slack/") => Ok(json!({
@@ -358,6 +368,7 @@ async fn service(
     };
     let kind = [("content-type", kind)];
     match answer {
+        Ok(Value::Null) => StatusCode::OK.into_response(),
         Ok(answer) => (kind, answer.to_string()).into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, kind, error.to_string()).into_response(),
     }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use bobbin_adapters::aws::Aws;
 use bobbin_adapters::config::Config;
-use bobbin_adapters::direct::Direct;
-use bobbin_adapters::lambda::event::{UrlAnswer, UrlRequest};
+use bobbin_adapters::events::{UNREADABLE, answered};
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Kept;
 use bobbin_adapters::world::now_ms;
 use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
+use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
 use crate::signing::{Entrance, READ_MS_MAX, Signed, Signing};
@@ -32,7 +33,7 @@ impl Door {
     ///
     /// # Errors
     /// A sentence that names the parameter or variable that is wrong.
-    pub fn new(config: &Config, aws: Direct) -> Result<Self, String> {
+    pub fn new(config: &Config, aws: &Aws) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
             key => Some(
@@ -45,19 +46,28 @@ impl Door {
                 .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?,
             ),
         };
-        let secret = Kept::named_by("INGRESS_SECRET_ID", &aws, config, READ_MS_MAX)?;
+        let secret = Kept::named_by("INGRESS_SECRET_ID", aws, config, READ_MS_MAX)?;
         let slack = Signing::new(secret, config.policy.clone());
         Ok(Self {
-            queues: Queues::new(aws.clone(), config),
-            suggestions: Suggestions::new(aws, &config.table),
+            queues: Queues::new(aws, config),
+            suggestions: Suggestions::new(aws.clone(), &config.table),
             discord,
             slack,
         })
     }
 
     /// Answers one request.
-    pub async fn answer(&self, request: &UrlRequest<'_>) -> UrlAnswer {
-        let answer = match (request.method(), request.path()) {
+    pub async fn answer(&self, request: &Request) -> Response<Body> {
+        let answer = match (request.method().as_str(), request.raw_http_path()) {
+            (_, UNREADABLE) => {
+                tracing::info!(
+                    event = "ingress.refused",
+                    request = "unreadable",
+                    status = 400,
+                    "a request was refused"
+                );
+                HttpAnswer::text(400, "This request is not one of HTTP's.")
+            }
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
@@ -80,14 +90,12 @@ impl Door {
             ),
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
         };
-        UrlAnswer::from(answer)
+        answered(answer)
     }
 
-    async fn intake(&self, path: &str, request: &UrlRequest<'_>) -> Option<Intake> {
-        let header = |name: &str| request.header(name);
-        // What is no base64 is nothing that anybody has signed.
-        let body = request.body().unwrap_or_default();
-        let raw = &*body;
+    async fn intake(&self, path: &str, request: &Request) -> Option<Intake> {
+        let header = |name: &str| header(request, name);
+        let raw = request.body().as_ref();
         let now_ms = now_ms();
         let slack = async |entrance: Entrance| {
             let signed = Signed {
@@ -117,7 +125,7 @@ impl Door {
         })
     }
 
-    async fn accept(&self, request: &UrlRequest<'_>, intake: Intake) -> HttpAnswer {
+    async fn accept(&self, request: &Request, intake: Intake) -> HttpAnswer {
         // The id by which the worker's lines, and the sandbox, name the same prompt.
         let body = intake.enqueue.as_ref();
         let around = match body {
@@ -130,7 +138,7 @@ impl Door {
         self.take(request, intake).instrument(around).await
     }
 
-    async fn take(&self, request: &UrlRequest<'_>, intake: Intake) -> HttpAnswer {
+    async fn take(&self, request: &Request, intake: Intake) -> HttpAnswer {
         told_again(request);
         if let Some(body) = &intake.enqueue
             && let Err(error) = self.queues.send(body).await
@@ -200,11 +208,16 @@ impl Door {
     }
 }
 
+/// The value of a header, which may be several values that Lambda has joined by commas.
+fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    request.headers().get(name)?.to_str().ok()
+}
+
 /// Slack says that it sends an event again, and why. It is taken like a first one, which may have been lost: the message's
 /// id makes the second harmless.
-fn told_again(request: &UrlRequest<'_>) {
+fn told_again(request: &Request) {
     let header = |name: &str| {
-        let value = request.header(name)?;
+        let value = header(request, name)?;
         let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
         Some(value.chars().filter(plain).take(40).collect::<String>())
     };

@@ -9,11 +9,13 @@ mod signing;
 mod suggestions;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use bobbin_adapters::aws::Aws;
 use bobbin_adapters::config::Config;
-use bobbin_adapters::direct::Direct;
-use bobbin_adapters::lambda::Invocation;
+use bobbin_adapters::events::Requests;
 use bobbin_adapters::{startup, telemetry};
+use lambda_http::{Request, service_fn};
 
 use crate::door::Door;
 
@@ -21,15 +23,18 @@ use crate::door::Door;
 async fn main() -> ExitCode {
     telemetry::start();
     let door = match open() {
-        Ok(door) => door,
+        Ok(door) => Arc::new(door),
         Err(why) => return startup::refuse(&why).await,
     };
-    startup::work(async |invocation: &Invocation| Ok(door.answer(&invocation.event()?).await)).await
+    let answer = service_fn(move |request: Request| {
+        let door = Arc::clone(&door);
+        async move { Ok(door.answer(&request).await) }
+    });
+    startup::work(Requests::to(answer)).await
 }
 
 fn open() -> Result<Door, String> {
     startup::in_lambda()?;
     let config = Config::from_environment()?;
-    let aws = Direct::from_environment()?;
-    Door::new(&config, aws)
+    Door::new(&config, &Aws::from_environment()?)
 }

@@ -7,10 +7,11 @@ mod tick;
 mod vanished;
 
 use std::process::ExitCode;
+use std::rc::Rc;
 
+use bobbin_adapters::aws::Aws;
 use bobbin_adapters::config::Config;
-use bobbin_adapters::direct::Direct;
-use bobbin_adapters::lambda::Invocation;
+use bobbin_adapters::events::Raw;
 use bobbin_adapters::metrics::Metrics;
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::store::Store;
@@ -18,6 +19,7 @@ use bobbin_adapters::world::now_ms;
 use bobbin_adapters::{startup, telemetry};
 use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::stack_label;
+use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
 use crate::provider::Provider;
@@ -26,11 +28,21 @@ use crate::provider::Provider;
 async fn main() -> ExitCode {
     telemetry::start();
     let sweeper = match Sweeper::from_environment() {
-        Ok(sweeper) => sweeper,
+        Ok(sweeper) => Rc::new(sweeper),
         Err(why) => return startup::refuse(&why).await,
     };
     // What is in the event says nothing: the schedule has come round.
-    startup::work(async |_: &Invocation| Ok(sweeper.sweep().await?)).await
+    let sweep = service_fn(move |_: LambdaEvent<Raw>| {
+        let sweeper = Rc::clone(&sweeper);
+        async move {
+            let swept = sweeper.sweep().await;
+            swept.map_err(|error_message| Diagnostic {
+                error_type: "Bobbin.Failed".to_owned(),
+                error_message,
+            })
+        }
+    });
+    startup::work(sweep).await
 }
 
 /// Everything that the sweeper needs, made once a process.
@@ -47,11 +59,11 @@ impl Sweeper {
     fn from_environment() -> Result<Self, String> {
         startup::in_lambda()?;
         let config = Config::from_environment()?;
-        let aws = Direct::from_environment()?;
+        let aws = Aws::from_environment()?;
         Ok(Self {
             provider: Provider::new(&aws, &config)?,
-            store: Store::new(aws.clone(), &config.table),
-            queues: Queues::new(aws, &config),
+            store: Store::new(&aws, &config.table),
+            queues: Queues::new(&aws, &config),
             metrics: Metrics::new(&config.stack),
             config,
         })

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::Daytona;
-use bobbin_adapters::direct::Direct;
+use bobbin_adapters::aws::Aws;
 use bobbin_adapters::secrets::{Kept, ProviderSecret};
 use bobbin_core::ids::Ms;
 
@@ -25,7 +25,7 @@ impl Provider {
     ///
     /// # Errors
     /// A sentence that names the variable that is missing.
-    pub fn new(aws: &Direct, config: &Config) -> Result<Self, String> {
+    pub fn new(aws: &Aws, config: &Config) -> Result<Self, String> {
         Ok(Self {
             kept: Kept::named_by("PROVIDER_SECRET_ID", aws, config, READ_MS_MAX)?,
             api: config.daytona_api.clone(),

@@ -4,14 +4,14 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aws_lambda_events::sqs::SqsMessage;
 use bobbin_adapters::announce::announce;
+use bobbin_adapters::aws::Aws;
 use bobbin_adapters::breaker::Breakers;
 use bobbin_adapters::chat::Chat;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::control::Lane;
 use bobbin_adapters::dead;
-use bobbin_adapters::direct::Direct;
-use bobbin_adapters::lambda::event::SqsMessage;
 use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::opening;
 use bobbin_adapters::overview;
@@ -73,7 +73,7 @@ impl Worker {
     pub async fn from_environment() -> Result<Self, String> {
         startup::in_lambda()?;
         let config = Config::from_environment()?;
-        let aws = Direct::from_environment()?;
+        let aws = Aws::from_environment()?;
         let secrets = WorkerSecrets::new(
             Kept::named_by("WORKER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
             Kept::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
@@ -81,9 +81,9 @@ impl Worker {
         );
         let keys = secrets.fresh(now_ms()).await?;
         let parts = Parts {
-            wakes: Wakes::new(aws.clone(), &config),
-            breakers: Breakers::new(aws.clone(), &config.table, &config.limits),
-            store: Store::new(aws.clone(), &config.table),
+            wakes: Wakes::new(&aws, &config),
+            breakers: Breakers::new(&aws, &config.table, &config.limits),
+            store: Store::new(&aws, &config.table),
             chat: Arc::new(Chat::new(&config, &keys.worker)?),
             sandboxes: Arc::new(world::sandboxes(&config, &keys)?),
             metrics: Metrics::new(&config.stack),
@@ -91,7 +91,7 @@ impl Worker {
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
-            queues: Queues::new(aws, &config),
+            queues: Queues::new(&aws, &config),
             secrets,
             metrics: parts.metrics.clone(),
             present: Mutex::new((keys, parts)),

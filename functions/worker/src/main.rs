@@ -5,10 +5,12 @@
 mod lane;
 
 use std::process::ExitCode;
+use std::rc::Rc;
 
-use bobbin_adapters::lambda::Invocation;
-use bobbin_adapters::lambda::event::{SqsAnswer, SqsEvent};
+use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
+use bobbin_adapters::events::Raw;
 use bobbin_adapters::{startup, telemetry};
+use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 
 use crate::lane::Worker;
 
@@ -16,18 +18,29 @@ use crate::lane::Worker;
 async fn main() -> ExitCode {
     telemetry::start();
     let worker = match Worker::from_environment().await {
-        Ok(worker) => worker,
+        Ok(worker) => Rc::new(worker),
         Err(why) => return startup::refuse(&why).await,
     };
-    startup::work(async |invocation: &Invocation| {
-        let mut answer = SqsAnswer::default();
-        for record in invocation.event::<SqsEvent>()?.records {
-            let id = record.message_id.clone().unwrap_or_default();
-            if !worker.take(record, invocation.deadline_ms).await {
-                answer.give_back(id);
+    let work = service_fn(move |event: LambdaEvent<Raw>| {
+        let worker = Rc::clone(&worker);
+        async move {
+            let batch: SqsEvent = event.payload.read()?;
+            let mut answer = SqsBatchResponse::default();
+            for record in batch.records {
+                let id = record.message_id.clone().unwrap_or_default();
+                if !worker.take(record, event.context.deadline).await {
+                    answer.batch_item_failures.push(given_back(id));
+                }
             }
+            Ok::<_, Diagnostic>(answer)
         }
-        Ok(answer)
-    })
-    .await
+    });
+    startup::work(work).await
+}
+
+/// This message, by the queue's own id, comes again.
+fn given_back(message_id: String) -> BatchItemFailure {
+    let mut failure = BatchItemFailure::default();
+    failure.item_identifier = message_id;
+    failure
 }

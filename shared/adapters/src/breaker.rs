@@ -13,8 +13,8 @@ use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
 use bobbin_core::schema::{self, Kept, Shape, Unreadable};
 
-use crate::direct::Direct;
-use crate::table::{Attribute, Item, Request, Table};
+use crate::aws::Aws;
+use crate::aws::table::{Item, Table, Write, n, number, s, text};
 
 /// A look at the table, or a write, takes no longer than this.
 pub const TABLE_MS_MAX: u64 = 2_000;
@@ -45,9 +45,9 @@ struct Known {
 impl Breakers {
     /// Breakers in this table.
     #[must_use]
-    pub fn new(aws: Direct, table: &str, limits: &Limits) -> Self {
+    pub fn new(aws: &Aws, table: &str, limits: &Limits) -> Self {
         Self {
-            table: Table::new(aws, table).within(TABLE_MS_MAX),
+            table: Table::new(aws, table, TABLE_MS_MAX),
             limits: limits.clone(),
             known: Arc::default(),
         }
@@ -194,7 +194,7 @@ impl Breakers {
                 }
                 Err(newer) => newer.to_string(),
             },
-            Err(error) => error.to_string(),
+            Err(error) => error.with_remedy(),
         };
         tracing::warn!(
             event = "provider.breaker.unread",
@@ -224,9 +224,9 @@ impl Breakers {
             }
         };
         let mut item = key(provider);
-        item.insert(ITEM.to_owned(), text.into());
-        item.insert("version".to_owned(), (expected + 1).into());
-        let put = Request::put(item).if_version(expected);
+        item.insert(ITEM.to_owned(), s(text));
+        item.insert("version".to_owned(), n(expected + 1));
+        let put = Write::put(item).if_version(expected);
         let seen = match self.table.write(put).await {
             Ok(true) => {
                 let written = Known {
@@ -239,7 +239,7 @@ impl Breakers {
                 return Written::Yes;
             }
             Ok(false) => return Written::Lost,
-            Err(error) => error.to_string(),
+            Err(error) => error.with_remedy(),
         };
         tracing::warn!(
             event = "provider.breaker.unwritten",
@@ -262,8 +262,8 @@ enum Written {
 
 fn key(provider: &str) -> Item {
     HashMap::from([
-        ("thread".to_owned(), format!("provider:{provider}").into()),
-        ("item".to_owned(), ITEM.into()),
+        ("thread".to_owned(), s(format!("provider:{provider}"))),
+        ("item".to_owned(), s(ITEM)),
     ])
 }
 
@@ -272,9 +272,8 @@ fn key(provider: &str) -> Item {
 /// # Errors
 /// It is of a newer shape: it counts as closed too, and is not written.
 fn decode(item: &Item) -> Result<Known, Unreadable> {
-    let version = item.get("version").and_then(Attribute::number).unwrap_or(0);
-    let text = item.get(ITEM).and_then(Attribute::text);
-    let (breaker, kept) = match text.map(|text| schema::read(Shape::Breaker, text)) {
+    let version = number(item, "version").unwrap_or(0);
+    let (breaker, kept) = match text(item, ITEM).map(|text| schema::read(Shape::Breaker, text)) {
         Some(Err(newer @ Unreadable::Newer { .. })) => return Err(newer),
         Some(Ok(stored)) => stored,
         Some(Err(Unreadable::Damaged { .. })) | None => Default::default(),

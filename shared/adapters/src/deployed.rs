@@ -1,47 +1,24 @@
-//! A deployed stack, found by its name from a person's terminal: its outputs and parameters, by one signed call of
-//! `CloudFormation`'s `DescribeStacks`; its keys, its queues and its table by those.
-//!
-//! A person's call now and then needs no SDK crate: it is signed by [`crate::signing`], goes out by [`crate::http`] with its
-//! guard and bounds, and the one answer that is XML is read by roxmltree. Deliberately absent: retries (a person is there
-//! to repeat the command), and every call that changes a stack.
+//! A deployed stack, found by its name from a person's terminal: its outputs and parameters from `CloudFormation`'s
+//! `DescribeStacks`; its keys, its queues and its table by those. Deliberately absent: every call that changes a stack.
 
-mod call;
 mod keyring;
 
 use std::collections::BTreeMap;
 
+use aws_sdk_cloudformation::types::Stack;
 use bobbin_core::message::Body;
-use reqwest::header::CONTENT_TYPE;
-use roxmltree::{Document, Node, ParsingOptions};
-use serde_json::json;
 
-use self::call::{Refusal, Service};
 pub use self::keyring::Keyring;
-use crate::account::Account;
-use crate::http::Answer;
-use crate::signing::escaped;
+use crate::aws::{Aws, CallError, Cause, NO_CREDENTIALS};
 use crate::store::Store;
 
-/// The version of `CloudFormation`'s query protocol; there is one.
-const API_VERSION: &str = "2010-05-15";
-/// Elements of a description.
-const DESCRIPTION_NODES_MAX: u32 = 50_000;
-/// The media type that the query protocol is sent in.
-const FORM: &str = "application/x-www-form-urlencoded";
-
-const SERVICE: Service = Service {
-    name: "cloudformation",
-    title: "CloudFormation",
-};
-const QUEUES: Service = Service {
-    name: "sqs",
-    title: "SQS",
-};
+/// Longest wait for a call, repeats included: a person is there to repeat the command.
+const CALL_MS_MAX: u64 = 20_000;
 
 /// A stack as `CloudFormation` describes it.
 #[derive(Debug, Clone)]
 pub struct Deployed {
-    account: Account,
+    aws: Aws,
     name: String,
     status: String,
     outputs: BTreeMap<String, String>,
@@ -55,7 +32,7 @@ impl Deployed {
     /// # Errors
     /// What is missing and what to do: no credentials, no region, no such stack, no permission, no answer.
     pub async fn find(stack_name: &str, endpoint: Option<&str>) -> Result<Self, String> {
-        Self::find_in(Account::of_person(endpoint).await?, stack_name).await
+        Self::find_in(Aws::of_person(endpoint).await?, stack_name).await
     }
 
     /// Finds the laptop stack, which needs nothing of the person's environment.
@@ -63,36 +40,35 @@ impl Deployed {
     /// # Errors
     /// As [`Deployed::find`].
     pub async fn find_laptop(stack_name: &str, endpoint: &str) -> Result<Self, String> {
-        Self::find_in(Account::of_laptop(endpoint)?, stack_name).await
+        Self::find_in(Aws::of_laptop(endpoint)?, stack_name).await
     }
 
-    async fn find_in(account: Account, stack_name: &str) -> Result<Self, String> {
-        let answer = describe(&account, stack_name).await?;
-        let text = String::from_utf8_lossy(&answer.body);
-        let options = ParsingOptions {
-            nodes_limit: DESCRIPTION_NODES_MAX,
-            ..ParsingOptions::default()
-        };
-        let read = Document::parse_with_options(&text, options);
-        let document = read.map_err(|_| call::unreadable(&account, SERVICE, answer.status))?;
-        if !answer.ok() {
-            return Err(refused(&account, stack_name, answer.status, &document));
-        }
-        let stack = child(document.root_element(), "DescribeStacksResult")
-            .and_then(|result| child(result, "Stacks"))
-            .and_then(|stacks| child(stacks, "member"))
-            .ok_or_else(|| call::unreadable(&account, SERVICE, answer.status))?;
-        let status = text_of(stack, "StackStatus").to_owned();
-        let (outputs, parameters) = (
-            pairs(stack, "Outputs", ["OutputKey", "OutputValue"]),
-            pairs(stack, "Parameters", ["ParameterKey", "ParameterValue"]),
-        );
+    async fn find_in(aws: Aws, stack_name: &str) -> Result<Self, String> {
+        let cloudformation = aws.cloudformation(CALL_MS_MAX);
+        let describe = cloudformation.client.describe_stacks();
+        let described = describe.stack_name(stack_name).send().await;
+        let described = described.map_err(|e| {
+            let error = cloudformation.failed(e);
+            match &error {
+                CallError::Refused { code, message, .. }
+                    if code == "ValidationError" && message.contains("does not exist") =>
+                {
+                    not_there(&aws, stack_name)
+                }
+                _ => told(&error, "cloudformation:DescribeStacks"),
+            }
+        })?;
+        let stack = described.stacks.unwrap_or_default().into_iter().next();
+        let stack = stack.ok_or_else(|| told(&cloudformation.unreadable("Stacks"), ""))?;
         Ok(Self {
-            name: text_of(stack, "StackName").to_owned(),
-            account,
-            status,
-            outputs,
-            parameters,
+            name: stack.stack_name().unwrap_or(stack_name).to_owned(),
+            status: stack
+                .stack_status()
+                .map(|status| status.as_str().to_owned())
+                .unwrap_or_default(),
+            outputs: outputs(&stack),
+            parameters: parameters(&stack),
+            aws,
         })
     }
 
@@ -108,16 +84,16 @@ impl Deployed {
         &self.status
     }
 
-    /// Where it was found: clients of this account reach the same region and endpoint.
+    /// Where it was found: its services are in the same region, or at the same endpoint.
     #[must_use]
-    pub const fn account(&self) -> &Account {
-        &self.account
+    pub const fn aws(&self) -> &Aws {
+        &self.aws
     }
 
     /// The region that it is in.
     #[must_use]
     pub fn region(&self) -> &str {
-        self.account.region()
+        self.aws.region()
     }
 
     /// The table of its sessions.
@@ -125,8 +101,7 @@ impl Deployed {
     /// # Errors
     /// That the stack does not name it.
     pub fn store(&self) -> Result<Store, String> {
-        let table = self.output("TableName")?;
-        Ok(Store::new(self.account.direct(), table))
+        Ok(Store::new(&self.aws, self.output("TableName")?))
     }
 
     /// Puts a body into its queue, as the ingress does.
@@ -138,16 +113,19 @@ impl Deployed {
             Body::Control(_) | Body::Announce(_) | Body::Overview(_) => "ControlQueueUrl",
             Body::Message(_) | Body::Open(_) => "MessagesQueueUrl",
         };
-        let text = serde_json::to_string(body).map_err(|e| e.to_string())?;
-        let asked = json!({
-            "QueueUrl": self.output(output)?, "MessageBody": text,
-            "MessageGroupId": body.group(), "MessageDeduplicationId": body.id(),
-        });
-        let kind = "application/x-amz-json-1.0";
-        let sent = call::json(&self.account, QUEUES, kind, "AmazonSQS.SendMessage", &asked).await?;
-        match sent {
+        let sqs = self.aws.sqs(CALL_MS_MAX);
+        let send = sqs.client.send_message();
+        let send = send
+            .queue_url(self.output(output)?)
+            .message_body(body.encode())
+            .message_group_id(body.group())
+            .message_deduplication_id(body.id());
+        match send.send().await {
             Ok(_) => Ok(()),
-            Err(refusal) => Err(refusal.told(QUEUES, "sqs:SendMessage on the stack's queues")),
+            Err(error) => Err(told(
+                &sqs.failed(error),
+                "sqs:SendMessage on the stack's queues",
+            )),
         }
     }
 
@@ -172,56 +150,47 @@ impl Deployed {
     }
 }
 
-async fn describe(account: &Account, stack: &str) -> Result<Answer, String> {
-    let body = format!(
-        "Action=DescribeStacks&Version={API_VERSION}&StackName={}",
-        escaped(stack)
-    );
-    let headers = [(CONTENT_TYPE.as_str(), FORM)];
-    call::post(account, SERVICE, &headers, body).await
+fn outputs(stack: &Stack) -> BTreeMap<String, String> {
+    let pairs = stack.outputs().iter().filter_map(|output| {
+        let (key, value) = (output.output_key()?, output.output_value()?);
+        Some((key.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
 }
 
-fn refused(account: &Account, stack: &str, status: u16, document: &Document<'_>) -> String {
-    let error = document
-        .descendants()
-        .find(|node| node.tag_name().name() == "Error");
-    let Some(error) = error else {
-        return call::unreadable(account, SERVICE, status);
-    };
-    let refusal = Refusal::new(status, text_of(error, "Code"), text_of(error, "Message"));
-    if refusal.code == "ValidationError" && refusal.message.contains("does not exist") {
-        let region = account.region();
-        return format!(
-            "There is no stack {stack} in {region}. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION."
-        );
+fn parameters(stack: &Stack) -> BTreeMap<String, String> {
+    let pairs = stack.parameters().iter().filter_map(|parameter| {
+        let value = parameter.parameter_value().unwrap_or_default();
+        Some((parameter.parameter_key()?.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
+}
+
+fn not_there(aws: &Aws, stack: &str) -> String {
+    format!(
+        "There is no stack {stack} in {}. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION.",
+        aws.region()
+    )
+}
+
+/// What a person has to do; `action` is what their credentials would have to be allowed.
+fn told(error: &CallError, action: &str) -> String {
+    match (error, error.cause()) {
+        (CallError::Unsigned { why, .. }, _) => format!("{why}. {NO_CREDENTIALS}"),
+        (CallError::Unreachable { .. } | CallError::Late { .. }, _) => format!(
+            "{error}. Check the network, AWS_REGION, and where there is a proxy HTTPS_PROXY and NO_PROXY."
+        ),
+        (CallError::Unreadable { .. }, _) => format!(
+            "{error}. What answered is not AWS: check AWS_ENDPOINT_URL and AWS_REGION, or the proxy in between."
+        ),
+        (_, Cause::NotAllowed) => format!("{error}. The credentials need {action}."),
+        (_, Cause::Expired) => "The AWS credentials have expired: sign in again (aws sso login), or renew the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.".to_owned(),
+        (_, Cause::Unknown) => format!(
+            "{error}. AWS does not know these credentials, or the clock of this machine is off by more than five minutes: check AWS_PROFILE or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, then the clock."
+        ),
+        (_, Cause::Passing) => format!("{error}. Try again in a minute."),
+        (_, Cause::Missing | Cause::Wrong) => error.to_string(),
     }
-    refusal.told(SERVICE, "cloudformation:DescribeStacks")
-}
-
-fn child<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
-    node.children()
-        .find(|child| child.tag_name().name() == name)
-}
-
-fn text_of<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
-    child(node, name)
-        .and_then(|node| node.text())
-        .unwrap_or_default()
-        .trim()
-}
-
-fn pairs(stack: Node<'_, '_>, list: &str, [key, value]: [&str; 2]) -> BTreeMap<String, String> {
-    let members = child(stack, list);
-    let members = members.iter().flat_map(|list| list.children());
-    members
-        .filter(|member| member.tag_name().name() == "member")
-        .map(|member| {
-            (
-                text_of(member, key).to_owned(),
-                text_of(member, value).to_owned(),
-            )
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -230,7 +199,8 @@ mod tests {
 
     use std::sync::{Arc, Mutex};
 
-    use axum::Router;
+    use aws_credential_types::Credentials;
+use axum::Router;
     use axum::http::{HeaderMap, StatusCode};
 
     use super::*;
@@ -279,8 +249,9 @@ mod tests {
     }
 
     async fn find(seen: &Seen, name: &str) -> Result<Deployed, String> {
-        let account = Account::fixed("eu-central-1", Some(&seen.endpoint));
-        Deployed::find_in(account, name).await
+        let credentials = Credentials::new("an-id", "a-key", Some("a-token".to_owned()), None, "test");
+        let aws = Aws::new("eu-central-1", credentials, Some(&seen.endpoint));
+        Deployed::find_in(aws?, name).await
     }
 
     #[tokio::test]
@@ -304,17 +275,16 @@ mod tests {
         );
 
         let (headers, asked) = seen.call.lock().unwrap().clone().unwrap();
-        assert_eq!(
-            asked,
-            "Action=DescribeStacks&Version=2010-05-15&StackName=bobbin%20%26%20co"
-        );
+        let asked: BTreeMap<_, _> = form_urlencoded::parse(asked.as_bytes()).collect();
+        assert_eq!(asked["Action"], "DescribeStacks");
+        assert_eq!(asked["StackName"], "bobbin & co");
         let signed = headers["authorization"].to_str().unwrap();
         assert!(
             signed.starts_with("AWS4-HMAC-SHA256 Credential=an-id/"),
             "{signed}"
         );
         assert!(
-            signed.contains("/eu-central-1/cloudformation/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-security-token,"),
+            signed.contains("/eu-central-1/cloudformation/aws4_request"),
             "{signed}"
         );
         assert_eq!(headers["x-amz-security-token"], "a-token");
@@ -336,7 +306,7 @@ mod tests {
             (
                 403,
                 error("AccessDenied", "User: arn:x is not authorized"),
-                "the credentials need cloudformation:DescribeStacks",
+                "The credentials need cloudformation:DescribeStacks.",
             ),
             (
                 403,
@@ -349,53 +319,50 @@ mod tests {
                 "check AWS_PROFILE",
             ),
             (
+                403,
+                error("SignatureDoesNotMatch", "Signature expired: is now earlier than"),
+                "the clock of this machine is off by more than five minutes",
+            ),
+            (
                 400,
                 error("Throttling", "Rate exceeded"),
-                "try again in a minute",
+                "answered Throttling: Rate exceeded (status 400, request id none). Try again in a minute.",
             ),
             (
                 500,
                 error("InternalFailure", "Oops"),
-                "CloudFormation answered 500 InternalFailure: Oops",
+                "answered InternalFailure: Oops (status 500",
             ),
             (
                 200,
                 "<html>hello</html>".to_owned(),
-                "is not CloudFormation: check AWS_ENDPOINT_URL",
+                "is not AWS: check AWS_ENDPOINT_URL",
             ),
-            (
-                200,
-                "{}".to_owned(),
-                "is not CloudFormation: check AWS_ENDPOINT_URL",
-            ),
+            (200, "{}".to_owned(), "is not AWS: check AWS_ENDPOINT_URL"),
+            (200, String::new(), "is not AWS: check AWS_ENDPOINT_URL"),
             (
                 200,
                 "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>".to_owned(),
-                "is not CloudFormation",
+                "is not AWS",
             ),
+            (502, "<html>Bad Gateway</html>".to_owned(), "status 502"),
         ];
         for (status, body, words) in table {
             let seen = answering(status, &body).await;
             let told = find(&seen, "bobbin").await.unwrap_err();
             assert!(told.contains(words), "{body}: {told}");
         }
-        let large = "<a/>".repeat(1024 * 1024 + 1);
-        let told = find(&answering(200, &large).await, "bobbin")
-            .await
-            .unwrap_err();
-        assert!(told.contains("more than 4194304 bytes"), "{told}");
     }
 
-    #[test]
-    fn each_region_has_its_address() {
-        let at = |region| call::address(&Account::fixed(region, None), SERVICE);
-        assert_eq!(
-            at("eu-west-1"),
-            "https://cloudformation.eu-west-1.amazonaws.com/"
-        );
-        assert_eq!(
-            at("cn-north-1"),
-            "https://cloudformation.cn-north-1.amazonaws.com.cn/"
-        );
+    #[tokio::test]
+    async fn nobody_there_is_told_with_the_address_and_the_cause() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let call = Arc::default();
+        let told = find(&Seen { endpoint, call }, "bobbin").await.unwrap_err();
+        assert!(told.starts_with("CloudFormation at http://127.0.0.1:"), "{told}");
+        assert!(told.contains("cannot be reached: ") && told.contains("refused"), "{told}");
+        assert!(told.ends_with("HTTPS_PROXY and NO_PROXY."), "{told}");
     }
 }

@@ -5,19 +5,20 @@
 //! The queues hide a group while one of its letters is out, so of one thread at most ten are seen at once. Deliberately
 //! absent: a judgement of what a letter would do (`bobbin_core::decide::replay`).
 
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use bobbin_core::decide::replay::again_id;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::Body;
-use serde_json::{Value, json};
 
-use crate::direct::{CallError, Direct, Service};
+use crate::aws::{Aws, Bounded, CallError, Told};
 
 /// Seconds for which a letter that is looked at stays hidden.
-pub const HELD_SECONDS: u64 = 60;
+pub const HELD_SECONDS: i32 = 60;
 /// Letters of one queue that are looked at.
 pub const LETTERS_MAX: usize = 200;
 /// Most that SQS gives out at once.
-const BATCH_MAX: usize = 10;
+const BATCH_MAX: i32 = 10;
 /// Longest wait for a call.
 const CALL_MS_MAX: u64 = 10_000;
 
@@ -53,7 +54,7 @@ pub struct Letter {
 
 /// A call about dead letters failed.
 #[derive(Debug, thiserror::Error)]
-#[error("the {queue} queue's dead letters: {error}")]
+#[error("the {queue} queue's dead letters: {}", error.with_remedy())]
 pub struct LettersError {
     queue: &'static str,
     error: CallError,
@@ -62,15 +63,16 @@ pub struct LettersError {
 /// The dead letters of a stack.
 #[derive(Debug, Clone)]
 pub struct Letters {
-    aws: Direct,
+    sqs: Bounded<Client>,
     pairs: [Pair; 2],
 }
 
 impl Letters {
     /// Those of these queues.
     #[must_use]
-    pub const fn new(aws: Direct, pairs: [Pair; 2]) -> Self {
-        Self { aws, pairs }
+    pub fn new(aws: &Aws, pairs: [Pair; 2]) -> Self {
+        let sqs = aws.sqs(CALL_MS_MAX);
+        Self { sqs, pairs }
     }
 
     /// Takes out the letters of both queues, at most [`LETTERS_MAX`] of each. Who takes them puts them back.
@@ -93,18 +95,18 @@ impl Letters {
     }
 
     async fn batch(&self, pair: &Pair) -> Result<Vec<Letter>, LettersError> {
-        let request = json!({
-            "QueueUrl": pair.dead_url,
-            "MaxNumberOfMessages": BATCH_MAX,
-            "VisibilityTimeout": HELD_SECONDS,
-            "WaitTimeSeconds": 0,
-            "MessageSystemAttributeNames": ["All"],
-            "AttributeNames": ["All"],
-        });
-        let answer = self.call(pair.name, "ReceiveMessage", &request).await?;
-        let messages = answer["Messages"].as_array();
-        let read = |message: &Value| letter(pair.name, message);
-        Ok(messages.into_iter().flatten().filter_map(read).collect())
+        let receive = self.sqs.client.receive_message();
+        let receive = receive
+            .queue_url(&pair.dead_url)
+            .max_number_of_messages(BATCH_MAX)
+            .visibility_timeout(HELD_SECONDS)
+            .wait_time_seconds(0)
+            .message_system_attribute_names(MessageSystemAttributeName::All);
+        let received = receive.send().await;
+        let received = received.map_err(|e| self.failed(pair.name, e))?;
+        let messages = received.messages.unwrap_or_default();
+        let read = |message: Message| letter(pair.name, message);
+        Ok(messages.into_iter().filter_map(read).collect())
     }
 
     /// Puts a letter back among the dead ones, where the worker finds it again.
@@ -112,13 +114,15 @@ impl Letters {
     /// # Errors
     /// [`LettersError`]; it comes back by itself.
     pub async fn put_back(&self, letter: &Letter) -> Result<(), LettersError> {
-        let request = json!({
-            "QueueUrl": self.pair(letter).dead_url,
-            "ReceiptHandle": letter.receipt,
-            "VisibilityTimeout": 0,
-        });
-        let action = "ChangeMessageVisibility";
-        self.call(letter.queue, action, &request).await.map(drop)
+        let change = self.sqs.client.change_message_visibility();
+        let change = change
+            .queue_url(&self.pair(letter).dead_url)
+            .receipt_handle(&letter.receipt)
+            .visibility_timeout(0);
+        match change.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failed(letter.queue, error)),
+        }
     }
 
     /// Sends it to the queue that it came from, as it was, then takes it from the dead ones.
@@ -126,13 +130,20 @@ impl Letters {
     /// # Errors
     /// [`LettersError`]; a repeat is harmless.
     pub async fn send_again(&self, letter: &Letter) -> Result<(), LettersError> {
-        let request = json!({
-            "QueueUrl": self.pair(letter).home_url,
-            "MessageBody": letter.text,
-            "MessageGroupId": letter.group,
-            "MessageDeduplicationId": again_id(&letter.group, &letter.id, letter.dead_since_ms),
-        });
-        self.call(letter.queue, "SendMessage", &request).await?;
+        let again = again_id(&letter.group, &letter.id, letter.dead_since_ms);
+        let send = self.sqs.client.send_message();
+        let send = send
+            .queue_url(&self.pair(letter).home_url)
+            .message_body(&letter.text)
+            .message_group_id(&letter.group)
+            .message_deduplication_id(again);
+        let sent = send.send().await;
+        let sent = sent.map_err(|e| self.failed(letter.queue, e))?;
+        if sent.message_id().is_none() {
+            let error = self.sqs.unreadable("MessageId");
+            let queue = letter.queue;
+            return Err(LettersError { queue, error });
+        }
         self.remove(letter).await
     }
 
@@ -141,13 +152,14 @@ impl Letters {
     /// # Errors
     /// [`LettersError`].
     pub async fn remove(&self, letter: &Letter) -> Result<(), LettersError> {
-        let request = json!({
-            "QueueUrl": self.pair(letter).dead_url,
-            "ReceiptHandle": letter.receipt,
-        });
-        self.call(letter.queue, "DeleteMessage", &request)
-            .await
-            .map(drop)
+        let delete = self.sqs.client.delete_message();
+        let delete = delete
+            .queue_url(&self.pair(letter).dead_url)
+            .receipt_handle(&letter.receipt);
+        match delete.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failed(letter.queue, error)),
+        }
     }
 
     fn pair(&self, letter: &Letter) -> &Pair {
@@ -157,31 +169,25 @@ impl Letters {
         }
     }
 
-    async fn call(
-        &self,
-        queue: &'static str,
-        action: &str,
-        request: &Value,
-    ) -> Result<Value, LettersError> {
-        self.aws
-            .call(Service::Queues, action, request, CALL_MS_MAX)
-            .await
-            .map_err(|error| LettersError { queue, error })
+    fn failed<E: Told>(&self, queue: &'static str, error: E) -> LettersError {
+        let error = self.sqs.failed(error);
+        LettersError { queue, error }
     }
 }
 
 /// One without its group or id was never sent by us, and cannot be sent again as it was.
-fn letter(queue: &'static str, message: &Value) -> Option<Letter> {
-    let attribute = |name: &str| message["Attributes"][name].as_str();
-    let text = message["Body"].as_str()?.to_owned();
+fn letter(queue: &'static str, message: Message) -> Option<Letter> {
+    use MessageSystemAttributeName::{MessageDeduplicationId, MessageGroupId, SentTimestamp};
+    let attributes = message.attributes?;
+    let text = message.body?;
     Some(Letter {
         queue,
-        sqs_id: message["MessageId"].as_str()?.to_owned(),
-        id: attribute("MessageDeduplicationId")?.to_owned(),
-        group: attribute("MessageGroupId")?.to_owned(),
-        dead_since_ms: attribute("SentTimestamp")?.parse().ok()?,
+        sqs_id: message.message_id?,
+        id: attributes.get(&MessageDeduplicationId)?.clone(),
+        group: attributes.get(&MessageGroupId)?.clone(),
+        dead_since_ms: attributes.get(&SentTimestamp)?.parse().ok()?,
         body: Body::decode(&text).ok(),
-        receipt: message["ReceiptHandle"].as_str()?.to_owned(),
+        receipt: message.receipt_handle?,
         text,
     })
 }

@@ -1,11 +1,9 @@
 //! The only crate of the functions that knows AWS and HTTP. One outside service, one file, one client, one error.
 
-#[cfg(feature = "deployed")]
-pub mod account;
 pub mod agent_log;
 pub mod announce;
+pub mod aws;
 pub mod breaker;
-pub mod calendar;
 pub mod catalogue;
 pub mod chat;
 pub mod config;
@@ -14,11 +12,9 @@ pub mod daytona;
 pub mod dead;
 #[cfg(feature = "deployed")]
 pub mod deployed;
-pub mod direct;
 pub mod discord;
+pub mod events;
 pub mod http;
-mod http1;
-pub mod lambda;
 pub mod letters;
 pub mod metrics;
 #[cfg(feature = "deployed")]
@@ -30,12 +26,10 @@ pub mod overview;
 pub mod queue;
 pub mod sandbox;
 pub mod secrets;
-pub mod signing;
 pub mod slack;
 pub mod spans;
 pub mod startup;
 pub mod store;
-pub mod table;
 pub mod telemetry;
 pub mod wake;
 pub mod world;

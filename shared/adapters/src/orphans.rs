@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::session::Session;
 use bobbin_core::wire::daytona::Sandbox;
 
-use crate::calendar::milliseconds;
 #[cfg(doc)]
 use crate::store::RECORDS_MAX;
 use crate::store::{Store, StoreError};
@@ -32,6 +33,12 @@ pub fn origin(sandbox: &Sandbox) -> Option<(ThreadKey, u32, Ms)> {
     let (thread, generation) = sandbox.owner()?;
     let created_ms = sandbox.created_at.as_deref().and_then(milliseconds)?;
     Some((thread, generation, created_ms))
+}
+
+/// A date as the provider writes it (RFC 3339); none before 1970.
+fn milliseconds(date: &str) -> Option<Ms> {
+    let date = DateTime::from_str(date, Format::DateTimeWithOffset).ok()?;
+    date.to_millis().ok()?.try_into().ok()
 }
 
 /// Judges by a record that was read after the listing.

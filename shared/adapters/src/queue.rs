@@ -1,12 +1,12 @@
 //! SQS: send accepted work, give a message back, keep it invisible while it is worked on.
 
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use bobbin_core::message::{Body, Message};
-use serde::Serialize;
-use serde::de::IgnoredAny;
-use serde_json::{Value, json};
 
+use crate::aws::{Aws, Bounded, CallError};
 use crate::config::Config;
-use crate::direct::{Direct, Service};
 use crate::letters::Pair;
 
 /// A send must be over within this time: ingress has three seconds in all.
@@ -18,7 +18,7 @@ pub const BATCH_MAX: usize = 10;
 /// Longest wait for a change of the visibility, which the next heartbeat repeats.
 pub const VISIBILITY_MS_MAX: u64 = 10_000;
 /// Longest that a queue hides a message.
-const VISIBILITY_SECONDS_MAX: u64 = 43_200;
+const VISIBILITY_SECONDS_MAX: i32 = 43_200;
 
 /// A call to the queue failed; say it to the platform or try again, as fits the caller.
 #[derive(Debug, thiserror::Error)]
@@ -29,15 +29,6 @@ pub enum QueueError {
     /// The visibility could not be changed: another worker may get the message meanwhile.
     #[error("the visibility could not be changed: {0}")]
     Visibility(String),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct SendMessage<'a> {
-    queue_url: &'a str,
-    message_body: String,
-    message_group_id: String,
-    message_deduplication_id: &'a str,
 }
 
 /// What travels on which queue.
@@ -52,7 +43,9 @@ pub enum Lane {
 /// The two queues.
 #[derive(Debug, Clone)]
 pub struct Queues {
-    aws: Direct,
+    sends: Bounded<Client>,
+    batches: Bounded<Client>,
+    visibility: Bounded<Client>,
     messages: String,
     control: String,
     dead: [String; 2],
@@ -61,23 +54,34 @@ pub struct Queues {
 impl Queues {
     /// The queues that the configuration names.
     #[must_use]
-    pub fn new(aws: Direct, config: &Config) -> Self {
-        Self {
+    pub fn new(aws: &Aws, config: &Config) -> Self {
+        Self::at(
             aws,
-            messages: config.messages_queue_url.clone(),
-            control: config.control_queue_url.clone(),
-            dead: config.dead_queue_urls.clone(),
-        }
+            config.messages_queue_url.clone(),
+            config.control_queue_url.clone(),
+            config.dead_queue_urls.clone(),
+        )
     }
 
     /// Those of a stack that is looked at from outside.
     #[must_use]
-    pub fn of(aws: Direct, [messages, control]: &[Pair; 2]) -> Self {
-        Self {
+    pub fn of(aws: &Aws, [messages, control]: &[Pair; 2]) -> Self {
+        Self::at(
             aws,
-            messages: messages.home_url.clone(),
-            control: control.home_url.clone(),
-            dead: [messages.dead_url.clone(), control.dead_url.clone()],
+            messages.home_url.clone(),
+            control.home_url.clone(),
+            [messages.dead_url.clone(), control.dead_url.clone()],
+        )
+    }
+
+    fn at(aws: &Aws, messages: String, control: String, dead: [String; 2]) -> Self {
+        Self {
+            sends: aws.sqs(SEND_MS_MAX),
+            batches: aws.sqs(BATCH_MS_MAX),
+            visibility: aws.sqs(VISIBILITY_MS_MAX),
+            messages,
+            control,
+            dead,
         }
     }
 
@@ -90,18 +94,20 @@ impl Queues {
             Body::Control(_) | Body::Announce(_) | Body::Overview(_) => &self.control,
             Body::Message(_) | Body::Open(_) => &self.messages,
         };
-        let request = SendMessage {
-            queue_url: url,
-            message_body: body.encode(),
-            message_group_id: body.group(),
-            message_deduplication_id: body.id(),
-        };
-        // That it answers says all.
-        let sent =
-            self.aws
-                .typed::<IgnoredAny>(Service::Queues, "SendMessage", &request, SEND_MS_MAX);
-        sent.await.map_err(|e| QueueError::Send(e.to_string()))?;
-        Ok(())
+        let Bounded { client, .. } = &self.sends;
+        let sending = client
+            .send_message()
+            .queue_url(url)
+            .message_body(body.encode())
+            .message_group_id(body.group())
+            .message_deduplication_id(body.id());
+        let sent = sending.send().await;
+        let sent = sent.map_err(|e| QueueError::from(self.sends.failed(e)))?;
+        // Without an id it is no answer of the queue's.
+        match sent.message_id() {
+            Some(_) => Ok(()),
+            None => Err(self.sends.unreadable("MessageId").into()),
+        }
     }
 
     /// Sends messages to their threads, at most [`BATCH_MAX`], in one call. Each is taken or refused by itself: the answers
@@ -109,20 +115,24 @@ impl Queues {
     pub async fn send_messages(&self, messages: Vec<Message>) -> Vec<Result<(), QueueError>> {
         let bodies: Vec<Body> = messages.into_iter().map(Body::Message).collect();
         let entry = |(place, body): (usize, &Body)| {
-            json!({
-                "Id": place.to_string(),
-                "MessageBody": body.encode(),
-                "MessageGroupId": body.group(),
-                "MessageDeduplicationId": body.id(),
-            })
+            SendMessageBatchRequestEntry::builder()
+                .id(place.to_string())
+                .message_body(body.encode())
+                .message_group_id(body.group())
+                .message_deduplication_id(body.id())
+                .build()
+                .map_err(|e| e.to_string())
         };
-        let entries: Vec<Value> = bodies.iter().enumerate().map(entry).collect();
-        let request = json!({"QueueUrl": self.messages, "Entries": entries});
-        let answer = self
-            .aws
-            .call(Service::Queues, "SendMessageBatch", &request, BATCH_MS_MAX)
-            .await
-            .map_err(|e| e.to_string());
+        let entries: Result<Vec<_>, String> = bodies.iter().enumerate().map(entry).collect();
+        let answer = match entries {
+            Ok(entries) => {
+                let batch = self.batches.client.send_message_batch();
+                let batch = batch.queue_url(&self.messages).set_entries(Some(entries));
+                let sent = batch.send().await;
+                sent.map_err(|e| self.batches.failed(e).with_remedy())
+            }
+            Err(why) => Err(why),
+        };
         let outcome = |place: usize| {
             let answer = answer.as_ref().map_err(|e| QueueError::Send(e.clone()))?;
             taken(answer, &place.to_string()).map_err(QueueError::Send)
@@ -167,46 +177,65 @@ impl Queues {
         receipt: &str,
         ms: u64,
     ) -> Result<(), QueueError> {
-        let request = json!({
-            "QueueUrl": url,
-            "ReceiptHandle": receipt,
-            "VisibilityTimeout": ms.div_ceil(1000).min(VISIBILITY_SECONDS_MAX),
-        });
-        let action = "ChangeMessageVisibility";
-        self.aws
-            .call(Service::Queues, action, &request, VISIBILITY_MS_MAX)
-            .await
-            .map_err(|e| QueueError::Visibility(e.to_string()))?;
-        Ok(())
+        let seconds = i32::try_from(ms.div_ceil(1000)).unwrap_or(VISIBILITY_SECONDS_MAX);
+        let change = self.visibility.client.change_message_visibility();
+        let change = change
+            .queue_url(url)
+            .receipt_handle(receipt)
+            .visibility_timeout(seconds.min(VISIBILITY_SECONDS_MAX));
+        match change.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let error = self.visibility.failed(error);
+                Err(QueueError::Visibility(error.with_remedy()))
+            }
+        }
+    }
+}
+
+impl From<CallError> for QueueError {
+    fn from(error: CallError) -> Self {
+        Self::Send(error.with_remedy())
     }
 }
 
 /// Whether the queue took the entry with this id; else why not.
-fn taken(answer: &Value, id: &str) -> Result<(), String> {
-    let named = |list: &str| {
-        let entries = answer[list].as_array()?;
-        entries.iter().find(|entry| entry["Id"] == id)
-    };
-    if named("Successful").is_some() {
+fn taken(answer: &SendMessageBatchOutput, id: &str) -> Result<(), String> {
+    if answer.successful().iter().any(|entry| entry.id() == id) {
         return Ok(());
     }
-    let refused = named("Failed").map(|entry| {
-        let word = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-        format!("{}: {}", word("Code"), word("Message"))
-    });
-    Err(refused.unwrap_or_else(|| "the answer does not name the message".to_owned()))
+    let refused = answer.failed().iter().find(|entry| entry.id() == id);
+    Err(refused.map_or_else(
+        || "the answer does not name the message".to_owned(),
+        |entry| {
+            let message = entry.message().unwrap_or("no message");
+            format!("{}: {message}", entry.code())
+        },
+    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_sqs::types::{BatchResultErrorEntry, SendMessageBatchResultEntry};
+
     use super::*;
 
     #[test]
     fn of_a_batch_each_message_is_taken_or_refused_by_itself() {
-        let answer = json!({
-            "Successful": [{"Id": "0", "MessageId": "m"}],
-            "Failed": [{"Id": "1", "Code": "InternalError", "Message": "later", "SenderFault": false}],
-        });
+        let took = SendMessageBatchResultEntry::builder()
+            .id("0")
+            .message_id("m")
+            .md5_of_message_body("d");
+        let refused = BatchResultErrorEntry::builder()
+            .id("1")
+            .code("InternalError")
+            .message("later")
+            .sender_fault(false);
+        let answer = SendMessageBatchOutput::builder()
+            .successful(took.build().expect("whole"))
+            .failed(refused.build().expect("whole"))
+            .build()
+            .expect("whole");
         assert_eq!(taken(&answer, "0"), Ok(()));
         assert_eq!(taken(&answer, "1"), Err("InternalError: later".to_owned()));
         assert_eq!(

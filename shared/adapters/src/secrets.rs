@@ -8,15 +8,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use aws_sdk_secretsmanager::Client;
 use bobbin_core::ids::Ms;
 use bobbin_core::keys::Key;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::config::{Config, required};
-use crate::direct::{Direct, Service};
+use crate::aws::{Aws, Bounded};
 
 /// Between two tries of a secret that could not be read yet.
 const RETRY_MS: u64 = 2_000;
@@ -108,12 +108,10 @@ pub struct Keys {
 /// A secret, and the copy of it that this process goes by.
 #[derive(Debug)]
 pub struct Kept<T> {
-    aws: Direct,
+    aws: Bounded<Client>,
     id: String,
     /// How old the copy may be.
     age_ms: u64,
-    /// A read takes no longer.
-    read_ms: u64,
     state: Mutex<State<T>>,
 }
 
@@ -125,14 +123,13 @@ struct State<T> {
 }
 
 impl<T: DeserializeOwned + PartialEq> Kept<T> {
-    /// The secret with this name or ARN, not read yet: nothing of it costs a process that does not need it.
+    /// The secret with this name or ARN, not read yet. A read takes no longer than `read_ms`.
     #[must_use]
-    pub fn new(aws: Direct, id: String, age_ms: u64, read_ms: u64) -> Self {
+    pub fn new(aws: &Aws, id: String, age_ms: u64, read_ms: u64) -> Self {
         Self {
-            aws,
+            aws: aws.secrets(read_ms),
             id,
             age_ms,
-            read_ms,
             state: Mutex::new(State {
                 copy: None,
                 tried_at_ms: None,
@@ -146,12 +143,12 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
     /// A sentence that names the variable that is not set.
     pub fn named_by(
         variable: &str,
-        aws: &Direct,
+        aws: &Aws,
         config: &Config,
         read_ms: u64,
     ) -> Result<Self, String> {
         let age_ms = config.limits.secrets_ms;
-        Ok(Self::new(aws.clone(), required(variable)?, age_ms, read_ms))
+        Ok(Self::new(aws, required(variable)?, age_ms, read_ms))
     }
 
     /// A copy that is no older than the bound. Where it cannot be read anew, the older one.
@@ -234,7 +231,7 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
 
     async fn value(&self) -> Result<T, String> {
         let id = &self.id;
-        let text = text(&self.aws, id, self.read_ms).await?;
+        let text = self.text().await?;
         // The decoder's message can quote the value, so only its position is told.
         serde_json::from_str(text.expose()).map_err(|e| {
             format!(
@@ -243,6 +240,18 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
                 e.column()
             )
         })
+    }
+
+    /// The text of the secret; what went wrong holds never a part of it.
+    async fn text(&self) -> Result<Secret, String> {
+        let id = &self.id;
+        let get = self.aws.client.get_secret_value().secret_id(id);
+        let got = get.send().await.map_err(|e| {
+            let error = self.aws.failed(e);
+            format!("the secret {id} cannot be read: {}", error.with_remedy())
+        })?;
+        let text = got.secret_string.map(Secret);
+        text.ok_or_else(|| format!("the secret {id} holds no text"))
     }
 
     fn unread(&self) -> String {
@@ -295,22 +304,6 @@ impl WorkerSecrets {
             provider,
             stack,
         })
-    }
-}
-
-/// The text of a secret, within `ms_max` milliseconds.
-///
-/// # Errors
-/// What went wrong and what to look at; never a part of the value.
-pub async fn text(aws: &Direct, id: &str, ms_max: u64) -> Result<Secret, String> {
-    let request = json!({ "SecretId": id });
-    let mut answer = aws
-        .call(Service::Secrets, "GetSecretValue", &request, ms_max)
-        .await
-        .map_err(|e| format!("the secret {id} cannot be read: {e}"))?;
-    match answer["SecretString"].take() {
-        Value::String(text) => Ok(Secret(text)),
-        _ => Err(format!("the secret {id} holds no text")),
     }
 }
 

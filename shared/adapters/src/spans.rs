@@ -8,7 +8,7 @@
 use std::env;
 use std::hash::{BuildHasher, RandomState};
 use std::net::UdpSocket;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bobbin_core::ids::Ms;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 const HEADER: &str = "{\"format\":\"json\",\"version\":1}\n";
 /// Where the daemon listens (`host:port`; Lambda sets it).
 const DAEMON: &str = "AWS_XRAY_DAEMON_ADDRESS";
-/// The trace of the invocation in hand: a process has one invocation at a time.
-static PRESENT: Mutex<Option<String>> = Mutex::new(None);
+/// The header of the invocation in hand, which `lambda_runtime` sets before each: a process has one at a time.
+const PRESENT: &str = "_X_AMZN_TRACE_ID";
 /// Letters of a span's name that are kept.
 const NAME_CHARS_MAX: usize = 200;
 
@@ -52,18 +52,6 @@ pub struct Span<'a> {
     pub turn: &'a str,
 }
 
-/// An invocation begins, of this trace.
-pub fn begin(header: Option<&str>) {
-    *PRESENT.lock().unwrap_or_else(PoisonError::into_inner) = header.map(str::to_owned);
-}
-
-/// The header of the invocation in hand, as Lambda gave it; none where nothing is traced.
-#[must_use]
-pub fn header() -> Option<String> {
-    let present = PRESENT.lock().unwrap_or_else(PoisonError::into_inner);
-    present.clone()
-}
-
 impl Spans {
     /// To the daemon that the environment names. An address that cannot be used costs the spans, nothing else.
     #[must_use]
@@ -85,7 +73,7 @@ impl Spans {
     #[must_use]
     pub fn present(&self) -> Option<Trace> {
         self.daemon.as_ref()?;
-        Trace::read(&header()?)
+        Trace::read(&env::var(PRESENT).ok()?)
     }
 
     /// Sends a span. One that the daemon does not take is lost, as spans may be.

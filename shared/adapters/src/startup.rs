@@ -6,27 +6,59 @@
 
 use std::env;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use lambda_http::http::Uri;
+use lambda_runtime::tower::ServiceExt as _;
+use lambda_runtime::{Diagnostic, LambdaEvent, Runtime, Service};
+use lambda_runtime_api_client::body::Body;
+use lambda_runtime_api_client::{Client, build_request};
 use serde::Serialize;
 
-use crate::lambda::{self, Failure, Invocation, RUNTIME_API};
+use crate::events::Raw;
 
 /// The report takes no longer: Lambda is on the same machine.
 const REPORT_MS_MAX: u64 = 2_000;
 /// The kind of error, as Lambda shows it.
 const KIND: &str = "Bobbin.Configuration";
+/// The environment variable that says where Lambda is asked for work.
+pub const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
+/// What Lambda also sets, and its runtime panics without (Lambda developer guide, "Defined runtime environment variables").
+const NAMES: [&str; 3] = [
+    "AWS_LAMBDA_FUNCTION_NAME",
+    "AWS_LAMBDA_FUNCTION_VERSION",
+    MEMORY,
+];
+const MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
 
 /// Whether this process was started by Lambda, or by something that speaks its Runtime API.
 ///
 /// # Errors
 /// A sentence that says how the program is to be run.
 pub fn in_lambda() -> Result<(), String> {
-    match env::var(RUNTIME_API) {
-        Ok(address) if !address.is_empty() => Ok(()),
-        _ => Err(format!(
-            "{RUNTIME_API} is not set: this program runs as a Lambda function; `cargo run` starts the whole stack on this machine"
-        )),
+    let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let unset = |name: &str| {
+        format!(
+            "{name} is not set: this program runs as a Lambda function; `cargo run` starts the whole stack on this machine"
+        )
+    };
+    let address = set(RUNTIME_API).ok_or_else(|| unset(RUNTIME_API))?;
+    if !address
+        .parse::<Uri>()
+        .is_ok_and(|uri| uri.authority().is_some())
+    {
+        return Err(format!(
+            "{RUNTIME_API} is {address:?}, which is no address such as 127.0.0.1:9001"
+        ));
+    }
+    for name in NAMES {
+        set(name).ok_or_else(|| unset(name))?;
+    }
+    match set(MEMORY).is_some_and(|size| size.parse::<i32>().is_ok()) {
+        true => Ok(()),
+        false => Err(format!("{MEMORY} is not a number of megabytes")),
     }
 }
 
@@ -34,28 +66,87 @@ pub fn in_lambda() -> Result<(), String> {
 pub async fn refuse(why: &str) -> ExitCode {
     let why = one_line(why);
     tracing::error!(event = "start.refused", "{why}");
-    if let Ok(address) = env::var(RUNTIME_API) {
-        let report = lambda::refuse(&address, KIND, &why);
-        let told = tokio::time::timeout(Duration::from_millis(REPORT_MS_MAX), report).await;
-        if !matches!(told, Ok(Ok(()))) {
+    if env::var(RUNTIME_API).is_ok_and(|address| address.parse::<Uri>().is_ok()) {
+        let told = tokio::time::timeout(Duration::from_millis(REPORT_MS_MAX), report(&why)).await;
+        if !matches!(told, Ok(true)) {
             tracing::warn!(event = "start.unreported", "Lambda did not take the report");
         }
     }
     ExitCode::FAILURE
 }
 
-/// Works until no more work can be asked for; what the process ends with then. That is a failure: Lambda ends a process
-/// from outside.
-pub async fn work<A: Serialize>(
-    handler: impl AsyncFn(&Invocation) -> Result<A, Failure>,
-) -> ExitCode {
-    let address = env::var(RUNTIME_API).unwrap_or_default();
-    let lost = lambda::serve(&address, handler).await;
-    tracing::error!(
-        event = "runtime.lost",
-        "no more work could be asked for: {lost}"
-    );
-    ExitCode::FAILURE
+/// Tells Lambda that this process cannot start ("Using the Lambda runtime API", "Initialization error"); `lambda_runtime`
+/// does that for snapshots alone.
+async fn report(why: &str) -> bool {
+    let diagnostic = Diagnostic {
+        error_type: KIND.to_owned(),
+        error_message: why.to_owned(),
+    };
+    let request = build_request()
+        .method("POST")
+        .uri("/2018-06-01/runtime/init/error")
+        .header("lambda-runtime-function-error-type", KIND)
+        .body(Body::from(serde_json::json!(diagnostic).to_string()));
+    let (Ok(request), Ok(client)) = (request, Client::builder().build()) else {
+        return false;
+    };
+    let answer = client.call(request).await;
+    answer.is_ok_and(|answer| answer.status().is_success())
+}
+
+/// Works until no more work can be asked for; what the process ends with then.
+pub async fn work<S, A>(service: S) -> ExitCode
+where
+    S: Service<LambdaEvent<Raw>, Response = A, Error = Diagnostic>,
+    A: Serialize,
+{
+    let taken = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&taken);
+    let service = service
+        .map_request(move |event| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            event
+        })
+        .map_err(|failure: Diagnostic| {
+            let Diagnostic {
+                error_type,
+                error_message,
+            } = &failure;
+            tracing::error!(
+                event = "invocation.failed",
+                kind = error_type,
+                "{error_message}"
+            );
+            failure
+        });
+    let Err(error) = Runtime::new(service).run().await else {
+        return ExitCode::SUCCESS;
+    };
+    let mut why = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        why = format!("{why}: {inner}");
+        source = inner.source();
+    }
+    match taken.load(Ordering::Relaxed) {
+        0 => {
+            tracing::error!(
+                event = "runtime.lost",
+                "no work could be asked for at {}: {why}",
+                env::var(RUNTIME_API).unwrap_or_default()
+            );
+            ExitCode::FAILURE
+        }
+        // So ends what `sam local invoke` starts: its Runtime API is gone before the process.
+        invocations => {
+            tracing::info!(
+                event = "runtime.ended",
+                invocations,
+                "no more work can be asked for: {why}"
+            );
+            ExitCode::SUCCESS
+        }
+    }
 }
 
 fn one_line(text: &str) -> String {

@@ -24,8 +24,8 @@ use bobbin_core::session::{Marks, Queued, Session, Settlement};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::direct::{CallError, Direct};
-use crate::table::{Item, Request, Table};
+use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, n, number, s, text};
+use crate::aws::{Aws, CallError, Cause};
 
 const ITEM: &str = "item";
 const SESSION: &str = "session";
@@ -47,7 +47,9 @@ pub const DUE_SHARDS: u8 = 16;
 /// times.
 const ARMED_PAGES_MAX: usize = 20;
 /// Threads that one look at a shard returns; the next tick sees the rest.
-pub const DUE_PAGE: u32 = 500;
+pub const DUE_PAGE: i32 = 500;
+/// The sparse index of what is due.
+const DUE: &str = "due";
 
 /// A call to the table failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,15 +79,9 @@ impl From<Unreadable> for StoreError {
 
 impl From<CallError> for StoreError {
     fn from(error: CallError) -> Self {
-        let seen = error.to_string();
-        match error.code() {
-            Some(
-                "ResourceNotFoundException"
-                | "AccessDeniedException"
-                | "UnrecognizedClientException"
-                | "ValidationException",
-            ) => Self::Refused(seen),
-            _ => Self::Later(seen),
+        match error.cause() {
+            Cause::Passing => Self::Later(error.to_string()),
+            _ => Self::Refused(error.with_remedy()),
         }
     }
 }
@@ -125,9 +121,9 @@ pub struct Store {
 impl Store {
     /// The one in the table of this name.
     #[must_use]
-    pub fn new(aws: Direct, table: &str) -> Self {
+    pub fn new(aws: &Aws, table: &str) -> Self {
         Self {
-            table: Table::new(aws, table),
+            table: Table::new(aws, table, CALL_MS_MAX),
         }
     }
 
@@ -259,7 +255,7 @@ impl Store {
         };
         let damaged = || StoreError::Damaged("a patch has no number of a shape".to_owned());
         let numbered = match item.get(schema::FIELD) {
-            Some(number) => number.number().ok_or_else(damaged)?,
+            Some(_) => number(item, schema::FIELD).ok_or_else(damaged)?,
             None => 1,
         };
         Shape::Patch.admit(numbered)?;
@@ -296,8 +292,8 @@ impl Store {
         let mut writes = vec![update];
         for entry in entries {
             let item = entry_item(&session.thread, entry, expires_at_ms)?;
-            writes.push(Request::put(item));
-            writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(Request::put));
+            writes.push(Write::put(item));
+            writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(Write::put));
         }
         match self.table.transact(writes).await? {
             true => Ok(Written::Yes(None)),
@@ -346,9 +342,9 @@ impl Store {
         queued: &Queued,
         version: u64,
     ) -> Result<bool, StoreError> {
-        let update = Request::update(key(thread, SESSION), "SET #mark = :mark")
+        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
             .name("#mark", format!("{QUEUED}{turn}"))
-            .value(":mark", mark_text(queued)?)
+            .value(":mark", s(mark_text(queued)?))
             .if_version(version);
         Ok(self.table.write(update).await?)
     }
@@ -364,12 +360,11 @@ impl Store {
         turn: &str,
         by: &Person,
     ) -> Result<bool, StoreError> {
-        let update = Request::update(key(thread, SESSION), "SET #mark = :mark")
+        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
             .condition("attribute_not_exists(#mark) AND attribute_exists(#queued)")
-            .name("#mark", format!("{NOW}{turn}"))
-            .name("#queued", format!("{QUEUED}{turn}"))
-            .value(":mark", mark_text(by)?);
-        Ok(self.table.write(update).await?)
+            .name("#queued", format!("{QUEUED}{turn}"));
+        let (name, value) = (format!("{NOW}{turn}"), mark_text(by)?);
+        self.stands(thread, &name, value, update).await
     }
 
     async fn mark(
@@ -378,11 +373,29 @@ impl Store {
         name: &str,
         value: Result<String, StoreError>,
     ) -> Result<bool, StoreError> {
-        let update = Request::update(key(thread, SESSION), "SET #mark = :mark")
-            .condition("attribute_not_exists(#mark)")
+        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
+            .condition("attribute_not_exists(#mark)");
+        self.stands(thread, name, value?, update).await
+    }
+
+    /// Whether the mark of this update stands. One whose answer was lost is repeated by the SDK and then told that
+    /// somebody was first: who that was is looked up, because it may have been this very mark.
+    async fn stands(
+        &self,
+        thread: &ThreadKey,
+        name: &str,
+        value: String,
+        update: Write,
+    ) -> Result<bool, StoreError> {
+        let update = update
             .name("#mark", name)
-            .value(":mark", value?);
-        Ok(self.table.write(update).await?)
+            .value(":mark", s(value.clone()));
+        if self.table.write(update).await? {
+            return Ok(true);
+        }
+        let items = self.read([key(thread, SESSION)]).await?;
+        let standing = items.first().and_then(|item| text(item, name));
+        Ok(standing == Some(value.as_str()))
     }
 
     /// Threads of one shard that are due, with their due times. A hint: the index lags behind the records.
@@ -390,17 +403,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn due(&self, shard: u8, now_ms: Ms) -> Result<Vec<(ThreadKey, Ms)>, StoreError> {
-        let query = Request::query_index("due", "#shard = :shard AND #due <= :now")
-            .name("#shard", "due_shard")
-            .name("#due", "due_at")
-            .value(":shard", u64::from(shard))
-            .value(":now", now_ms)
+        let query = self
+            .table
+            .query("#shard = :shard AND #due <= :now")
+            .index_name(DUE)
+            .expression_attribute_names("#shard", "due_shard")
+            .expression_attribute_names("#due", "due_at")
+            .expression_attribute_values(":shard", n(shard))
+            .expression_attribute_values(":now", n(now_ms))
             .limit(DUE_PAGE);
-        let page = self.table.page(query).await?;
+        let page = self.table.queried(query).await?;
         let read = |item: &Item| {
             Some((
                 text(item, "thread")?.parse().ok()?,
-                item.get("due_at")?.number()?,
+                number(item, "due_at")?,
             ))
         };
         Ok(page.items.iter().filter_map(read).collect())
@@ -421,18 +437,21 @@ impl Store {
     pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
         let (mut threads, mut start) = (Vec::new(), None);
         for _ in 0..ARMED_PAGES_MAX {
-            let query = Request::query_index("due", "#shard = :shard")
-                .name("#shard", "due_shard")
-                .value(":shard", u64::from(shard))
-                .after(start);
+            let query = self
+                .table
+                .query("#shard = :shard")
+                .index_name(DUE)
+                .expression_attribute_names("#shard", "due_shard")
+                .expression_attribute_values(":shard", n(shard))
+                .set_exclusive_start_key(start);
             let query = match prefix {
                 "" => query,
                 prefix => query
-                    .filter("begins_with(#thread, :prefix)")
-                    .name("#thread", "thread")
-                    .value(":prefix", prefix),
+                    .filter_expression("begins_with(#thread, :prefix)")
+                    .expression_attribute_names("#thread", "thread")
+                    .expression_attribute_values(":prefix", s(prefix)),
             };
-            let page = self.table.page(query).await?;
+            let page = self.table.queried(query).await?;
             let read = |item: &Item| text(item, "thread")?.parse().ok();
             threads.extend(page.items.iter().filter_map(read));
             start = page.next;
@@ -445,7 +464,7 @@ impl Store {
 }
 
 /// The write of a record in the place of the one of version `expected`.
-fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
+fn record_write(session: &Session, expected: u64, stale: &Marks) -> Write {
     let stored = Session {
         version: expected + 1,
         ..session.clone()
@@ -462,23 +481,23 @@ fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
     if !removed.is_empty() {
         expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
     }
-    let mut write = Request::update(key(&stored.thread, SESSION), expression)
+    let mut write = Write::update(key(&stored.thread, SESSION), expression)
         .name("#record", "record")
         .name("#phase", "phase")
         .name("#tenant", "tenant")
         .name("#shard", "due_shard")
         .name("#due", "due_at")
-        .value(":record", stored.encode())
-        .value(":version", stored.version)
-        .value(":phase", stored.phase.word())
-        .value(":tenant", stored.thread.tenant());
+        .value(":record", s(stored.encode()))
+        .value(":version", n(stored.version))
+        .value(":phase", s(stored.phase.word()))
+        .value(":tenant", s(stored.thread.tenant()));
     for (index, name) in stale.into_iter().enumerate() {
         write = write.name(&format!("#m{index}"), name);
     }
     if let Some(due_at_ms) = stored.due_at_ms {
         write = write
-            .value(":shard", u64::from(stored.thread.due_shard()))
-            .value(":due", due_at_ms);
+            .value(":shard", n(stored.thread.due_shard()))
+            .value(":due", n(due_at_ms));
     }
     // What `#version` stands for comes with it.
     write.if_version(expected)
@@ -486,8 +505,8 @@ fn record_write(session: &Session, expected: u64, stale: &Marks) -> Request {
 
 fn key(thread: &ThreadKey, item: &str) -> Item {
     HashMap::from([
-        ("thread".to_owned(), thread.to_string().into()),
-        (ITEM.to_owned(), item.into()),
+        ("thread".to_owned(), s(thread.to_string())),
+        (ITEM.to_owned(), s(item)),
     ])
 }
 
@@ -499,26 +518,21 @@ fn entry_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Result<It
     let body = schema::write(Shape::Entry, entry, &Kept::default())
         .map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(thread, &ledger_item(&entry.turn));
-    item.insert(ENTRY.to_owned(), body.into());
-    item.insert("tenant".to_owned(), thread.tenant().into());
+    item.insert(ENTRY.to_owned(), s(body));
+    item.insert("tenant".to_owned(), s(thread.tenant()));
     // The table's time to live is in seconds.
-    item.insert("expires_at".to_owned(), (expires_at_ms / 1000).into());
+    item.insert("expires_at".to_owned(), n(expires_at_ms / 1000));
     Ok(item)
 }
 
 fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<Item> {
     let patch = entry.patch.clone()?;
     let mut item = key(thread, &format!("{DIFF}{}", entry.turn));
-    item.insert(PATCH.to_owned(), patch.into());
-    let shape = u64::from(Shape::Patch.writes());
-    item.insert(schema::FIELD.to_owned(), shape.into());
-    item.insert("tenant".to_owned(), thread.tenant().into());
-    item.insert("expires_at".to_owned(), (expires_at_ms / 1000).into());
+    item.insert(PATCH.to_owned(), s(patch));
+    item.insert(schema::FIELD.to_owned(), n(Shape::Patch.writes()));
+    item.insert("tenant".to_owned(), s(thread.tenant()));
+    item.insert("expires_at".to_owned(), n(expires_at_ms / 1000));
     Some(item)
-}
-
-fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
-    item.get(name)?.text()
 }
 
 /// What was read of a thread.
@@ -551,7 +565,7 @@ fn session(item: &Item) -> Result<Session, StoreError> {
 fn marks(item: &Item) -> Result<Marks, StoreError> {
     let mut marks = Marks::default();
     for (name, value) in item {
-        let Some(value) = value.text() else { continue };
+        let Ok(value) = value.as_s() else { continue };
         if let Some(turn) = name.strip_prefix(CANCEL) {
             note(&mut marks.cancelled, turn, value)?;
         } else if let Some(ask) = name.strip_prefix(ASK) {

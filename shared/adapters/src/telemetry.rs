@@ -6,7 +6,7 @@
 mod line;
 
 use tracing::Level;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -34,7 +34,9 @@ pub fn start() {
     // Not an `EnvFilter`: its regular expressions are a tenth of a small function's binary.
     let targets = Targets::new()
         .with_default(Level::WARN)
-        .with_targets(ours.map(|target| (target, level)));
+        .with_targets(ours.map(|target| (target, level)))
+        // What it says of a failed invocation is said by `startup::work`, and Rust itself says where a panic was.
+        .with_target("lambda_runtime::layers::panic", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .fmt_fields(JsonFields::new())
         .event_format(Line);

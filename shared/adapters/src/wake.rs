@@ -7,25 +7,29 @@
 
 use std::time::Duration;
 
+use aws_sdk_scheduler::Client;
+use aws_sdk_scheduler::error::BuildError;
+use aws_sdk_scheduler::types::{
+    ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode,
+    RetryPolicy, SqsParameters, Target,
+};
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey, wake_message_id, wake_name};
 use bobbin_core::message::{Body, Message, Work};
-use http::Method;
-use serde_json::{Value, json};
 
-use crate::calendar::Moment;
+use crate::aws::{Aws, Bounded, CallError, Cause};
 use crate::config::{Config, WakeTarget};
-use crate::direct::{CallError, Direct, Service, token};
-use crate::signing::escaped;
 
 /// Setting a wake-up must be over within this time, repeats included.
 pub const SET_MS_MAX: u64 = 5_000;
 /// Creates and updates that one setting may take: a wake-up that fires between the two is missed by both once.
 const ROUNDS_MAX: usize = 2;
-/// The last year that a schedule can name.
-const YEAR_MAX: u64 = 9_999;
+/// The last second of the year 9999, which is the last that a schedule can name.
+const AT_S_MAX: u64 = 253_402_300_799;
 /// How long Scheduler tries to deliver: after that the sweeper has long found the thread.
-const DELIVERY_S_MAX: u32 = 3_600;
+const DELIVERY_S_MAX: i32 = 3_600;
 
 /// A wake-up could not be set.
 #[derive(Debug, thiserror::Error)]
@@ -59,20 +63,21 @@ impl WakeError {
 /// The stack's wake-ups.
 #[derive(Debug, Clone)]
 pub struct Wakes {
-    aws: Direct,
+    aws: Bounded<Client>,
     target: Option<WakeTarget>,
 }
 
 impl Wakes {
     /// Wake-ups in the group that the configuration names. Without one, nothing is set and nothing fails.
     #[must_use]
-    pub fn new(aws: Direct, config: &Config) -> Self {
+    pub fn new(aws: &Aws, config: &Config) -> Self {
         Self::to(aws, config.wakes.clone())
     }
 
     /// The same with a target of one's own.
     #[must_use]
-    pub fn to(aws: Direct, target: Option<WakeTarget>) -> Self {
+    pub fn to(aws: &Aws, target: Option<WakeTarget>) -> Self {
+        let aws = aws.scheduler(SET_MS_MAX);
         Self { aws, target }
     }
 
@@ -99,18 +104,15 @@ impl Wakes {
         thread: &ThreadKey,
         at_ms: Ms,
     ) -> Result<(), WakeError> {
-        let wake = schedule(target, thread, at_ms).ok_or_else(|| {
-            WakeError::Refused(format!("{at_ms} ms is no time that a date can name"))
-        })?;
-        let path = format!("/schedules/{}", escaped(&wake_name(thread)));
+        let wake = Wake::of(target, thread, at_ms)?;
         let mut seen = String::new();
         for _ in 0..ROUNDS_MAX {
-            match self.call(Method::POST, &path, &wake).await {
+            match self.create(&wake).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.code() == Some("ConflictException") => {}
-                Err(error) => return Err(classify(&error)),
+                Err(error) => return Err(error.into()),
             }
-            match self.call(Method::PUT, &path, &wake).await {
+            match self.update(&wake).await {
                 Ok(()) => return Ok(()),
                 // It fired in between and deleted itself.
                 Err(error) if error.code() == Some("ResourceNotFoundException") => {
@@ -118,71 +120,107 @@ impl Wakes {
                 }
                 // Somebody else moves it at this moment.
                 Err(error) if error.code() == Some("ConflictException") => seen = error.to_string(),
-                Err(error) => return Err(classify(&error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(WakeError::Later(seen))
     }
 
-    /// Creates or replaces: an update says everything again. The token lets Scheduler take a repeat for what it is.
-    async fn call(&self, method: Method, path: &str, wake: &Value) -> Result<(), CallError> {
-        let mut request = wake.clone();
-        request["ClientToken"] = token().into();
-        let service = Service::Schedules;
-        let calling = self.aws.rest(service, method, path, &request, SET_MS_MAX);
-        calling.await.map(|_| ())
+    /// The SDK gives each call a token, by which Scheduler takes a repeat for what it is.
+    async fn create(&self, wake: &Wake) -> Result<(), CallError> {
+        let create = self.aws.client.create_schedule();
+        let create = create
+            .name(&wake.name)
+            .group_name(&wake.group)
+            .schedule_expression(&wake.expression)
+            .flexible_time_window(wake.window.clone())
+            .action_after_completion(ActionAfterCompletion::Delete)
+            .target(wake.target.clone());
+        match create.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.aws.failed(error)),
+        }
+    }
+
+    /// It says everything again: what an update leaves out is set back.
+    async fn update(&self, wake: &Wake) -> Result<(), CallError> {
+        let update = self.aws.client.update_schedule();
+        let update = update
+            .name(&wake.name)
+            .group_name(&wake.group)
+            .schedule_expression(&wake.expression)
+            .flexible_time_window(wake.window.clone())
+            .action_after_completion(ActionAfterCompletion::Delete)
+            .target(wake.target.clone());
+        match update.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.aws.failed(error)),
+        }
     }
 }
 
-/// One wake-up, as both calls take it; none, if no date can name its time.
-fn schedule(target: &WakeTarget, thread: &ThreadKey, at_ms: Ms) -> Option<Value> {
-    let body = Body::Message(Message {
-        id: wake_message_id(thread, at_ms),
-        thread: thread.clone(),
-        accepted_at_ms: at_ms,
-        work: Work::Sweep,
-    });
-    Some(json!({
-        "GroupName": target.group,
-        "ScheduleExpression": expression(at_ms)?,
-        "FlexibleTimeWindow": {"Mode": "OFF"},
-        "ActionAfterCompletion": "DELETE",
-        "Target": {
-            "Arn": target.queue_arn,
-            "RoleArn": target.role_arn,
-            "Input": body.encode(),
-            "SqsParameters": {"MessageGroupId": body.group()},
-            "DeadLetterConfig": {"Arn": target.dead_queue_arn},
-            "RetryPolicy": {"MaximumEventAgeInSeconds": DELIVERY_S_MAX},
-        },
-    }))
+/// One wake-up, as both calls take it.
+struct Wake {
+    name: String,
+    group: String,
+    expression: String,
+    window: FlexibleTimeWindow,
+    target: Target,
+}
+
+impl Wake {
+    /// Refused, if no date can name its time.
+    fn of(to: &WakeTarget, thread: &ThreadKey, at_ms: Ms) -> Result<Self, WakeError> {
+        let body = Body::Message(Message {
+            id: wake_message_id(thread, at_ms),
+            thread: thread.clone(),
+            accepted_at_ms: at_ms,
+            work: Work::Sweep,
+        });
+        let expression = expression(at_ms).ok_or_else(|| {
+            WakeError::Refused(format!("{at_ms} ms is no time that a date can name"))
+        })?;
+        let group = SqsParameters::builder().message_group_id(body.group());
+        let dead = DeadLetterConfig::builder().arn(&to.dead_queue_arn);
+        let tries = RetryPolicy::builder().maximum_event_age_in_seconds(DELIVERY_S_MAX);
+        let target = Target::builder()
+            .arn(&to.queue_arn)
+            .role_arn(&to.role_arn)
+            .input(body.encode())
+            .sqs_parameters(group.build())
+            .dead_letter_config(dead.build())
+            .retry_policy(tries.build());
+        let window = FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off);
+        let unwritten = |e: BuildError| WakeError::Refused(e.to_string());
+        Ok(Self {
+            name: wake_name(thread),
+            group: to.group.clone(),
+            expression,
+            window: window.build().map_err(unwritten)?,
+            target: target.build().map_err(unwritten)?,
+        })
+    }
 }
 
 /// `at(yyyy-mm-ddThh:mm:ss)`, which without a time zone is UTC.
 fn expression(at_ms: Ms) -> Option<String> {
-    let Moment {
-        year,
-        month,
-        day,
-        hour,
-        minute,
-        second,
-    } = Moment::of(at_ms.div_ceil(1000));
-    (year <= YEAR_MAX)
-        .then(|| format!("at({year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02})"))
+    let at_s = at_ms.div_ceil(1000);
+    let at_s = (at_s <= AT_S_MAX).then_some(at_s)?;
+    let date = DateTime::from_secs(i64::try_from(at_s).ok()?);
+    let date = date.fmt(Format::DateTime).ok()?;
+    Some(format!("at({})", date.trim_end_matches('Z')))
 }
 
-fn classify(error: &CallError) -> WakeError {
-    let seen = error.to_string();
-    match error.code() {
-        Some(
-            "ResourceNotFoundException"
-            | "AccessDeniedException"
-            | "UnrecognizedClientException"
-            | "ServiceQuotaExceededException"
-            | "ValidationException",
-        ) => WakeError::Refused(seen),
-        _ => WakeError::Later(seen),
+impl From<CallError> for WakeError {
+    fn from(error: CallError) -> Self {
+        match error.cause() {
+            // A stack has so many schedules as it has sleeping threads: waiting does not make them fewer.
+            _ if error.code() == Some("ServiceQuotaExceededException") => {
+                Self::Refused(error.to_string())
+            }
+            Cause::Passing => Self::Later(error.to_string()),
+            _ => Self::Refused(error.with_remedy()),
+        }
     }
 }
 

@@ -3,26 +3,21 @@
 //! Two people who change the same secret at the same moment can lose the earlier change: Secrets Manager has no
 //! condition on a write.
 
-use serde_json::{Map, Value, json};
+use aws_sdk_secretsmanager::Client;
+use serde_json::{Map, Value};
 
-use super::Deployed;
-use super::call::{self, Service};
+use super::{CALL_MS_MAX, Deployed, told};
+use crate::aws::Bounded;
 use crate::secrets::Secret;
 
-const SERVICE: Service = Service {
-    name: "secretsmanager",
-    title: "Secrets Manager",
-};
-const KIND: &str = "application/x-amz-json-1.1";
-
 /// What one of the stack's secrets holds: a flat object.
-pub struct Keyring<'a> {
-    deployed: &'a Deployed,
+pub struct Keyring {
+    aws: Bounded<Client>,
     arn: String,
     values: Map<String, Value>,
 }
 
-impl std::fmt::Debug for Keyring<'_> {
+impl std::fmt::Debug for Keyring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Keyring")
             .field("arn", &self.arn)
@@ -35,32 +30,25 @@ impl Deployed {
     ///
     /// # Errors
     /// What is missing and what to do; never a part of a value.
-    pub async fn keyring(&self, output: &str) -> Result<Keyring<'_>, String> {
+    pub async fn keyring(&self, output: &str) -> Result<Keyring, String> {
         let arn = self.output(output)?.to_owned();
-        let asked = json!({ "SecretId": arn });
-        let target = "secretsmanager.GetSecretValue";
-        let read = call::json(&self.account, SERVICE, KIND, target, &asked).await?;
-        let mut said = read.map_err(|refusal| {
-            format!(
-                "The secret {arn} cannot be read. {}",
-                refusal.told(SERVICE, "secretsmanager:GetSecretValue on it")
-            )
+        let aws = self.aws.secrets(CALL_MS_MAX);
+        let got = aws.client.get_secret_value().secret_id(&arn).send().await;
+        let got = got.map_err(|e| {
+            let told = told(&aws.failed(e), "secretsmanager:GetSecretValue on it");
+            format!("The secret {arn} cannot be read. {told}")
         })?;
-        let Value::String(text) = said["SecretString"].take() else {
-            return Err(format!("The secret {arn} holds no text: put {{}} into it."));
-        };
+        let text = got
+            .secret_string
+            .ok_or_else(|| format!("The secret {arn} holds no text: put {{}} into it."))?;
         // The decoder's message could quote a value.
         let values = serde_json::from_str(&text)
             .map_err(|_| format!("The secret {arn} is not a JSON object: put {{}} into it."))?;
-        Ok(Keyring {
-            deployed: self,
-            arn,
-            values,
-        })
+        Ok(Keyring { aws, arn, values })
     }
 }
 
-impl Keyring<'_> {
+impl Keyring {
     /// A key; nothing if it is not there or empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Secret> {
@@ -85,19 +73,22 @@ impl Keyring<'_> {
     /// What is missing and what to do; never a part of a value.
     pub async fn save(&self) -> Result<(), String> {
         let text = Value::Object(self.values.clone()).to_string();
-        // A repeat of the call must not make a second version; the service demands this token.
+        // A repeat of the command must not make a second version either, as the SDK's own token would.
         let token = bobbin_core::ids::digest(&["keyring", &self.arn, &text])[..32].to_owned();
-        let asked =
-            json!({ "SecretId": self.arn, "SecretString": text, "ClientRequestToken": token });
-        let target = "secretsmanager.PutSecretValue";
-        let account = &self.deployed.account;
-        let written = call::json(account, SERVICE, KIND, target, &asked).await?;
-        match written {
+        let put = self.aws.client.put_secret_value();
+        let put = put
+            .secret_id(&self.arn)
+            .secret_string(text)
+            .client_request_token(token);
+        match put.send().await {
             Ok(_) => Ok(()),
-            Err(refusal) => Err(format!(
+            Err(error) => Err(format!(
                 "The secret {} cannot be written. {}",
                 self.arn,
-                refusal.told(SERVICE, "secretsmanager:PutSecretValue on it")
+                told(
+                    &self.aws.failed(error),
+                    "secretsmanager:PutSecretValue on it"
+                )
             )),
         }
     }

@@ -11,8 +11,8 @@ use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{ITEM, Store, StoreError, text};
-use crate::table::{Item, Request};
+use super::{ITEM, Store, StoreError};
+use crate::aws::table::{Item, Write, n, s, text};
 
 /// The item of the settings, and its attribute.
 pub(super) const SETTINGS: &str = "settings";
@@ -45,8 +45,8 @@ impl Store {
         };
         let text = schema::write(Shape::Settings, &stored, &stored.kept);
         let mut item = item(tenant, SETTINGS, text)?;
-        item.insert("version".to_owned(), stored.version.into());
-        let put = Request::put(item).if_version(expected);
+        item.insert("version".to_owned(), n(stored.version));
+        let put = Write::put(item).if_version(expected);
         Ok(self.table.write(put).await?)
     }
 
@@ -77,11 +77,11 @@ impl Store {
         let text = schema::write(Shape::Catalogue, catalogue, &catalogue.kept);
         let mut item = item(tenant, CATALOGUE, text)?;
         let shape = catalogue.kept.schema().max(Shape::Catalogue.writes());
-        item.insert(schema::FIELD.to_owned(), u64::from(shape).into());
-        let put = Request::put(item)
+        item.insert(schema::FIELD.to_owned(), n(shape));
+        let put = Write::put(item)
             .condition("attribute_not_exists(#schema) OR #schema <= :reads")
             .name("#schema", schema::FIELD)
-            .value(":reads", u64::from(Shape::Catalogue.reads()));
+            .value(":reads", n(Shape::Catalogue.reads()));
         match self.table.write(put).await? {
             true => Ok(()),
             false => Err(StoreError::Newer(
@@ -108,16 +108,16 @@ pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
 
 fn key(tenant: &str, item: &str) -> Item {
     HashMap::from([
-        ("thread".to_owned(), format!("tenant:{tenant}").into()),
-        (ITEM.to_owned(), item.into()),
+        ("thread".to_owned(), s(format!("tenant:{tenant}"))),
+        (ITEM.to_owned(), s(item)),
     ])
 }
 
 fn item(tenant: &str, name: &str, body: serde_json::Result<String>) -> Result<Item, StoreError> {
     let body = body.map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(tenant, name);
-    item.insert(name.to_owned(), body.into());
-    item.insert("tenant".to_owned(), tenant.into());
+    item.insert(name.to_owned(), s(body));
+    item.insert("tenant".to_owned(), s(tenant));
     Ok(item)
 }
 

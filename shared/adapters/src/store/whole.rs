@@ -5,8 +5,10 @@ use bobbin_core::ids::ThreadKey;
 use bobbin_core::session::{Marks, Session};
 use serde_json::{Map, Value};
 
-use super::{DIFF, DUE_SHARDS, ITEM, SESSION, Store, StoreError, TURN, key, record, text};
-use crate::table::{Attribute, Item, Request};
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{DIFF, DUE_SHARDS, ITEM, SESSION, Store, StoreError, TURN, key, record};
+use crate::aws::table::{Item, Write, s, text};
 
 /// Pages (of 1 MB) of the table that one look reads.
 const SCAN_PAGES_MAX: usize = 200;
@@ -52,12 +54,14 @@ impl Store {
     ) -> Result<Page, StoreError> {
         let (mut page, mut start) = (Page::default(), after.map(|thread| key(thread, SESSION)));
         for _ in 0..SCAN_PAGES_MAX {
-            let scan = Request::scan()
-                .filter("#item = :session")
-                .name("#item", ITEM)
-                .value(":session", SESSION)
-                .after(start);
-            let answer = self.table.page(scan).await?;
+            let scan = self
+                .table
+                .scan()
+                .filter_expression("#item = :session")
+                .expression_attribute_names("#item", ITEM)
+                .expression_attribute_values(":session", s(SESSION))
+                .set_exclusive_start_key(start);
+            let answer = self.table.scanned(scan).await?;
             for item in &answer.items {
                 let thread = text(item, "thread").unwrap_or_default();
                 match record(item) {
@@ -99,7 +103,7 @@ impl Store {
             if !name.starts_with(TURN) && !name.starts_with(DIFF) {
                 continue;
             }
-            self.table.write(Request::delete(key(thread, name))).await?;
+            self.table.write(Write::delete(key(thread, name))).await?;
             deleted += 1;
         }
         Ok(deleted)
@@ -108,11 +112,14 @@ impl Store {
     async fn partition(&self, thread: &ThreadKey) -> Result<Vec<Item>, StoreError> {
         let (mut items, mut start) = (Vec::new(), None);
         for _ in 0..THREAD_PAGES_MAX {
-            let query = Request::query("#thread = :thread")
-                .name("#thread", "thread")
-                .value(":thread", thread.to_string())
-                .after(start);
-            let page = self.table.page(query).await?;
+            let query = self
+                .table
+                .query("#thread = :thread")
+                .consistent_read(true)
+                .expression_attribute_names("#thread", "thread")
+                .expression_attribute_values(":thread", s(thread.to_string()))
+                .set_exclusive_start_key(start);
+            let page = self.table.queried(query).await?;
             items.extend(page.items);
             start = page.next;
             if start.is_none() {
@@ -129,12 +136,12 @@ fn plain(item: &Item) -> Value {
     let mut map = Map::new();
     for (name, value) in item {
         let value = match value {
-            Attribute::S(text) => match serde_json::from_str(text) {
+            AttributeValue::S(text) => match serde_json::from_str(text) {
                 Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
                 _ => text.clone().into(),
             },
-            Attribute::N(number) => number.parse().unwrap_or_else(|_| number.clone().into()),
-            Attribute::Other => Value::Null,
+            AttributeValue::N(number) => number.parse().unwrap_or_else(|_| number.clone().into()),
+            _ => Value::Null,
         };
         map.insert(name.clone(), value);
     }

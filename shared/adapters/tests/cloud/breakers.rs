@@ -8,7 +8,7 @@ use bobbin_core::breaker::Admission;
 use bobbin_core::limits::Limits;
 use futures::future::join_all;
 
-use crate::support::{Cloud, answering, direct, silent};
+use crate::support::{Cloud, answering, aws, silent};
 
 const NOW_MS: u64 = 1_800_000_000_000;
 const PROVIDER: &str = "daytona";
@@ -16,7 +16,7 @@ const PROVIDER: &str = "daytona";
 fn workers(cloud: &Cloud, count: usize) -> Vec<Breakers> {
     let worker = |_| {
         Breakers::new(
-            direct(cloud.engine.endpoint()),
+            &aws(cloud.engine.endpoint()),
             &cloud.resource("Table"),
             &Limits::DEFAULT,
         )
@@ -99,7 +99,7 @@ async fn a_failed_probe_opens_it_longer_and_a_lost_one_is_replaced() {
 async fn while_the_provider_is_well_one_look_serves_the_whole_time_and_nothing_is_written() {
     let (endpoint, calls) = answering(200, "{}").await;
     let limits = Limits::DEFAULT;
-    let breakers = Breakers::new(direct(&endpoint), "table", &limits);
+    let breakers = Breakers::new(&aws(&endpoint), "table", &limits);
     for at_ms in 0..limits.breaker_cache_ms {
         let now_ms = NOW_MS + at_ms;
         assert_eq!(breakers.admit(PROVIDER, now_ms).await, Admission::Yes);
@@ -116,7 +116,7 @@ async fn a_table_that_fails_blocks_nobody() {
     let (broken, _) = answering(400, r#"{"__type":"ResourceNotFoundException"}"#).await;
     let (mute, _listener) = silent().await;
     for endpoint in [broken, mute] {
-        let breakers = Breakers::new(direct(&endpoint), "table", &Limits::DEFAULT);
+        let breakers = Breakers::new(&aws(&endpoint), "table", &Limits::DEFAULT);
         let began = Instant::now();
         assert_eq!(breakers.admit(PROVIDER, NOW_MS).await, Admission::Yes);
         breakers.failed(PROVIDER, "503", NOW_MS).await;

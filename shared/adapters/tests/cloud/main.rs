@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod breakers;
-mod direct;
+mod calls;
 mod secrets;
 mod support;
 mod sweeps;

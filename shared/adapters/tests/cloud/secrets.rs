@@ -3,31 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bobbin_adapters::direct::Direct;
-use bobbin_adapters::secrets::{
-    IngressSecret, Kept, ProviderSecret, Secret, StackKey, WorkerSecrets,
-};
-use bobbin_adapters::signing::Keys;
+use bobbin_adapters::secrets::{IngressSecret, Kept, ProviderSecret, StackKey, WorkerSecrets};
 use serde::de::DeserializeOwned;
 
-use crate::support::{Cloud, answering};
+use crate::support::{Cloud, answering, aws};
 
 /// How old a copy may be.
 const AGE_MS: u64 = 60_000;
 /// When each test begins.
 const NOW_MS: u64 = 1_800_000_000_000;
 
-fn aws(endpoint: &str) -> Direct {
-    let keys = Keys {
-        access_key_id: "key".to_owned(),
-        secret_access_key: Secret::from("secret".to_owned()),
-        session_token: None,
-    };
-    Direct::new("us-east-1", keys, Some(endpoint)).unwrap()
-}
-
 fn kept<T: DeserializeOwned + PartialEq>(endpoint: &str, id: &str) -> Kept<T> {
-    Kept::new(aws(endpoint), id.to_owned(), AGE_MS, 5_000)
+    Kept::new(&aws(endpoint), id.to_owned(), AGE_MS, 5_000)
 }
 
 const STORED: &str = r#"{"SecretString":"{\"slack_signing_secret\":\"right\"}"}"#;

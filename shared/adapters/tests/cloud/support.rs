@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+use aws_sdk_sqs::types::QueueAttributeName;
 use axum::Router;
 use axum::http::StatusCode;
-use bobbin_adapters::direct::{Direct, Service};
+use bobbin_adapters::aws::Aws;
 use bobbin_adapters::http::{Hosts, Http};
-use bobbin_adapters::secrets::Secret;
-use bobbin_adapters::signing::Keys;
+use bobbin_adapters::letters::Pair;
+use bobbin_adapters::queue::Queues;
 use bobbin_local_aws::{Clock, Engine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,7 +22,6 @@ use tempfile::TempDir;
 
 /// Longest wait for anything that the engine does by itself.
 const WAIT_MAX: Duration = Duration::from_secs(20);
-const CALL_MS_MAX: u64 = 10_000;
 const TEMPLATE: &str = include_str!("../../../../template.yaml");
 
 pub struct Cloud {
@@ -30,14 +30,23 @@ pub struct Cloud {
     _folder: TempDir,
 }
 
-/// As the functions reach AWS.
-pub fn direct(endpoint: &str) -> Direct {
-    let keys = Keys {
-        access_key_id: "key".to_owned(),
-        secret_access_key: Secret::from("secret".to_owned()),
-        session_token: None,
+/// As the functions reach AWS, with a token that nothing may show.
+pub fn aws(endpoint: &str) -> Aws {
+    Aws::new("us-east-1", credentials(), Some(endpoint)).unwrap()
+}
+
+pub fn credentials() -> Credentials {
+    Credentials::new("key", "canary", Some("canary-token".to_owned()), None, "test")
+}
+
+/// The queues of a stack that has only the one at this address.
+pub fn queues(aws: &Aws) -> Queues {
+    let pair = |name| Pair {
+        name,
+        home_url: "https://sqs.us-east-1.amazonaws.com/1/q.fifo".to_owned(),
+        dead_url: "https://sqs.us-east-1.amazonaws.com/1/d.fifo".to_owned(),
     };
-    Direct::new("us-east-1", keys, Some(endpoint)).unwrap()
+    Queues::of(aws, &[pair("messages"), pair("control")])
 }
 
 macro_rules! sdk {
@@ -60,6 +69,11 @@ sdk!(
     /// AWS's own client of the table.
     sdk_dynamodb,
     aws_sdk_dynamodb
+);
+sdk!(
+    /// AWS's own client of the queues.
+    sdk_sqs,
+    aws_sdk_sqs
 );
 sdk!(
     /// AWS's own client of the schedules.
@@ -131,12 +145,11 @@ impl Cloud {
 
     /// The ARN of a queue, as the service names it.
     pub async fn queue_arn(&self, id: &str) -> String {
-        let request = json!({"QueueUrl": self.resource(id), "AttributeNames": ["QueueArn"]});
-        let aws = direct(self.engine.endpoint());
-        let action = "GetQueueAttributes";
-        let answer = aws.call(Service::Queues, action, &request, CALL_MS_MAX);
-        let arn = &answer.await.unwrap()["Attributes"]["QueueArn"];
-        arn.as_str().unwrap().to_owned()
+        let sqs = sdk_sqs(self.engine.endpoint());
+        let get = sqs.get_queue_attributes().queue_url(self.resource(id));
+        let arn = QueueAttributeName::QueueArn;
+        let got = get.attribute_names(arn.clone()).send().await.unwrap();
+        got.attributes.unwrap()[&arn].clone()
     }
 }
 

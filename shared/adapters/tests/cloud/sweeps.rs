@@ -13,7 +13,7 @@ use bobbin_core::session::{Marks, Phase, Session};
 use bobbin_core::wire::daytona::{Sandbox, labels};
 use serde_json::json;
 
-use crate::support::{Cloud, direct};
+use crate::support::{Cloud, aws};
 
 const MESSAGES: &str = "test-Messages.fifo";
 const GRACE_MS: u64 = 300_000;
@@ -38,7 +38,7 @@ fn sandbox(thread: &ThreadKey, generation: u32) -> Sandbox {
 #[tokio::test]
 async fn sandboxes_are_judged_together_as_each_is_by_itself() {
     let cloud = Cloud::start().await;
-    let store = Store::new(direct(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     for (number, phase) in [(1, Phase::Active), (2, Phase::Destroyed)] {
         let record = Session {
             phase,
@@ -85,7 +85,7 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
 #[tokio::test]
 async fn without_the_records_no_sandbox_is_judged() {
     let cloud = Cloud::start().await;
-    let store = Store::new(direct(cloud.engine.endpoint()), "no-such-table");
+    let store = Store::new(&aws(cloud.engine.endpoint()), "no-such-table");
     let judged = judge_all(&store, &[sandbox(&thread(1), 1)], NOW_MS, GRACE_MS).await;
     assert!(
         matches!(judged[..], [Err(StoreError::Refused(_))]),
@@ -102,7 +102,7 @@ async fn a_batch_puts_each_message_into_its_group_under_its_id() {
         dead_url: cloud.resource(dead),
     };
     let queues = Queues::of(
-        direct(cloud.engine.endpoint()),
+        &aws(cloud.engine.endpoint()),
         &[
             pair("Messages", "MessagesDead"),
             pair("Control", "ControlDead"),

@@ -1,6 +1,5 @@
-//! The table without the SDK: that it says and reads what the SDK does, and what becomes of calls that go wrong on the way.
+//! What is stored comes back, and what becomes of calls that go wrong on the way.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,39 +7,20 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
-use bobbin_adapters::direct::{ATTEMPTS_MAX, CallError, ITEMS_BYTES_MAX};
+use bobbin_adapters::aws::{ANSWER_BYTES_MAX, ATTEMPTS_MAX};
 use bobbin_adapters::store::{Store, StoreError, Written};
-use bobbin_adapters::table::{Attribute, Item, Request, Table};
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::Person;
-use bobbin_core::session::{Marks, Outcome, Session};
+use bobbin_core::message::{Choice, Person};
+use bobbin_core::session::{Marks, Outcome, Session, Settlement};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Cloud, answering, direct, sdk_dynamodb, silent};
+use crate::support::{Cloud, answering, aws, sdk_dynamodb, silent};
 
-const MS_MAX: u64 = 60_000;
-
-fn table(cloud: &Cloud) -> Table {
-    through(cloud, cloud.engine.endpoint())
-}
-
-fn through(cloud: &Cloud, endpoint: &str) -> Table {
-    Table::new(direct(endpoint), &cloud.resource("Table")).within(MS_MAX)
-}
-
-fn key(thread: &str, item: &str) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), thread.into()),
-        ("item".to_owned(), item.into()),
-    ])
-}
-
-fn with(mut item: Item, name: &str, value: impl Into<Attribute>) -> Item {
-    item.insert(name.to_owned(), value.into());
-    item
+fn store(endpoint: &str) -> Store {
+    Store::new(&aws(endpoint), "table")
 }
 
 fn session(number: u32) -> Session {
@@ -122,134 +102,119 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_written_is_what_the_sdk_reads_and_the_other_way_round() {
+async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() {
     let cloud = Cloud::start().await;
-    let (table, sdk) = (table(&cloud), sdk_dynamodb(cloud.engine.endpoint()));
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let mut session = session(1);
+    session.due_at_ms = Some(u64::MAX / 2);
     let text = "\"\\ \u{1}\u{7f} ä 漢 🧵 \u{2028}";
-    let item = with(with(key("a", "b"), "text", text), "number", u64::MAX);
-    assert!(table.write(Request::put(item.clone())).await.unwrap());
-    let read = sdk
-        .get_item()
-        .table_name(cloud.resource("Table"))
-        .key("thread", AttributeValue::S("a".to_owned()))
-        .key("item", AttributeValue::S("b".to_owned()))
-        .send()
-        .await
-        .unwrap();
-    let read = read.item.unwrap();
-    assert_eq!(read["text"], AttributeValue::S(text.to_owned()));
-    assert_eq!(read["number"], AttributeValue::N(u64::MAX.to_string()));
-    assert_eq!(read.len(), item.len());
-
-    sdk.put_item()
-        .table_name(cloud.resource("Table"))
-        .item("thread", AttributeValue::S("a".to_owned()))
-        .item("item", AttributeValue::S("c".to_owned()))
-        .item("text", AttributeValue::S(text.to_owned()))
-        .item("is", AttributeValue::Bool(true))
-        .item("list", AttributeValue::L(vec![AttributeValue::Null(true)]))
-        .send()
-        .await
-        .unwrap();
-    let read = table.get(key("a", "c")).await.unwrap().unwrap();
-    let expected = with(key("a", "c"), "text", text);
-    let expected = with(expected, "is", Attribute::Other);
-    assert_eq!(read, with(expected, "list", Attribute::Other));
-    assert_eq!(table.get(key("a", "d")).await, Ok(None));
+    let entry = Entry {
+        asked: text.to_owned(),
+        ..entry()
+    };
+    let written = store
+        .save(&session, 0, &Marks::default(), std::slice::from_ref(&entry), 7_000)
+        .await;
+    assert_eq!(written.unwrap(), Written::Yes(None));
+    let read = async |item: &str| {
+        let get = sdk_dynamodb(cloud.engine.endpoint()).get_item();
+        let got = get
+            .table_name(cloud.resource("Table"))
+            .key("thread", AttributeValue::S(session.thread.to_string()))
+            .key("item", AttributeValue::S(item.to_owned()))
+            .send()
+            .await;
+        got.unwrap().item.unwrap()
+    };
+    let number = |number: u64| AttributeValue::N(number.to_string());
+    let record = read("session").await;
+    assert_eq!(record["version"], number(1));
+    assert_eq!(record["due_at"], number(u64::MAX / 2));
+    assert_eq!(record["due_shard"], number(session.thread.due_shard().into()));
+    assert_eq!(record["tenant"], AttributeValue::S("discord:1".to_owned()));
+    assert_eq!(read("turn#t").await["expires_at"], number(7));
+    let (stored, _) = store.record(&session.thread).await.unwrap();
+    assert_eq!(stored.unwrap().due_at_ms, session.due_at_ms);
+    let entries = store.entries(&session.thread, &["t".to_owned()]).await;
+    assert_eq!(entries.unwrap(), [entry]);
+    assert!(store.load(&session.thread, "t").await.unwrap().in_ledger);
 }
 
 #[tokio::test]
-async fn pages_follow_each_other_to_the_end_and_an_index_can_be_left_and_entered_again() {
+async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
     let cloud = Cloud::start().await;
-    let table = table(&cloud);
-    for number in 0..5_u64 {
-        let item = with(key("a", &number.to_string()), "due_shard", 3);
-        let item = with(with(item, "due_at", number), "tenant", "t");
-        assert!(table.write(Request::put(item)).await.unwrap());
-    }
-    let queries: [fn() -> Request; 3] = [
-        || {
-            Request::query("#thread = :thread")
-                .name("#thread", "thread")
-                .value(":thread", "a")
-        },
-        || {
-            Request::query_index("due", "#shard = :shard")
-                .name("#shard", "due_shard")
-                .value(":shard", 3)
-        },
-        Request::scan,
-    ];
-    for query in queries {
-        let (mut found, mut pages, mut start) = (Vec::new(), 0, None);
-        loop {
-            let page = table.page(query().limit(2).after(start)).await.unwrap();
-            let names = page
-                .items
-                .iter()
-                .map(|item| item["item"].text().unwrap().to_owned());
-            found.extend(names);
-            pages += 1;
-            start = page.next;
-            if start.is_none() {
-                break;
-            }
-        }
-        found.sort();
-        assert_eq!(found, ["0", "1", "2", "3", "4"]);
-        assert_eq!(pages, 3);
-    }
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     for number in 0..5 {
-        let delete = Request::delete(key("a", &number.to_string()));
-        assert!(table.write(delete).await.unwrap());
+        let mut session = session(number);
+        session.due_at_ms = Some(1_000 + u64::from(number));
+        let saved = store.save(&session, 0, &Marks::default(), &[], 0).await;
+        assert!(matches!(saved, Ok(Written::Yes(Some(_)))), "{saved:?}");
     }
-    assert!(table.page(Request::scan()).await.unwrap().items.is_empty());
+    let (mut found, mut pages, mut after) = (Vec::new(), 0, None);
+    loop {
+        let page = store.page(after.as_ref(), 2).await.unwrap();
+        found.extend(page.threads.iter().map(|(session, _)| session.thread.to_string()));
+        pages += 1;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    found.sort();
+    let expected: Vec<String> = (0..5).map(|number| session(number).thread.to_string()).collect();
+    assert_eq!((found, pages), (expected.clone(), 3));
+    let armed = store.all_armed().await.unwrap();
+    assert_eq!(armed.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    let mut due = Vec::new();
+    for shard in 0..bobbin_adapters::store::DUE_SHARDS {
+        due.extend(store.due(shard, 1_002).await.unwrap());
+    }
+    due.sort_by_key(|(_, at_ms)| *at_ms);
+    assert_eq!(due.iter().map(|(_, at_ms)| *at_ms).collect::<Vec<_>>(), [1_000, 1_001, 1_002]);
+    let thread = session(0).thread;
+    assert_eq!(store.everything(&thread).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_table_that_has_too_much_to_do_is_asked_again_and_then_told_of() {
     let code = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException";
     let busy = (400, json!({"__type": code, "message": "Slower."}));
-    let item = json!({"Item": {"thread": {"S": "a"}}});
+    let item = json!({"Item": {"settings": {"S": "{}"}}});
     let (endpoint, asked) = scripted(vec![busy.clone(), (200, item)]).await;
-    let table = Table::new(direct(&endpoint), "table");
-    assert!(table.get(key("a", "b")).await.unwrap().is_some());
+    store(&endpoint).settings("t").await.unwrap();
     assert_eq!(asked.lock().unwrap().len(), 2);
 
     let (endpoint, asked) = scripted(vec![busy]).await;
-    let store = Store::new(direct(&endpoint), "table");
-    let told = store.settings("t").await.unwrap_err();
-    assert_eq!(
-        told.to_string(),
-        "the table does not answer: ProvisionedThroughputExceededException: Slower."
+    let told = store(&endpoint).settings("t").await.unwrap_err();
+    let expected = format!(
+        "the table does not answer: DynamoDB at {endpoint} answered ProvisionedThroughputExceededException: Slower. (status 400, request id none)"
     );
+    assert_eq!(told.to_string(), expected);
     assert!(matches!(told, StoreError::Later(_)));
     assert_eq!(asked.lock().unwrap().len(), ATTEMPTS_MAX as usize);
 }
 
 #[tokio::test]
 async fn what_a_batch_leaves_out_is_asked_for_again_and_never_taken_for_what_is_not_there() {
-    let one = json!({"thread": {"S": "a"}, "item": {"S": "1"}});
-    let two = json!({"thread": {"S": "a"}, "item": {"S": "2"}});
+    let thread = session(1).thread;
+    let key = |item: &str| json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
     let left = |key: &Value| json!({"table": {"Keys": [key], "ConsistentRead": true}});
-    let part = json!({"Responses": {"table": [one]}, "UnprocessedKeys": left(&two)});
-    let rest = json!({"Responses": {"table": [two]}, "UnprocessedKeys": {}});
+    let (record, turn) = (key("session"), key("turn#t"));
+    let part = json!({"Responses": {"table": []}, "UnprocessedKeys": left(&turn)});
+    let rest = json!({"Responses": {"table": [turn]}, "UnprocessedKeys": {}});
     let (endpoint, asked) = scripted(vec![(200, part), (200, rest)]).await;
-    let table = Table::new(direct(&endpoint), "table");
-    let wanted = vec![key("a", "1"), key("a", "2")];
-    assert_eq!(table.get_all(wanted.clone()).await.unwrap(), wanted);
+    let loaded = store(&endpoint).load(&thread, "t").await.unwrap();
+    assert!(loaded.in_ledger && loaded.session.is_none());
     let asked = asked.lock().unwrap().clone();
-    let again = json!({"RequestItems": {"table": {"Keys": [two], "ConsistentRead": true}}});
+    let again = json!({"RequestItems": {"table": {"Keys": [turn], "ConsistentRead": true}}});
     assert_eq!(
         asked[1],
         ("DynamoDB_20120810.BatchGetItem".to_owned(), again)
     );
 
-    let nothing = json!({"Responses": {"table": []}, "UnprocessedKeys": left(&two)});
+    let nothing = json!({"Responses": {"table": []}, "UnprocessedKeys": left(&record)});
     let (endpoint, asked) = scripted(vec![(200, nothing)]).await;
-    let store = Store::new(direct(&endpoint), "table");
-    let thread = session(1).thread;
-    let told = store.record(&thread).await.unwrap_err();
+    let told = store(&endpoint).record(&thread).await.unwrap_err();
     assert!(matches!(told, StoreError::Later(_)), "{told:?}");
     assert_eq!(asked.lock().unwrap().len(), 4);
 }
@@ -264,15 +229,19 @@ async fn an_answer_that_is_not_the_tables_is_no_answer() {
         json!({"Responses": {"table": [{"thread": "canary"}]}}),
     ] {
         let (endpoint, _) = scripted(vec![(200, strange.clone())]).await;
-        let store = Store::new(direct(&endpoint), "table");
-        let told = store.record(&thread).await.unwrap_err();
-        let expected = "the table does not answer: the answer could not be read";
-        assert_eq!(told.to_string(), expected, "{strange}");
-        assert!(store.due(0, 1).await.is_err(), "{strange}");
+        let told = store(&endpoint).record(&thread).await.unwrap_err();
+        let place = format!("the table does not answer: the answer of DynamoDB at {endpoint} could not be read");
+        assert!(told.to_string().starts_with(&place), "{strange}: {told}");
+        assert!(!told.to_string().contains("canary"), "{told}");
+        assert!(store(&endpoint).due(0, 1).await.is_err(), "{strange}");
     }
-    let (endpoint, _) = answering(200, "<html>canary</html>").await;
-    let told = Store::new(direct(&endpoint), "table").settings("t").await;
-    assert!(!told.unwrap_err().to_string().contains("canary"));
+    // An empty one must not be read as "there is none".
+    for body in ["", "<html>canary</html>"] {
+        let (endpoint, _) = answering(200, body).await;
+        let told = store(&endpoint).settings("t").await.unwrap_err();
+        assert!(matches!(told, StoreError::Later(_)), "{told:?}");
+        assert!(!told.to_string().contains("canary"), "{told}");
+    }
 }
 
 #[tokio::test]
@@ -282,13 +251,17 @@ async fn a_refusal_keeps_its_class_and_its_words_within_bounds() {
         ("ResourceNotFoundException", true),
         ("AccessDeniedException", true),
         ("UnrecognizedClientException", true),
+        ("InvalidSignatureException", true),
+        ("ExpiredTokenException", true),
         ("ValidationException", true),
-        ("ExpiredTokenException", false),
         ("TransactionConflictException", false),
+        ("RequestTimeoutException", false),
     ] {
         let (endpoint, asked) = scripted(vec![(400, refused(code))]).await;
-        let store = Store::new(direct(&endpoint), "table");
-        let told = store.record(&session(1).thread).await.unwrap_err();
+        let told = store(&endpoint)
+            .record(&session(1).thread)
+            .await
+            .unwrap_err();
         assert_eq!(
             matches!(told, StoreError::Refused(_)),
             is_for_good,
@@ -300,8 +273,9 @@ async fn a_refusal_keeps_its_class_and_its_words_within_bounds() {
             "{told:?}"
         );
         assert!(told.to_string().contains(code), "{told}");
-        assert!(told.to_string().len() < 600, "{told}");
-        assert_eq!(asked.lock().unwrap().len(), 1, "{code}");
+        assert!(told.to_string().len() < 900, "{told}");
+        let tries = asked.lock().unwrap().len();
+        assert_eq!(tries > 1, code.starts_with("RequestTimeout"), "{code}");
     }
 }
 
@@ -321,8 +295,7 @@ async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_n
     let entry = [entry()];
     let save = async |answer| {
         let (endpoint, asked) = scripted(vec![answer]).await;
-        let store = Store::new(direct(&endpoint), "table");
-        let saved = store
+        let saved = store(&endpoint)
             .save(&session(1), 0, &Marks::default(), &entry, 0)
             .await;
         (saved, asked.lock().unwrap().clone())
@@ -331,21 +304,23 @@ async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_n
     assert_eq!(lost.unwrap(), Written::Conflict);
     let (action, request) = &asked[0];
     assert_eq!(action, "DynamoDB_20120810.TransactWriteItems");
-    assert_eq!(request["ClientRequestToken"].as_str().unwrap().len(), 32);
+    assert_eq!(request["ClientRequestToken"].as_str().unwrap().len(), 36);
     assert_eq!(request["TransactItems"][0]["Update"]["TableName"], "table");
     assert_eq!(request["TransactItems"][1]["Put"]["TableName"], "table");
     let (busy, _) = save(cancelled(&["None", "TransactionConflict"])).await;
     assert!(matches!(busy, Err(StoreError::Later(_))), "{busy:?}");
-    let (unsaid, _) = save((400, json!({"__type": "TransactionCanceledException"}))).await;
-    assert!(matches!(unsaid, Err(StoreError::Later(_))), "{unsaid:?}");
+    let (slow, _) = save(cancelled(&["None", "ThrottlingError"])).await;
+    assert!(matches!(slow, Err(StoreError::Later(_))), "{slow:?}");
+    let (wrong, _) = save(cancelled(&["None", "ValidationError"])).await;
+    assert!(matches!(wrong, Err(StoreError::Refused(_))), "{wrong:?}");
 }
 
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_has_its_effect_once() {
     let cloud = Cloud::start().await;
     let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
-    let store = Store::new(direct(&endpoint), &cloud.resource("Table"));
-    let direct_store = Store::new(direct(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
+    let direct_store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
 
     // A transaction bears a token: its repeat is the same one.
     let first = session(1);
@@ -360,7 +335,7 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
 
     // A single write bears none: the repeat loses against itself, and whoever reads again finds what was written.
     let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
-    let store = Store::new(direct(&endpoint), &cloud.resource("Table"));
+    let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
     let second = session(2);
     let saved = store.save(&second, 0, &Marks::default(), &[], 0).await;
     assert_eq!(saved.unwrap(), Written::Conflict);
@@ -370,9 +345,29 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
 }
 
 #[tokio::test]
+async fn a_decision_whose_answer_is_lost_is_still_the_first_one() {
+    let cloud = Cloud::start().await;
+    let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
+    let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
+    let thread = session(1).thread;
+    let by = |name: &str| Settlement {
+        by: Person {
+            name: name.to_owned(),
+            ..Person::default()
+        },
+        choice: Choice::Once,
+    };
+    let first = by("Ada");
+    assert!(store.mark_settled(&thread, "a", &first).await.unwrap());
+    assert_eq!(lost.load(Ordering::SeqCst), 1);
+    let later = by("Robin");
+    assert!(!store.mark_settled(&thread, "a", &later).await.unwrap());
+}
+
+#[tokio::test]
 async fn a_transaction_of_the_same_content_is_another_one() {
     let cloud = Cloud::start().await;
-    let store = Store::new(direct(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let entry = [entry()];
     let (session, marks) = (session(1), Marks::default());
     let save = || store.save(&session, 0, &marks, &entry, u64::MAX / 2);
@@ -383,38 +378,49 @@ async fn a_transaction_of_the_same_content_is_another_one() {
 #[tokio::test]
 async fn a_call_of_a_silent_table_is_over_in_time() {
     let (endpoint, _listener) = silent().await;
-    let table = Table::new(direct(&endpoint), "table").within(50);
-    assert_eq!(table.get(key("a", "b")).await, Err(CallError::Late(50)));
-    assert_eq!(
-        table.get_all(vec![key("a", "b")]).await,
-        Err(CallError::Late(50))
+    let silent = store(&endpoint);
+    let (session, marks) = (session(1), Marks::default());
+    let thread = session.thread.clone();
+    let (one, many, write) = tokio::join!(
+        silent.settings("t"),
+        silent.record(&thread),
+        silent.save(&session, 0, &marks, &[], 0)
     );
+    for told in [one.unwrap_err(), many.unwrap_err(), write.unwrap_err()] {
+        assert_eq!(
+            told,
+            StoreError::Later(format!(
+                "DynamoDB at {endpoint} has not answered within 10000 ms"
+            ))
+        );
+    }
 }
 
 #[tokio::test]
 async fn an_answer_is_read_up_to_its_bound_and_not_further() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    // As long as a page of the table can be, and then one that is longer.
-    let lengths = Arc::new(Mutex::new(vec![ITEMS_BYTES_MAX + 1, ITEMS_BYTES_MAX - 100]));
+    // As long as a page of the table can be, and then one that is longer, each time.
+    let lengths = Arc::new(Mutex::new(vec![ANSWER_BYTES_MAX - 100]));
     let answer = move || {
-        let length = lengths.lock().unwrap().pop().unwrap();
-        let (head, tail) = (r#"{"Items":[{"a":{"S":""#, r#""}}]}"#);
+        let length = lengths.lock().unwrap().pop();
+        let length = length.unwrap_or(ANSWER_BYTES_MAX + 1);
+        let (head, tail) = (r#"{"Items":[{"thread":{"S":""#, r#""}}]}"#);
         let filling = "x".repeat(length - head.len() - tail.len());
         std::future::ready(format!("{head}{filling}{tail}"))
     };
     let app = Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let table = Table::new(direct(&endpoint), "table").within(MS_MAX);
-    assert_eq!(table.page(Request::scan()).await.unwrap().items.len(), 1);
-    let long = table.page(Request::scan()).await.unwrap_err();
-    assert_eq!(long, CallError::Unreadable);
+    let store = store(&endpoint);
+    assert_eq!(store.page(None, 9).await.unwrap().unreadable.len(), 0);
+    let long = store.page(None, 9).await.unwrap_err();
+    assert!(matches!(long, StoreError::Later(_)), "{long:?}");
 }
 
 #[tokio::test]
 async fn marks_stand_beside_a_record_and_go_with_its_write() {
     let cloud = Cloud::start().await;
-    let store = Store::new(direct(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let session = session(1);
     let person = Person::default();
     store

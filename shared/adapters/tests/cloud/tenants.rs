@@ -7,13 +7,13 @@ use bobbin_core::message::Selection;
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::settings::{Catalogue, Settings};
 
-use crate::support::{Cloud, direct, sdk_dynamodb};
+use crate::support::{Cloud, aws, sdk_dynamodb};
 
 const ONE: &str = "discord:111";
 const OTHER: &str = "discord:1111";
 
 fn store(cloud: &Cloud) -> Store {
-    Store::new(direct(cloud.engine.endpoint()), &cloud.resource("Table"))
+    Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"))
 }
 
 fn with_model(model: &str) -> Settings {

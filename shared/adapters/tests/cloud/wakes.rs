@@ -8,7 +8,7 @@ use bobbin_core::ids::{ThreadKey, wake_name};
 use bobbin_core::message::{Body, Work};
 use serde_json::Value;
 
-use crate::support::{Calls, Cloud, direct, refusing, sdk_scheduler, silent, until};
+use crate::support::{Calls, Cloud, aws, refusing, sdk_scheduler, silent, until};
 
 const MESSAGES: &str = "test-Messages.fifo";
 
@@ -29,7 +29,7 @@ async fn target(cloud: &Cloud) -> WakeTarget {
 }
 
 fn wakes(endpoint: &str, target: Option<WakeTarget>) -> Wakes {
-    Wakes::to(direct(endpoint), target)
+    Wakes::to(&aws(endpoint), target)
 }
 
 fn methods(calls: &Calls) -> Vec<&str> {

@@ -1,0 +1,48 @@
+//! A person's AWS: region, endpoint and credentials as the AWS command line finds them, for a terminal and never for a
+//! function. Credentials that end are asked for again by the SDK before they do.
+
+use std::env;
+use std::time::Duration;
+
+use aws_credential_types::Credentials;
+
+use super::{Aws, http};
+
+/// How long finding a person's region may take; the machine's own is asked for last.
+const WAIT: Duration = Duration::from_secs(20);
+/// What to do without credentials.
+pub(crate) const NO_CREDENTIALS: &str = "Set AWS_PROFILE to a profile of yours (aws configure, or aws configure sso and aws sso login), or take those of the AWS command line: eval \"$(aws configure export-credentials --format env)\"";
+
+impl Aws {
+    /// As the AWS command line finds it: variables, profiles, single sign-on, a credential process, a container's or
+    /// machine's role; the machine's certificates and proxies, in every call. `endpoint` stands for every service's
+    /// address, and before `AWS_ENDPOINT_URL`.
+    ///
+    /// # Errors
+    /// What is missing, and how it is given.
+    pub async fn of_person(endpoint: Option<&str>) -> Result<Self, String> {
+        let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let bundle = set("AWS_CA_BUNDLE").map(|file| http::bundle("AWS_CA_BUNDLE", file.as_ref()));
+        let found = aws_config::defaults(aws_config::BehaviorVersion::latest())
+            .http_client(http::of_person(bundle.transpose()?))
+            .load();
+        let found = tokio::time::timeout(WAIT, found).await.map_err(|_| {
+            "AWS's region was not found in time: set AWS_REGION to the one that the stack is in"
+        })?;
+        if found.region().is_none() {
+            return Err("No AWS region is set. Set AWS_REGION to the one that the stack was deployed in (samconfig.toml names it), or run: aws configure set region REGION".to_owned());
+        }
+        let endpoint = endpoint.or(found.endpoint_url()).map(str::to_owned);
+        let endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());
+        Self::of(found, endpoint.as_deref())
+    }
+
+    /// The laptop stack's own: it stands in one region, and needs nothing of the person's environment.
+    ///
+    /// # Errors
+    /// That the endpoint is no address.
+    pub fn of_laptop(endpoint: &str) -> Result<Self, String> {
+        let credentials = Credentials::new("local", "local", None, None, "laptop");
+        Self::new("us-east-1", credentials, Some(endpoint))
+    }
+}

@@ -1,0 +1,409 @@
+//! One table of texts and numbers, as everything that is stored in it is read and written.
+//!
+//! Promised: every call is over within the table's bound; a condition that does not hold is an answer and no error; what a
+//! batch could not read is asked for again, and never looks like what is not there; a transaction bears a token, which the
+//! SDK makes, so that its repeat after a lost answer is the same transaction.
+//!
+//! A conditional write of one item has no token: one whose answer was lost is repeated, and the repeat may be told that its
+//! condition does not hold. Whoever writes by condition reads again then, and finds its own write.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::RequestId as _;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Delete, KeysAndAttributes, Put, ReturnValue, TransactWriteItem, Update,
+};
+
+use super::{Aws, Bounded, CallError};
+
+/// A call of the table takes no longer than this, repeats included, unless its caller has less time.
+pub(crate) const CALL_MS_MAX: u64 = 10_000;
+/// Times that a batch is asked for. What is left out of an answer for its length, of 16 MB, fits into three; what is left
+/// out because the table has too much to do may come later.
+const ROUNDS_MAX: u32 = 4;
+/// Before the second of them; twice that before the next.
+const ROUND_PAUSE_MS: u64 = 50;
+/// The code of a write, and the reason of one in a transaction, whose condition did not hold.
+const LOST: &str = "ConditionalCheckFailedException";
+const LOST_REASON: &str = "ConditionalCheckFailed";
+/// Reasons of a transaction that time mends (API reference, `TransactWriteItems`, "Cancellation reasons").
+const PASSING_REASONS: [&str; 3] = [
+    "TransactionConflict",
+    "ThrottlingError",
+    "ProvisionedThroughputExceeded",
+];
+
+/// An item, or a key: attributes by their names.
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// The text of an attribute, if it is one.
+pub(crate) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    item.get(name)?.as_s().ok().map(String::as_str)
+}
+
+/// The number of an attribute, if it is one of this type.
+pub(crate) fn number<T: FromStr>(item: &Item, name: &str) -> Option<T> {
+    item.get(name)?.as_n().ok()?.parse().ok()
+}
+
+/// A text as an attribute.
+pub(crate) fn s(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+/// A number as an attribute.
+pub(crate) fn n(number: impl Into<u64>) -> AttributeValue {
+    AttributeValue::N(number.into().to_string())
+}
+
+/// A page of items.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// What was found.
+    pub(crate) items: Vec<Item>,
+    /// Behind which key the next page begins; none: this was the last.
+    pub(crate) next: Option<Item>,
+}
+
+/// A write of one item, with its expressions and the names and values that they use.
+#[derive(Debug)]
+pub(crate) struct Write {
+    change: Change,
+    condition: Option<String>,
+    names: HashMap<String, String>,
+    values: Item,
+}
+
+#[derive(Debug)]
+enum Change {
+    /// The item, in the place of the one that stands there.
+    Put(Item),
+    /// The key, and the expression.
+    Update(Item, String),
+    /// The key.
+    Delete(Item),
+}
+
+impl Write {
+    const fn of(change: Change, names: HashMap<String, String>, values: Item) -> Self {
+        Self {
+            change,
+            condition: None,
+            names,
+            values,
+        }
+    }
+
+    /// Writes an item, in the place of the one that stands there.
+    pub(crate) fn put(item: Item) -> Self {
+        Self::of(Change::Put(item), HashMap::new(), Item::new())
+    }
+
+    /// Changes attributes of an item, or makes it.
+    pub(crate) fn update(key: Item, expression: impl Into<String>) -> Self {
+        let change = Change::Update(key, expression.into());
+        Self::of(change, HashMap::new(), Item::new())
+    }
+
+    /// Deletes an item, if it is there.
+    pub(crate) fn delete(key: Item) -> Self {
+        Self::of(Change::Delete(key), HashMap::new(), Item::new())
+    }
+
+    /// What must hold for the write.
+    pub(crate) fn condition(mut self, expression: &str) -> Self {
+        self.condition = Some(expression.to_owned());
+        self
+    }
+
+    /// The write holds only for an item whose `version` is this one (0: there is no item yet).
+    pub(crate) fn if_version(self, expected: u64) -> Self {
+        let named = self.name("#version", "version");
+        match expected {
+            0 => named.condition("attribute_not_exists(#version)"),
+            _ => named
+                .condition("#version = :expected")
+                .value(":expected", n(expected)),
+        }
+    }
+
+    /// What a name in the expressions stands for.
+    pub(crate) fn name(mut self, placeholder: &str, name: impl Into<String>) -> Self {
+        self.names.insert(placeholder.to_owned(), name.into());
+        self
+    }
+
+    /// What a value in the expressions stands for.
+    pub(crate) fn value(mut self, placeholder: &str, value: AttributeValue) -> Self {
+        self.values.insert(placeholder.to_owned(), value);
+        self
+    }
+
+    /// As one of the writes of a transaction in this table.
+    fn transactional(self, table: &str) -> Result<TransactWriteItem, CallError> {
+        let (names, values) = (some(self.names), some(self.values));
+        let of = TransactWriteItem::builder();
+        let built = match self.change {
+            Change::Put(item) => Put::builder()
+                .table_name(table)
+                .set_item(Some(item))
+                .set_condition_expression(self.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .build()
+                .map(|put| of.put(put)),
+            Change::Update(key, expression) => Update::builder()
+                .table_name(table)
+                .set_key(Some(key))
+                .update_expression(expression)
+                .set_condition_expression(self.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .build()
+                .map(|update| of.update(update)),
+            Change::Delete(key) => Delete::builder()
+                .table_name(table)
+                .set_key(Some(key))
+                .set_condition_expression(self.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .build()
+                .map(|delete| of.delete(delete)),
+        };
+        built.map(|write| write.build()).map_err(unwritten)
+    }
+}
+
+/// The SDK's own check of a request found something missing.
+fn unwritten(error: aws_sdk_dynamodb::error::BuildError) -> CallError {
+    CallError::Unsigned {
+        place: "DynamoDB".to_owned(),
+        why: error.to_string(),
+    }
+}
+
+/// The table refuses expressions without names or values that come with an empty list of them.
+fn some<V>(map: HashMap<String, V>) -> Option<HashMap<String, V>> {
+    (!map.is_empty()).then_some(map)
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    aws: Bounded<Client>,
+    name: String,
+}
+
+impl Table {
+    /// The one of this name. Its calls are over within `ms_max` milliseconds.
+    pub(crate) fn new(aws: &Aws, name: &str, ms_max: u64) -> Self {
+        Self {
+            aws: aws.dynamodb(ms_max),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Reads an item consistently, if there is one.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn get(&self, key: Item) -> Result<Option<Item>, CallError> {
+        let get = self.aws.client.get_item().table_name(&self.name);
+        let got = get.set_key(Some(key)).consistent_read(true).send().await;
+        Ok(got.map_err(|e| self.aws.failed(e))?.item)
+    }
+
+    /// Reads the items of these keys consistently, at most a hundred, in no order. Those that are not there are left out.
+    ///
+    /// # Errors
+    /// [`CallError`]; where some of them could not be read, [`CallError::Partial`].
+    pub(crate) async fn get_all(&self, keys: Vec<Item>) -> Result<Vec<Item>, CallError> {
+        let Bounded { place, ms_max, .. } = &self.aws;
+        let bound = Duration::from_millis(*ms_max);
+        let reading = tokio::time::timeout(bound, self.batch(keys));
+        reading.await.unwrap_or_else(|_| {
+            Err(CallError::Late {
+                place: place.to_string(),
+                ms: *ms_max,
+            })
+        })
+    }
+
+    async fn batch(&self, mut keys: Vec<Item>) -> Result<Vec<Item>, CallError> {
+        let mut items = Vec::new();
+        for round in 0..ROUNDS_MAX {
+            if round > 0 {
+                tokio::time::sleep(Duration::from_millis(ROUND_PAUSE_MS << round)).await;
+            }
+            let wanted = KeysAndAttributes::builder()
+                .set_keys(Some(keys))
+                .consistent_read(true)
+                .build()
+                .map_err(unwritten)?;
+            let get = self.aws.client.batch_get_item();
+            let got = get.request_items(&self.name, wanted).send().await;
+            let got = got.map_err(|e| self.aws.failed(e))?;
+            // There is always a list of the table, be it empty: an answer without one is not "nothing is there".
+            let mut found = got
+                .responses
+                .ok_or_else(|| self.aws.unreadable("Responses"))?;
+            items.extend(found.remove(&self.name).unwrap_or_default());
+            let left = got.unprocessed_keys.unwrap_or_default().remove(&self.name);
+            keys = match left {
+                Some(left) if !left.keys.is_empty() => left.keys,
+                _ => return Ok(items),
+            };
+        }
+        Err(CallError::Partial {
+            place: self.aws.place.to_string(),
+        })
+    }
+
+    /// Puts, updates or deletes. False: the condition does not hold.
+    ///
+    /// # Errors
+    /// [`CallError`]; whether a call that was not refused has written is unknown.
+    pub(crate) async fn write(&self, write: Write) -> Result<bool, CallError> {
+        Ok(self.written(write, ReturnValue::None).await?.is_some())
+    }
+
+    /// Updates, and answers the whole item as it is then. None: the condition does not hold.
+    ///
+    /// # Errors
+    /// As [`Table::write`].
+    pub(crate) async fn update(&self, write: Write) -> Result<Option<Item>, CallError> {
+        match self.written(write, ReturnValue::AllNew).await? {
+            Some(Some(item)) => Ok(Some(item)),
+            Some(None) => Err(self.aws.unreadable("Attributes")),
+            None => Ok(None),
+        }
+    }
+
+    /// None: the condition does not hold; else of an update what was asked to be answered.
+    async fn written(
+        &self,
+        write: Write,
+        answered: ReturnValue,
+    ) -> Result<Option<Option<Item>>, CallError> {
+        let (names, values) = (some(write.names), some(write.values));
+        let (client, table) = (&self.aws.client, &self.name);
+        let written = match write.change {
+            Change::Put(item) => client
+                .put_item()
+                .table_name(table)
+                .set_item(Some(item))
+                .set_condition_expression(write.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .send()
+                .await
+                .map(|_| None)
+                .map_err(|e| self.aws.failed(e)),
+            Change::Update(key, expression) => client
+                .update_item()
+                .table_name(table)
+                .set_key(Some(key))
+                .update_expression(expression)
+                .return_values(answered)
+                .set_condition_expression(write.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .send()
+                .await
+                .map(|updated| updated.attributes)
+                .map_err(|e| self.aws.failed(e)),
+            Change::Delete(key) => client
+                .delete_item()
+                .table_name(table)
+                .set_key(Some(key))
+                .set_condition_expression(write.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .send()
+                .await
+                .map(|_| None)
+                .map_err(|e| self.aws.failed(e)),
+        };
+        match written {
+            Ok(item) => Ok(Some(item)),
+            Err(error) if error.code() == Some(LOST) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes all of these writes or none. False: the condition of one of them does not hold.
+    ///
+    /// # Errors
+    /// As [`Table::write`].
+    pub(crate) async fn transact(&self, writes: Vec<Write>) -> Result<bool, CallError> {
+        let writes = writes
+            .into_iter()
+            .map(|write| write.transactional(&self.name));
+        let writes = writes.collect::<Result<_, _>>()?;
+        let transaction = self.aws.client.transact_write_items();
+        let Err(error) = transaction.set_transact_items(Some(writes)).send().await else {
+            return Ok(true);
+        };
+        if let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
+            error.as_service_error()
+        {
+            let reasons = || cancelled.cancellation_reasons().iter();
+            if reasons().any(|reason| reason.code() == Some(LOST_REASON)) {
+                return Ok(false);
+            }
+            let of_time = |code: &str| PASSING_REASONS.contains(&code);
+            let mut codes = reasons().filter_map(|reason| reason.code());
+            if codes.any(of_time) {
+                return Err(CallError::Refused {
+                    place: self.aws.place.to_string(),
+                    code: "TransactionConflictException".to_owned(),
+                    message: "the transaction was in the way of another, or throttled".to_owned(),
+                    status: 400,
+                    request_id: error.request_id().unwrap_or("none").to_owned(),
+                });
+            }
+        }
+        Err(self.aws.failed(error))
+    }
+
+    /// A query of a partition of the table, to be finished and given to [`Table::queried`].
+    pub(crate) fn query(&self, condition: &str) -> QueryFluentBuilder {
+        let query = self.aws.client.query().table_name(&self.name);
+        query.key_condition_expression(condition)
+    }
+
+    /// Reads a page of a query.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn queried(&self, query: QueryFluentBuilder) -> Result<Page, CallError> {
+        let page = query.send().await.map_err(|e| self.aws.failed(e))?;
+        Ok(Page {
+            items: page.items.ok_or_else(|| self.aws.unreadable("Items"))?,
+            next: page.last_evaluated_key,
+        })
+    }
+
+    /// A scan of the whole table, as it was a moment ago, to be finished and given to [`Table::scanned`].
+    pub(crate) fn scan(&self) -> ScanFluentBuilder {
+        self.aws.client.scan().table_name(&self.name)
+    }
+
+    /// Reads a page of a scan.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn scanned(&self, scan: ScanFluentBuilder) -> Result<Page, CallError> {
+        let page = scan.send().await.map_err(|e| self.aws.failed(e))?;
+        Ok(Page {
+            items: page.items.ok_or_else(|| self.aws.unreadable("Items"))?,
+            next: page.last_evaluated_key,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! What the functions are invoked with, as `lambda_runtime` hands it over, made safe to read.
+//!
+//! Promised: an event that cannot be read is an error of where and not of what, because events hold what people wrote; a
+//! request that a stranger has made unreadable is answered with 400 and is no error of the function; nothing in a request
+//! makes it panic. Deliberately absent: the events' types, which are those of `aws_lambda_events` and `lambda_http`.
+
+use std::task::{Context, Poll};
+
+use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_core::wire::HttpAnswer;
+use futures::future::{Either, Ready, ready};
+use lambda_http::http::header::CONTENT_TYPE;
+use lambda_http::request::LambdaRequest;
+use lambda_http::{Adapter, Body, LambdaEvent, Request, Response};
+use lambda_runtime::{Diagnostic, Service};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// An event as it came. Reading it is put off until the function does, whose errors hold nothing of it.
+#[derive(Debug)]
+pub struct Raw(Box<RawValue>);
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
+
+impl Raw {
+    /// The event.
+    ///
+    /// # Errors
+    /// Where it is none of this kind.
+    pub fn read<E: DeserializeOwned>(&self) -> Result<E, Diagnostic> {
+        serde_json::from_str(self.0.get()).map_err(|why| Diagnostic {
+            error_type: "Bobbin.Event".to_owned(),
+            error_message: format!(
+                "the event cannot be read: {:?} at line {} column {}",
+                why.classify(),
+                why.line(),
+                why.column()
+            ),
+        })
+    }
+}
+
+/// The path under which a request is handed over that cannot be read; those that can begin with a slash.
+pub const UNREADABLE: &str = "";
+
+/// A request of a function URL, readable or not.
+#[derive(Deserialize)]
+struct OfUrl {
+    #[serde(rename = "requestContext")]
+    _context: OfHttp,
+}
+
+#[derive(Deserialize)]
+struct OfHttp {
+    #[serde(rename = "http")]
+    _http: IgnoredAny,
+}
+
+/// Gives the requests of a function URL (payload format 2.0) to a service of `lambda_http`.
+pub struct Requests<'a, S>(Adapter<'a, Response<Body>, S>);
+
+impl<'a, S> Requests<'a, S>
+where
+    S: Service<Request, Response = Response<Body>, Error = Diagnostic>,
+    S::Future: Send + 'a,
+{
+    /// To this service.
+    pub fn to(service: S) -> Self {
+        Self(Adapter::from(service))
+    }
+}
+
+impl<'a, S> Service<LambdaEvent<Raw>> for Requests<'a, S>
+where
+    S: Service<Request, Response = Response<Body>, Error = Diagnostic>,
+    S::Future: Send + 'a,
+{
+    type Response =
+        <Adapter<'a, Response<Body>, S> as Service<LambdaEvent<LambdaRequest>>>::Response;
+    type Error = Diagnostic;
+    type Future = Either<
+        Ready<Result<Self::Response, Diagnostic>>,
+        <Adapter<'a, Response<Body>, S> as Service<LambdaEvent<LambdaRequest>>>::Future,
+    >;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Diagnostic>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, event: LambdaEvent<Raw>) -> Self::Future {
+        let request = match event.payload.read::<ApiGatewayV2httpRequest>() {
+            Ok(request) => harmless(request),
+            // Somebody has sent what Lambda's URL takes and the types of HTTP do not.
+            Err(_) if event.payload.read::<OfUrl>().is_ok() => unreadable(),
+            Err(foreign) => return Either::Left(ready(Err(foreign))),
+        };
+        let payload = LambdaRequest::ApiGatewayV2(request);
+        Either::Right(self.0.call(LambdaEvent::new(payload, event.context)))
+    }
+}
+
+fn unreadable() -> ApiGatewayV2httpRequest {
+    let mut request = ApiGatewayV2httpRequest::default();
+    request.raw_path = Some(UNREADABLE.to_owned());
+    request
+}
+
+/// The request without what `lambda_http` would panic at: it makes an address out of host, scheme, path and query, all of
+/// which a stranger writes, and demands that a body is the base64 that it is said to be. Of the address only the path is
+/// ever looked at.
+fn harmless(mut request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpRequest {
+    request.raw_query_string = None;
+    request.headers.remove("host");
+    request.request_context.domain_name = None;
+    request.request_context.stage = None;
+    let path = request.raw_path.take().unwrap_or_default();
+    if !path.starts_with('/') || path.len() > PATH_BYTES_MAX {
+        return unreadable();
+    }
+    request.raw_path = Some(path);
+    let is_base64 = |body: &String| STANDARD.decode(body).is_ok();
+    if request.is_base64_encoded && !request.body.as_ref().is_some_and(is_base64) {
+        // What is no base64 is nothing that anybody has signed.
+        request.body = None;
+    }
+    request
+}
+
+/// Longest path that is looked at: no path of ours has more than forty.
+const PATH_BYTES_MAX: usize = 2_048;
+
+/// The answer, as `lambda_http` takes it.
+#[must_use]
+pub fn answered(answer: HttpAnswer) -> Response<Body> {
+    let HttpAnswer {
+        status,
+        content_type,
+        body,
+    } = answer;
+    let response = Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, content_type);
+    response
+        .body(Body::from(body))
+        .unwrap_or_else(|_| Response::new(Body::Empty))
+}
