@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use aws_credential_types::Credentials;
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::wire::{Request, Served};
 
@@ -143,32 +146,45 @@ pub fn tls(folder: &Path) -> io::Result<(ServerConfig, PathBuf)> {
     Ok((config, path))
 }
 
-/// The signature (version 4) that the headers which a request names should have.
+/// The signature (version 4) that the headers which a request names should have, by AWS's own signer.
 fn signature(request: &Request) -> Option<String> {
+    // The signer adds these by itself.
+    const OWN: [&str; 3] = ["host", "x-amz-date", "x-amz-security-token"];
     let told = request.header("authorization");
     let (_, names) = told.split_once("SignedHeaders=")?;
     let (names, _) = names.split_once(',')?;
-    let mut canonical = "POST\n/\n\n".to_owned();
-    for name in names.split(';') {
-        canonical.push_str(&format!("{name}:{}\n", request.header(name)));
-    }
-    let body = hex::encode(Sha256::digest(&request.body));
-    canonical.push_str(&format!("\n{names}\n{body}"));
+    let headers = names.split(';').filter(|name| !OWN.contains(name));
+    let headers = headers.map(|name| (name, request.header(name)));
 
     let date = request.header("x-amz-date");
-    let day = date.get(..8)?;
-    let scope = format!("{day}/{REGION}/sqs/aws4_request");
-    let hash = hex::encode(Sha256::digest(canonical.as_bytes()));
-    let mac = |key: &[u8], text: &str| {
-        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes every key");
-        mac.update(text.as_bytes());
-        mac.finalize().into_bytes().to_vec()
-    };
-    let key = format!("AWS4{SECRET_ACCESS_KEY}").into_bytes();
-    let parts = [day, REGION, "sqs", "aws4_request"];
-    let key = parts.iter().fold(key, |key, part| mac(&key, part));
-    let to_sign = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{hash}");
-    Some(hex::encode(mac(&key, &to_sign)))
+    let (day, time) = (date.get(..8)?, date.get(9..15)?);
+    let date = format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        &day[..4],
+        &day[4..6],
+        &day[6..],
+        &time[..2],
+        &time[2..4],
+        &time[4..]
+    );
+    let time = DateTime::from_str(&date, Format::DateTime).ok()?;
+    let token = request.header("x-amz-security-token");
+    let token = (!token.is_empty()).then(|| token.to_owned());
+    let identity = Credentials::new(ACCESS_KEY_ID, SECRET_ACCESS_KEY, token, None, "bench").into();
+    let signing = v4::SigningParams::builder()
+        .identity(&identity)
+        .region(REGION)
+        .name("sqs")
+        .time(time.try_into().ok()?)
+        .settings(SigningSettings::default())
+        .build()
+        .ok()?
+        .into();
+    let address = format!("https://{}/", request.header("host"));
+    let body = SignableBody::Bytes(&request.body);
+    let signable = SignableRequest::new("POST", &address, headers, body).ok()?;
+    let (_, signature) = sign(signable, &signing).ok()?.into_parts();
+    Some(signature)
 }
 
 fn serve(

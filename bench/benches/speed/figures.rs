@@ -115,6 +115,14 @@ impl Report {
         }
     }
 
+    /// What the figure that was added last should be at most for this program.
+    pub fn at_most(&mut self, program: &str, goal: f64) {
+        let mut lines = self.lines.iter_mut().rev();
+        if let Some(line) = lines.find(|line| line.program == program) {
+            line.goal = Some(goal);
+        }
+    }
+
     /// As a table of Markdown.
     #[must_use]
     pub fn table(&self) -> String {

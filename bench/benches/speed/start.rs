@@ -4,12 +4,16 @@ use std::path::Path;
 
 use crate::bed::{Bed, PEER, beside};
 use crate::figures::{Report, Sample};
-use crate::ingress::{FLOOR, ms, samples, turn};
+use crate::ingress::{OURS, ms, samples, turn};
 use crate::process::{Program, Running};
 use crate::programs;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const SWEEPER: &str = "sweeper";
+/// The figure of a program's size.
+const PROGRAM: &str = "size: program";
+/// What ingress should have at most.
+const PROGRAM_MB_MAX: f64 = 7.0;
 /// Sweeps before those that count.
 const SWEEPS_BEFORE: usize = 5;
 /// Sweeps of one run.
@@ -21,13 +25,8 @@ const SWEEPS: usize = 25;
 /// What a function did instead of starting.
 pub fn start(report: &mut Report, runs: u64) -> Result<(), String> {
     let bed = Bed::new()?;
-    let built = programs::release(&[
-        "bobbin-ingress",
-        "bobbin-worker",
-        "bobbin-sweeper",
-        "bobbin-floor",
-    ])?;
-    let ours = ["ingress", "worker", SWEEPER].map(|name| bed.program(name, built.join(name)));
+    let built = programs::release(&["bobbin-ingress", "bobbin-worker", "bobbin-sweeper"])?;
+    let ours = [OURS, "worker", SWEEPER].map(|name| bed.program(name, built.join(name)));
     let mut programs = ours.to_vec();
     programs.extend(bed.functions_beside());
     functions(report, &programs, runs)?;
@@ -35,7 +34,6 @@ pub fn start(report: &mut Report, runs: u64) -> Result<(), String> {
     for program in &programs {
         size(report, &program.name, &program.executable, "bootstrap")?;
     }
-    size(report, FLOOR, &built.join("floor"), "bootstrap")?;
     if let Some(peer) = bed.peer(report)? {
         let bundle = peer.arguments.first().map_or("", String::as_str);
         size(report, PEER, Path::new(bundle), "function.cjs")?;
@@ -134,12 +132,15 @@ fn compare(report: &mut Report, figure: &str, unit: &'static str, samples: Vec<S
 /// How large a program is, by itself and as a zip archive with the name that it is deployed under.
 fn size(report: &mut Report, name: &str, file: &Path, deployed: &str) -> Result<(), String> {
     let (bytes, zip) = programs::sizes(file, deployed)?;
-    for (figure, bytes) in [("size: program", bytes), ("size: zip", zip)] {
+    for (figure, bytes) in [(PROGRAM, bytes), ("size: zip", zip)] {
         let sample = Sample {
             program: name.to_owned(),
             values: vec![bytes as f64 / 1e6],
         };
         report.add(figure, "MB", &[sample], "", &[]);
+        if name == OURS && figure == PROGRAM {
+            report.at_most(OURS, PROGRAM_MB_MAX);
+        }
     }
     Ok(())
 }

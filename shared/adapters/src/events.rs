@@ -151,3 +151,122 @@ pub fn answered(answer: HttpAnswer) -> Response<Body> {
         .body(Body::from(body))
         .unwrap_or_else(|_| Response::new(Body::Empty))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use lambda_http::{RequestExt as _, service_fn};
+    use lambda_runtime::Context as Invocation;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What was handed over of one event, as method, path, header and body; and what Lambda is told.
+    async fn handed(event: &str) -> (Option<[String; 4]>, Result<Value, Diagnostic>) {
+        let seen = Arc::new(Mutex::new(None));
+        let note = Arc::clone(&seen);
+        let service = service_fn(move |request: Request| {
+            let header = request.headers().get("x-slack-signature");
+            let header = header.map(|value| value.to_str().expect("text").to_owned());
+            *note.lock().expect("whole") = Some([
+                request.method().to_string(),
+                request.raw_http_path().to_owned(),
+                header.unwrap_or_default(),
+                String::from_utf8_lossy(request.body()).into_owned(),
+            ]);
+            ready(Ok::<_, Diagnostic>(answered(HttpAnswer::text(
+                401,
+                "no \"entry\"",
+            ))))
+        });
+        let payload: Raw = serde_json::from_str(event).expect("JSON");
+        let event = LambdaEvent::new(payload, Invocation::default());
+        let told = Requests::to(service).call(event).await;
+        let told = told.map(|answer| serde_json::to_value(answer).expect("JSON"));
+        let seen = seen.lock().expect("whole").take();
+        (seen, told)
+    }
+
+    fn of_url(changes: Value) -> String {
+        let mut event = json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": "/slack/commands", "rawQueryString": "a=b",
+            "headers": {"x-slack-signature": "v0=1", "host": "x.lambda-url.eu-central-1.on.aws", "x-forwarded-proto": "https"},
+            "requestContext": {"accountId": "anonymous", "stage": "$default", "domainName": "x.lambda-url.eu-central-1.on.aws",
+                "http": {"method": "POST", "path": "/slack/commands", "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1"},
+                "time": "01/Jan/2026:00:00:00 +0000", "timeEpoch": 1},
+            "body": "a=1&b=%22", "isBase64Encoded": false,
+        });
+        for (name, value) in changes.as_object().expect("an object") {
+            event[name] = value.clone();
+        }
+        event.to_string()
+    }
+
+    fn request(path: &str, body: &str) -> Option<[String; 4]> {
+        Some(["POST", path, "v0=1", body].map(str::to_owned))
+    }
+
+    #[tokio::test]
+    async fn a_request_is_handed_over_as_the_url_gives_it_and_answered_as_it_wants_it() {
+        let (seen, told) = handed(&of_url(json!({}))).await;
+        assert_eq!(seen, request("/slack/commands", "a=1&b=%22"));
+        let told = told.expect("an answer");
+        assert_eq!(told["statusCode"], 401);
+        assert_eq!(told["headers"]["content-type"], "text/plain; charset=utf-8");
+        assert_eq!(
+            (&told["body"], &told["isBase64Encoded"]),
+            (&json!("no \"entry\""), &json!(false))
+        );
+        let base64 = json!({"body": "YT0x", "isBase64Encoded": true});
+        assert_eq!(
+            handed(&of_url(base64)).await.0,
+            request("/slack/commands", "a=1")
+        );
+        let none = json!({"body": null});
+        assert_eq!(
+            handed(&of_url(none)).await.0,
+            request("/slack/commands", "")
+        );
+    }
+
+    #[tokio::test]
+    async fn nothing_that_a_stranger_sends_is_an_error_of_the_function() {
+        for (changes, path) in [
+            (json!({"rawQueryString": "q=<script>\"{}|^\u{1}"}), "/slack/commands"),
+            (json!({"body": "no base64!", "isBase64Encoded": true}), "/slack/commands"),
+            (json!({"rawPath": "/..//[x]:99999/%zz?#"}), "/..//[x]:99999/%zz?#"),
+            (json!({"rawPath": ":99999999"}), UNREADABLE),
+            (json!({"rawPath": ""}), UNREADABLE),
+            (json!({"rawPath": format!("/{}", "x".repeat(70_000))}), UNREADABLE),
+            (json!({"headers": {"host": "[", "x-forwarded-proto": "::", "x-slack-signature": "v0=1"}}), "/slack/commands"),
+            (json!({"headers": {"x-odd": "a\u{1}b"}}), UNREADABLE),
+            (json!({"headers": {"no header": "b"}}), UNREADABLE),
+            (json!({"requestContext": {"http": {"method": "NO METHOD"}}}), UNREADABLE),
+        ] {
+            let (seen, told) = handed(&of_url(changes.clone())).await;
+            let seen = seen.unwrap_or_else(|| panic!("{changes} is not handed over"));
+            assert_eq!(seen[1], path, "{changes}");
+            assert!(told.is_ok(), "{changes}: {told:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn another_event_is_an_error_of_where_and_not_of_what() {
+        let (seen, told) = handed(r#"{"Records": [{"body": "canary"}]}"#).await;
+        assert_eq!(seen, None);
+        let Diagnostic {
+            error_type,
+            error_message,
+        } = told.expect_err("refused");
+        assert_eq!(error_type, "Bobbin.Event");
+        assert!(
+            error_message.starts_with("the event cannot be read: Data at line 1 column"),
+            "{error_message}"
+        );
+        let raw: Raw = serde_json::from_str(r#"{"Records": "canary"}"#).expect("JSON");
+        let batch = raw.read::<aws_lambda_events::sqs::SqsEvent>();
+        let told = batch.expect_err("none").error_message;
+        assert!(!told.contains("canary"), "{told}");
+    }
+}

@@ -6,16 +6,18 @@
 //! a bound on time and on the bytes of an answer; no error text with a URL's query or a header. Deliberately absent:
 //! retries (the caller knows what a repeat means) and proxies from the environment (they would see past the guard).
 
+use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use reqwest::Method;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, RequestBuilder, Response, Url};
-use rustls::pki_types::CertificateDer;
 use serde::de::DeserializeOwned;
+
+use crate::aws::SAM_LOCAL;
 
 /// Time to connect, for every client.
 pub const CONNECT_MS_MAX: u64 = 10_000;
@@ -165,8 +167,25 @@ fn literal(host: &str) -> Option<IpAddr> {
         .ok()
 }
 
+/// Loopback, or what stands for it in a container of `sam local`.
 pub(crate) fn is_loopback_host(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || literal(host).is_some_and(|ip| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || literal(host).is_some_and(|ip| ip.is_loopback())
+        || is_container_host(host)
+}
+
+fn is_container_host(host: &str) -> bool {
+    static HOST: OnceLock<Option<String>> = OnceLock::new();
+    let container_host = HOST.get_or_init(|| container_host(|name| env::var(name).ok()));
+    let is_it = |known: &String| known.eq_ignore_ascii_case(host);
+    container_host.as_ref().is_some_and(is_it)
+}
+
+/// The machine that runs `sam local`, as its containers reach it: the laptop stack is there, at `AWS_ENDPOINT_URL`. None
+/// outside of such a container, and none beside AWS itself.
+fn container_host(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    variable(SAM_LOCAL).filter(|set| set == "true")?;
+    host_of(&variable("AWS_ENDPOINT_URL")?)
 }
 
 /// Whether the address is loopback, as the laptop stack's are.
@@ -223,6 +242,7 @@ struct GuardedResolver {
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let loopback = self.loopback && name.as_str().eq_ignore_ascii_case("localhost");
+        let container_host = self.loopback && is_container_host(name.as_str());
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let allowed: Vec<SocketAddr> = found
@@ -230,7 +250,7 @@ impl Resolve for GuardedResolver {
                     if loopback {
                         at.ip().is_loopback()
                     } else {
-                        is_public(at.ip())
+                        container_host || is_public(at.ip())
                     }
                 })
                 .collect();
@@ -389,16 +409,11 @@ fn classify(error: reqwest::Error, host: &str) -> HttpError {
     HttpError::Transport { host, what, unsent }
 }
 
+/// Trusts the compiled-in roots.
 fn tls() -> rustls::ClientConfig {
-    tls_trusting(&[])
-}
-
-/// Trusts the compiled-in roots and these; one that is no certificate is left out.
-pub(crate) fn tls_trusting(more: &[CertificateDer<'static>]) -> rustls::ClientConfig {
-    let mut roots = rustls::RootCertStore {
+    let roots = rustls::RootCertStore {
         roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
     };
-    roots.add_parsable_certificates(more.iter().cloned());
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring supports TLS 1.2 and 1.3")
@@ -505,6 +520,24 @@ mod tests {
         for (address, passes) in table {
             assert_eq!(named(false).check(address).is_ok(), passes, "{address}");
         }
+    }
+
+    #[test]
+    fn the_machine_around_a_container_is_known_only_to_sam_local() {
+        let with = |sam: &'static str, endpoint: &'static str| {
+            container_host(move |name| {
+                let value = match name {
+                    SAM_LOCAL => sam,
+                    _ => endpoint,
+                };
+                (!value.is_empty()).then(|| value.to_owned())
+            })
+        };
+        let host = "http://host.docker.internal:4566";
+        assert_eq!(with("true", host).as_deref(), Some("host.docker.internal"));
+        assert_eq!(with("", host), None);
+        assert_eq!(with("false", host), None);
+        assert_eq!(with("true", ""), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Service for Aws {
             _ => format!("table: {operation}"),
         };
         let done = match (service, operation) {
-            ("AmazonSQS", "ChangeMessageVisibility") => Ok(json!({})),
+            ("AmazonSQS", "ChangeMessageVisibility") => return Reply::empty(name, 200),
             ("AmazonSQS", "SendMessage") => Ok(json!({
                 "MessageId": "5fea7756-0ea4-451a-a703-a558b933e274",
                 "MD5OfMessageBody": format!("{:x}", md5::compute(asked["MessageBody"].as_str().unwrap_or_default())),
