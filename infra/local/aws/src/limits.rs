@@ -92,6 +92,8 @@ pub const INDEX_COPIES_MAX: usize = 64;
 /// Longest index lag that can be asked for.
 pub const INDEX_LAG_MS_MAX: i64 = 60 * 60 * 1000;
 
+/// Pause after a connection could not be taken.
+pub const ACCEPT_PAUSE_MS: u64 = 50;
 /// Stopping waits this long for requests under way.
 pub const STOP_MS_MAX: u64 = 3_000;
 /// A process that was left over from an earlier run has this long to be gone after it was killed.

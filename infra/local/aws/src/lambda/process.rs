@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 use super::runtime_api::{Phase, RuntimeApi, Work};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
+use crate::serve::serve;
 
 /// Marks every process that belongs to a state folder, so that its next start finds what was left over.
 const MARKER: &str = "BOBBIN_STATE_DIR";
@@ -127,7 +128,7 @@ impl Process {
             api: Arc::clone(&api),
         });
         let gone = CancellationToken::new();
-        tasks.spawn(serve(listener, Arc::clone(&api), gone.clone()));
+        tasks.spawn(serve(listener, Arc::clone(&api).router(), gone.clone()));
         if let Some(out) = child.stdout.take() {
             tasks.spawn(process.clone().pass_on(
                 launch.logical_id.clone(),
@@ -197,19 +198,6 @@ impl Process {
                 text: text.trim_end_matches(['\n', '\r']).to_owned(),
             });
         }
-    }
-}
-
-async fn serve(listener: TcpListener, api: Arc<RuntimeApi>, gone: CancellationToken) {
-    let serving =
-        axum::serve(listener, api.router()).with_graceful_shutdown(gone.clone().cancelled_owned());
-    let grace = async {
-        gone.cancelled().await;
-        tokio::time::sleep(Duration::from_millis(limits::STOP_MS_MAX)).await;
-    };
-    tokio::select! {
-        _ = serving => {}
-        () = grace => {}
     }
 }
 

@@ -8,5 +8,6 @@ mod queues;
 mod redrive;
 mod schedules;
 mod stack;
+mod stop;
 mod support;
 mod tables;
