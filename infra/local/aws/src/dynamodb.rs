@@ -128,7 +128,9 @@ impl Dynamo {
                     "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
                     "message": error.to_string(),
                 });
-                return (StatusCode::INTERNAL_SERVER_ERROR, body.to_string()).into_response();
+                let headers = [("content-type", "application/x-amz-json-1.0")];
+                return (StatusCode::INTERNAL_SERVER_ERROR, headers, body.to_string())
+                    .into_response();
             }
         };
         if response.status().is_success() && writes(&action) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_gate::Gates;
 use serde::Deserialize;
@@ -41,47 +41,75 @@ pub(crate) fn router(services: Arc<Services>) -> Router {
     Router::new().fallback(answer).with_state(services)
 }
 
+/// Every answer of a service carries the id of its request; one that has none of its own yet gets it here.
 async fn answer(State(services): State<Arc<Services>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let Ok(body) = axum::body::to_bytes(body, limits::REQUEST_BYTES_MAX).await else {
-        return refusal(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
-            "The request is longer than 16 MiB or broke off.",
-        );
-    };
-    let path = parts.uri.path();
-    let query = parts.uri.query().unwrap_or_default();
-    if let Some(path) = path.strip_prefix("/_bobbin/") {
-        return services.control(&parts.method, path, &body).await;
-    }
-    if let Some(target) = target(&parts.headers) {
-        return match target.split_once('.') {
-            Some(("AmazonSQS", action)) => services.sqs.answer(action, &body).await,
-            Some(("secretsmanager", action)) => services.secrets.answer(action, &body),
-            Some((service, _)) if service.starts_with("DynamoDB") => {
-                services.dynamo.answer(parts.headers.clone(), body).await
-            }
-            _ => refusal(
-                StatusCode::BAD_REQUEST,
-                "UnknownOperationException",
-                &format!("{target} is not a call that this engine has."),
-            ),
+    if let Some(path) = request.uri().path().strip_prefix("/_bobbin/") {
+        let (path, method) = (path.to_owned(), request.method().clone());
+        return match axum::body::to_bytes(request.into_body(), limits::REQUEST_BYTES_MAX).await {
+            Ok(body) => services.control(&method, &path, &body).await,
+            Err(_) => too_long(),
         };
     }
-    if path.starts_with(PATH_PREFIX) {
-        return services.functions.answer(path, &parts.headers, body).await;
+    let id = uuid::Uuid::new_v4().to_string();
+    let mut response = services.answer(request, &id).await;
+    let id = HeaderValue::from_str(&id).expect("an id is plain text");
+    response.headers_mut().entry(REQUEST_ID).or_insert(id);
+    response
+}
+
+impl Services {
+    async fn answer(self: &Arc<Self>, request: Request, id: &str) -> Response {
+        let services = self;
+        let (parts, body) = request.into_parts();
+        let Ok(body) = axum::body::to_bytes(body, limits::REQUEST_BYTES_MAX).await else {
+            return too_long();
+        };
+        let path = parts.uri.path();
+        let query = parts.uri.query().unwrap_or_default();
+        if let Some(target) = target(&parts.headers) {
+            return match target.split_once('.') {
+                Some(("AmazonSQS", action)) => {
+                    services.sqs.answer(action, &parts.headers, &body).await
+                }
+                Some(("secretsmanager", action)) => services.secrets.answer(action, &body),
+                Some((service, _)) if service.starts_with("DynamoDB") => {
+                    services.dynamo.answer(parts.headers.clone(), body).await
+                }
+                _ => refusal(
+                    StatusCode::BAD_REQUEST,
+                    "UnknownOperationException",
+                    &format!("{target} is not a call that this engine has."),
+                ),
+            };
+        }
+        if path.starts_with(PATH_PREFIX) {
+            return services
+                .functions
+                .answer(&parts.method, path, &parts.headers, body)
+                .await;
+        }
+        if Scheduler::owns(path) {
+            return services.scheduler.answer(&parts.method, path, query, &body);
+        }
+        if path == "/" && is_form(&parts.headers) {
+            return services.cloudformation.answer(&body, id);
+        }
+        refusal(
+            StatusCode::BAD_REQUEST,
+            "UnknownOperationException",
+            "No X-Amz-Target, no path of Lambda or Scheduler, and no form of CloudFormation. This engine speaks the JSON protocols elsewhere; use a current SDK.",
+        )
     }
-    if Scheduler::owns(path) {
-        return services.scheduler.answer(&parts.method, path, query, &body);
-    }
-    if path == "/" && is_form(&parts.headers) {
-        return services.cloudformation.answer(&body);
-    }
+}
+
+/// The header of the id that AWS gives to a request.
+const REQUEST_ID: &str = "x-amzn-requestid";
+
+fn too_long() -> Response {
     refusal(
-        StatusCode::BAD_REQUEST,
-        "UnknownOperationException",
-        "No X-Amz-Target, no path of Lambda or Scheduler, and no form of CloudFormation. This engine speaks the JSON protocols elsewhere; use a current SDK.",
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "RequestEntityTooLarge",
+        "The request is longer than 16 MiB or broke off.",
     )
 }
 
