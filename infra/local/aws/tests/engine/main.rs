@@ -7,6 +7,7 @@ mod mapping;
 mod queues;
 mod redrive;
 mod schedules;
+mod sdks;
 mod stack;
 mod stop;
 mod support;
