@@ -6,6 +6,7 @@ mod lambda;
 mod mapping;
 mod queues;
 mod redrive;
+mod rust_sdk;
 mod schedules;
 mod sdks;
 mod stack;
