@@ -608,9 +608,16 @@ fn refusal(error: &SqsError, with_query_code: bool) -> Response {
     } else {
         "Sender"
     };
-    let mut body = json!({ "__type": error.type_name() });
+    let kind = error.type_name();
+    // What is refused before the service itself sees it has a capital message.
+    let member = if kind.starts_with("com.amazonaws.") {
+        "message"
+    } else {
+        "Message"
+    };
+    let mut body = json!({ "__type": kind });
     if !error.message.is_empty() {
-        body["message"] = json!(error.message);
+        body[member] = json!(error.message);
     }
     let query_code =
         with_query_code.then(|| [("x-amzn-query-error", format!("{};{fault}", error.code))]);

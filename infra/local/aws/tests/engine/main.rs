@@ -13,3 +13,4 @@ mod stack;
 mod stop;
 mod support;
 mod tables;
+mod wire;

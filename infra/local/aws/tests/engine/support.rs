@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use aws_credential_types::Credentials;
 use aws_sdk_sqs::Client as Sqs;
 use aws_sdk_sqs::config::{BehaviorVersion, Region};
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, QueueAttributeName};
+use aws_sigv4::http_request::{self, SignableBody, SignableRequest, SigningSettings};
+use aws_sigv4::sign::v4;
 use axum::body::Body;
 use axum::http::Request;
 use bobbin_local_aws::{Clock, Engine, LogLine, Settings};
@@ -251,4 +253,47 @@ pub fn bodies(messages: &[Message]) -> Vec<&str> {
 
 pub fn receipt(message: &Message) -> &str {
     message.receipt_handle().unwrap()
+}
+
+/// What signs: an access key's id and its secret.
+pub const KEY: (&str, &str) = ("key", "secret");
+
+/// Signs a request for a service with AWS's own signer, as of a time.
+pub fn sign(
+    request: Request<Vec<u8>>,
+    service: &str,
+    key: (&str, &str),
+    time: SystemTime,
+) -> Request<Body> {
+    let identity = Credentials::new(key.0, key.1, None, None, "test").into();
+    let settings = SigningSettings::default();
+    let parameters = v4::SigningParams::builder()
+        .identity(&identity)
+        .region("us-east-1")
+        .name(service)
+        .time(time)
+        .settings(settings)
+        .build()
+        .unwrap()
+        .into();
+    let (mut parts, body) = request.into_parts();
+    let host = parts.uri.authority().unwrap().as_str().parse().unwrap();
+    parts.headers.insert("host", host);
+    let headers = parts
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+    let uri = parts.uri.to_string();
+    let signable = SignableRequest::new(
+        parts.method.as_str(),
+        uri,
+        headers,
+        SignableBody::Bytes(&body),
+    );
+    let (instructions, _) = http_request::sign(signable.unwrap(), &parameters)
+        .unwrap()
+        .into_parts();
+    let mut request = Request::from_parts(parts, Body::from(body));
+    instructions.apply_to_request_http1x(&mut request);
+    request
 }
