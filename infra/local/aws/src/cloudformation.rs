@@ -37,6 +37,7 @@ impl CloudFormation {
         match form.value("Action") {
             Some("DescribeStacks") => match wanted {
                 Some(name) if name != self.stack && name != self.id() => refusal(
+                    StatusCode::BAD_REQUEST,
                     "ValidationError",
                     &format!("Stack with id {name} does not exist"),
                     id,
@@ -44,6 +45,7 @@ impl CloudFormation {
                 _ => xml(StatusCode::OK, &self.described(id)),
             },
             other => refusal(
+                StatusCode::BAD_REQUEST,
                 "InvalidAction",
                 &format!(
                     "Could not find operation {} for version 2010-05-15",
@@ -89,9 +91,10 @@ fn members(pairs: &BTreeMap<String, String>, what: &str) -> String {
         .collect()
 }
 
-fn refusal(code: &str, message: &str, id: &str) -> Response {
+/// An error of the query protocol.
+pub(crate) fn refusal(status: StatusCode, code: &str, message: &str, id: &str) -> Response {
     xml(
-        StatusCode::BAD_REQUEST,
+        status,
         &format!(
             "<ErrorResponse xmlns=\"{NAMESPACE}\"><Error><Type>Sender</Type><Code>{code}</Code><Message>{}</Message></Error><RequestId>{id}</RequestId></ErrorResponse>",
             escaped(message),

@@ -25,6 +25,7 @@ use crate::log::LogSink;
 use crate::scheduler::Scheduler;
 use crate::secrets::Secrets;
 use crate::serve::serve;
+use crate::signature::{AccessKey, Keys};
 use crate::sqs::Sqs;
 use crate::store::Store;
 use crate::template::{FunctionSettings, Plan, Template, TemplateError};
@@ -119,11 +120,26 @@ const ACCOUNT_ID: &str = "000000000000";
 
 impl Engine {
     /// Starts everything: reads the template, sets up what it declares, opens the ports, runs mappings and schedules.
+    /// Whoever reaches the endpoint may call it, signed or not.
     ///
     /// # Errors
     ///
     /// [`Error`] says what stands in the way and what to do.
     pub async fn start(settings: Settings) -> Result<Self, Error> {
+        Self::start_with(settings, None).await
+    }
+
+    /// The same, for calls of the services that are signed with these keys alone. Functions have theirs in their
+    /// environment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what stands in the way and what to do.
+    pub async fn start_signed(settings: Settings, keys: Keys) -> Result<Self, Error> {
+        Self::start_with(settings, Some(keys)).await
+    }
+
+    async fn start_with(settings: Settings, keys: Option<Keys>) -> Result<Self, Error> {
         let template = Template::read(&settings.template, &settings.parameters)?;
         let state_dir = prepare_folder(&settings.state_dir)?;
         let folder = FolderLock::take(&state_dir).map_err(|error| Error::StateFolder {
@@ -151,7 +167,10 @@ impl Engine {
         let launches = plan
             .functions
             .iter()
-            .map(|function| launch(function, daemon, &settings, &account, &state_dir))
+            .map(|function| {
+                let key = keys.as_ref().map(|keys| &keys.functions);
+                launch(function, daemon, &settings, &account, &state_dir, key)
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let clock = settings.clock.clone();
         let unusable = |error: &dyn std::fmt::Display| Error::StateFolder {
@@ -193,6 +212,8 @@ impl Engine {
             outputs: plan.outputs.clone(),
         };
         let services = Arc::new(Services {
+            keys,
+            region: account.region.clone(),
             cloudformation,
             clock: clock.clone(),
             dynamo,
@@ -351,6 +372,7 @@ fn launch(
     settings: &Settings,
     account: &Account,
     state_dir: &Path,
+    key: Option<&AccessKey>,
 ) -> Result<Launch, Error> {
     let refuse = |reason: String| Error::Executable {
         logical_id: function.logical_id.clone(),
@@ -384,6 +406,7 @@ fn launch(
             .concurrency_max
             .unwrap_or(limits::FUNCTION_CONCURRENCY_MAX),
         environment,
+        key: key.cloned(),
         executable,
         endpoint: account.endpoint.clone(),
         state_dir: state_dir.to_owned(),

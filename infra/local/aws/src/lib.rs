@@ -5,7 +5,9 @@
 //! concerned; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
 //! listens on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
 //!
-//! Deliberately absent: authorisation, throttles, encryption, and every property of the template that
+//! Signatures are verified with the keys of [`Engine::start_signed`]; [`Engine::start`] takes any and none.
+//!
+//! Deliberately absent: roles, throttles, encryption, and every property of the template that
 //! [`Engine::unhonoured`] names.
 //!
 //! Test calls beside the services, on [`Engine::endpoint`]:
@@ -35,6 +37,7 @@ mod query;
 mod scheduler;
 mod secrets;
 mod serve;
+mod signature;
 mod sqs;
 mod store;
 mod template;
@@ -43,4 +46,5 @@ pub use clock::Clock;
 pub use engine::{Engine, Error, Settings};
 pub use folder::{FolderError, FolderLock};
 pub use log::{LogLine, LogSink, LogStream};
+pub use signature::{AccessKey, Keys};
 pub use template::TemplateError;

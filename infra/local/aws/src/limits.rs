@@ -4,6 +4,8 @@
 
 /// Longest DynamoDB, SQS or Lambda request that the endpoint reads (DynamoDB's own limit, AWS).
 pub const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// A signature is taken when its time is at most this far from now (AWS).
+pub const SIGNATURE_SKEW_SECONDS_MAX: u64 = 5 * 60;
 /// Longest request or response of a function URL or a synchronous invocation (AWS).
 pub const FUNCTION_PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
 /// Longest event of an asynchronous invocation (AWS).

@@ -408,7 +408,7 @@ fn unless_empty(member: &str, value: Value) -> Value {
 }
 
 /// Clients that were built for the older protocol ask for its error codes beside the new ones.
-fn asks_for_query_codes(headers: &HeaderMap) -> bool {
+pub(crate) fn asks_for_query_codes(headers: &HeaderMap) -> bool {
     headers
         .get("x-amzn-query-mode")
         .is_some_and(|mode| mode.as_bytes().eq_ignore_ascii_case(b"true"))

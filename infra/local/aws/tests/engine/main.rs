@@ -1,6 +1,7 @@
 //! The engine through real HTTP with the real AWS SDK, its clock moved instead of slept through.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod access;
 mod killed;
 mod lambda;
 mod mapping;

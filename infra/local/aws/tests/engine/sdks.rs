@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use bobbin_local_aws::Keys;
 use bobbin_tests::tools;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,11 +27,13 @@ fn sdk() -> PathBuf {
 }
 
 /// Runs a script that is told where everything is and tells what it found.
-async fn walk(stack: &Stack, mut script: Command, extra: (&str, Value)) -> Walked {
+async fn walk(mut script: Command, extra: (&str, Value)) -> Walked {
+    let keys = Keys::generate();
+    let stack = Stack::start_signed(&keys).await;
     let mut given = json!({
         "endpoint": stack.engine.endpoint(),
-        "access_key_id": "key",
-        "secret_access_key": "secret",
+        "access_key_id": keys.person.id,
+        "secret_access_key": keys.person.secret,
         "secret": stack.engine.resource("Keys"),
         "function": stack.engine.resource("Echo"),
         "queue_arn": "arn:aws:sqs:us-east-1:000000000000:test-Plain",
@@ -72,10 +75,9 @@ fn strings(names: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws_documents() {
     let python = tools::python("aws-sdk-python", &sdk().join("requirements.txt")).unwrap();
-    let stack = Stack::start().await;
     let mut script = Command::new(python.join("python"));
     script.arg("-B").arg(sdk().join("walk.py"));
-    let found = walk(&stack, script, ("packages", Value::Null)).await;
+    let found = walk(script, ("packages", Value::Null)).await;
     assert_eq!(found.faults, Vec::<String>::new());
     assert_eq!(
         found.empty,
@@ -116,10 +118,9 @@ async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws
 #[tokio::test(flavor = "multi_thread")]
 async fn awss_javascript_sdk_finds_what_aws_documents() {
     let packages = tools::node("aws-sdk-javascript", &sdk()).unwrap();
-    let stack = Stack::start().await;
     let mut script = Command::new("node");
     script.arg(sdk().join("walk.mjs"));
-    let found = walk(&stack, script, ("packages", json!(packages))).await;
+    let found = walk(script, ("packages", json!(packages))).await;
     assert_eq!(found.faults, Vec::<String>::new());
     assert_eq!(
         found.empty,

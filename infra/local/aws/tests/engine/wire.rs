@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use axum::http::{HeaderMap, Request};
+use bobbin_local_aws::{AccessKey, Keys};
 use regex::Regex;
 use serde_json::Value;
 
-use crate::support::{KEY, Stack, send, sign};
+use crate::support::{Stack, send, sign};
 
 /// What the names of a conversation stand for so far.
 type Names = BTreeMap<String, String>;
@@ -127,7 +128,7 @@ fn service(asked: &Message) -> &'static str {
 }
 
 /// Holds one conversation with an engine; returns how many exchanges it had.
-async fn converse(stack: &Stack, text: &str) -> usize {
+async fn converse(stack: &Stack, key: &AccessKey, text: &str) -> usize {
     let mut names = Names::new();
     let exchanges: Vec<_> = text.split("\n===\n").collect();
     for exchange in &exchanges {
@@ -143,7 +144,7 @@ async fn converse(stack: &Stack, text: &str) -> usize {
         let body = filled(&asked.body, &names).into_bytes();
         let request = request.body(body).unwrap();
         let service = service(&asked);
-        let signed = sign(request, service, KEY, SystemTime::now());
+        let signed = sign(request, service, key, SystemTime::now());
         let (status, headers, answered) = send(signed).await;
         let answered = String::from_utf8(answered).unwrap();
         assert_eq!(
@@ -166,12 +167,13 @@ async fn converse(stack: &Stack, text: &str) -> usize {
 
 #[tokio::test]
 async fn raw_answers_are_as_the_reference_documents_them() {
-    let stack = Stack::start().await;
+    let keys = Keys::generate();
+    let stack = Stack::start_signed(&keys).await;
     for (text, count) in [
         (include_str!("../wire/queues.http"), 11),
         (include_str!("../wire/tables.http"), 5),
         (include_str!("../wire/others.http"), 9),
     ] {
-        assert_eq!(converse(&stack, text).await, count);
+        assert_eq!(converse(&stack, &keys.person, text).await, count);
     }
 }
