@@ -1,13 +1,14 @@
 //! Starting everything in order, saying so, and ending it again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bobbin_core::wire::discord;
-use bobbin_local_aws::{Clock, Engine, LogLine};
+use bobbin_local_aws::{Clock, Engine, FolderError, FolderLock, LogLine};
 use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_gate::Gates;
@@ -75,7 +76,7 @@ pub struct Stack {
     ready_file: PathBuf,
     notes: Vec<String>,
     /// Held for as long as the stack runs: one stack a state folder.
-    _lock: File,
+    _lock: FolderLock,
 }
 
 #[derive(Default)]
@@ -465,40 +466,32 @@ fn project_root() -> Result<PathBuf, String> {
 }
 
 /// Makes the state folder (empty if that is wanted) and takes its lock.
-fn lock(state_dir: &Path, fresh: bool) -> Result<File, String> {
-    let trouble = |e: std::io::Error| {
-        format!(
-            "the state folder {} cannot be used: {e}",
-            state_dir.display()
-        )
-    };
-    fs::create_dir_all(state_dir).map_err(trouble)?;
-    let file = state_dir.join("lock");
-    let lock = File::create(&file).map_err(trouble)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(format!(
-                "Another stack runs with the state folder {}. Stop it, or use --state-dir for a second one.",
-                state_dir.display()
-            ));
-        }
-        Err(TryLockError::Error(e)) => return Err(trouble(e)),
-    }
+fn lock(state_dir: &Path, fresh: bool) -> Result<FolderLock, String> {
+    let shown = state_dir.display();
+    let lock = FolderLock::take(state_dir).map_err(|error| match error {
+        FolderError::Taken => format!(
+            "Another stack runs with the state folder {shown}. Stop it, or use --state-dir for a second one."
+        ),
+        FolderError::Unusable(_) => format!("the state folder {shown} cannot be used: {error}"),
+    })?;
     if fresh {
-        for entry in fs::read_dir(state_dir)
-            .map_err(trouble)?
-            .flatten()
-            .filter(|entry| entry.path() != file)
-        {
-            let path = entry.path();
-            let removed = if path.is_dir() {
-                fs::remove_dir_all(&path)
-            } else {
-                fs::remove_file(&path)
-            };
-            removed.map_err(trouble)?;
-        }
+        empty(state_dir).map_err(|e| format!("the state folder {shown} cannot be used: {e}"))?;
     }
     Ok(lock)
+}
+
+/// Removes everything but the lock's own file.
+fn empty(state_dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(state_dir)?.flatten() {
+        let path = entry.path();
+        if path == state_dir.join(FolderLock::FILE) {
+            continue;
+        }
+        if path.is_dir() {
+            fs::remove_dir_all(&path)?;
+        } else {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }

@@ -29,25 +29,29 @@ pub(crate) struct CloudFormation {
 }
 
 impl CloudFormation {
-    /// Answers one request of the query protocol; `body` is its form.
-    pub(crate) fn answer(&self, body: &[u8]) -> Response {
+    /// Answers one request of the query protocol; `body` is its form, `id` the id that header and answer give to it.
+    pub(crate) fn answer(&self, body: &[u8], id: &str) -> Response {
         let text = String::from_utf8_lossy(body);
         let form = Query::parse(&text);
         let wanted = form.value("StackName");
         match form.value("Action") {
             Some("DescribeStacks") => match wanted {
                 Some(name) if name != self.stack && name != self.id() => refusal(
+                    StatusCode::BAD_REQUEST,
                     "ValidationError",
                     &format!("Stack with id {name} does not exist"),
+                    id,
                 ),
-                _ => xml(StatusCode::OK, &self.described()),
+                _ => xml(StatusCode::OK, &self.described(id)),
             },
             other => refusal(
+                StatusCode::BAD_REQUEST,
                 "InvalidAction",
                 &format!(
                     "Could not find operation {} for version 2010-05-15",
                     other.unwrap_or_default()
                 ),
+                id,
             ),
         }
     }
@@ -57,7 +61,7 @@ impl CloudFormation {
         self.account.arn("cloudformation", &resource)
     }
 
-    fn described(&self) -> String {
+    fn described(&self, id: &str) -> String {
         let created = DateTime::from_timestamp_millis(self.started_ms)
             .unwrap_or_default()
             .to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -65,12 +69,11 @@ impl CloudFormation {
             "<DescribeStacksResponse xmlns=\"{NAMESPACE}\"><DescribeStacksResult><Stacks><member>\
 <StackName>{}</StackName><StackId>{}</StackId><CreationTime>{created}</CreationTime>\
 <StackStatus>CREATE_COMPLETE</StackStatus><Parameters>{}</Parameters><Outputs>{}</Outputs>\
-</member></Stacks></DescribeStacksResult><ResponseMetadata><RequestId>{}</RequestId></ResponseMetadata></DescribeStacksResponse>",
+</member></Stacks></DescribeStacksResult><ResponseMetadata><RequestId>{id}</RequestId></ResponseMetadata></DescribeStacksResponse>",
             escaped(&self.stack),
             escaped(&self.id()),
             members(&self.parameters, "Parameter"),
             members(&self.outputs, "Output"),
-            uuid::Uuid::new_v4(),
         )
     }
 }
@@ -88,13 +91,13 @@ fn members(pairs: &BTreeMap<String, String>, what: &str) -> String {
         .collect()
 }
 
-fn refusal(code: &str, message: &str) -> Response {
+/// An error of the query protocol.
+pub(crate) fn refusal(status: StatusCode, code: &str, message: &str, id: &str) -> Response {
     xml(
-        StatusCode::BAD_REQUEST,
+        status,
         &format!(
-            "<ErrorResponse xmlns=\"{NAMESPACE}\"><Error><Type>Sender</Type><Code>{code}</Code><Message>{}</Message></Error><RequestId>{}</RequestId></ErrorResponse>",
+            "<ErrorResponse xmlns=\"{NAMESPACE}\"><Error><Type>Sender</Type><Code>{code}</Code><Message>{}</Message></Error><RequestId>{id}</RequestId></ErrorResponse>",
             escaped(message),
-            uuid::Uuid::new_v4(),
         ),
     )
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Request, Response, StatusCode};
+use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use axum::response::IntoResponse as _;
 use dynoxide::Database;
 use hyper_util::client::legacy::Client;
@@ -27,6 +27,8 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::limits;
 
+/// CRC32 of the body, which SDKs compare.
+const CHECKSUM: &str = "x-amz-crc32";
 const TARGET: &str = "DynamoDB_20120810";
 
 /// The tables of this stack.
@@ -122,14 +124,11 @@ impl Dynamo {
             Err(error) => Err(error),
         };
         let response = match answered {
-            Ok(response) => response,
-            Err(error) => {
-                let body = json!({
-                    "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
-                    "message": error.to_string(),
-                });
-                return (StatusCode::INTERNAL_SERVER_ERROR, body.to_string()).into_response();
-            }
+            Ok(response) => match as_aws_answers(&action, response).await {
+                Ok(response) => response,
+                Err(error) => return failure(&error),
+            },
+            Err(error) => return failure(&error),
         };
         if response.status().is_success() && writes(&action) {
             // A failed copy makes the index fresher than asked for, which the next query reports.
@@ -366,6 +365,74 @@ impl Dynamo {
 
     fn lag(&self) -> std::sync::MutexGuard<'_, Option<Lag>> {
         self.lag.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failure(error: &DynamoError) -> Response<Body> {
+    let body = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
+        "message": error.to_string(),
+    });
+    let body = body.to_string();
+    let headers = [
+        ("content-type", "application/x-amz-json-1.0".to_owned()),
+        (CHECKSUM, crc32fast::hash(body.as_bytes()).to_string()),
+    ];
+    (StatusCode::INTERNAL_SERVER_ERROR, headers, body).into_response()
+}
+
+/// Where dynoxide answers otherwise than AWS's model of the service has it, its answer is put right: a member that the
+/// model does not know, a body where there is no output, a message under another name.
+async fn as_aws_answers(
+    action: &str,
+    response: Response<Body>,
+) -> Result<Response<Body>, DynamoError> {
+    let is_fine = response.status().is_success();
+    let differs = match action {
+        "CreateTable" | "DescribeTable" | "UpdateTable" | "DeleteTable" | "TagResource"
+        | "UntagResource" => is_fine,
+        "TransactWriteItems" | "ExecuteTransaction" => !is_fine,
+        _ => false,
+    };
+    if !differs {
+        return Ok(response);
+    }
+    let (mut parts, body) = response.into_parts();
+    let bytes = axum::body::to_bytes(body, limits::REQUEST_BYTES_MAX)
+        .await
+        .map_err(engine)?;
+    let body = if matches!(action, "TagResource" | "UntagResource") {
+        String::new()
+    } else {
+        let mut value: Value = serde_json::from_slice(&bytes).map_err(engine)?;
+        correct(&mut value);
+        value.to_string()
+    };
+    parts
+        .headers
+        .insert(CHECKSUM, crc32fast::hash(body.as_bytes()).into());
+    parts
+        .headers
+        .insert(header::CONTENT_LENGTH, body.len().into());
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+fn correct(value: &mut Value) {
+    for table in ["Table", "TableDescription"] {
+        if let Some(table) = value.get_mut(table).and_then(Value::as_object_mut) {
+            table.remove("TableThroughputModeSummary");
+        }
+    }
+    const CAPITAL: [&str; 2] = [
+        "IdempotentParameterMismatchException",
+        "TransactionInProgressException",
+    ];
+    let kind = value["__type"].as_str().unwrap_or_default();
+    if CAPITAL.iter().any(|name| kind.ends_with(name))
+        && let Some(members) = value.as_object_mut()
+        && let Some(message) = members.remove("message")
+    {
+        members.insert("Message".to_owned(), message);
     }
 }
 

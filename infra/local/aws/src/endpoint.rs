@@ -1,30 +1,35 @@
 //! The one address that answers for every service: by `X-Amz-Target`, by path, by the query protocol's form, and the test
 //! calls under `/_bobbin/`.
 //!
-//! Any signature is taken, and none at all.
+//! With keys, only what is signed with one of them is let in; without, any signature is taken, and none at all.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use bobbin_local_gate::Gates;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::cloudformation::CloudFormation;
+use crate::cloudformation::{self, CloudFormation};
 use crate::dynamodb::Dynamo;
 use crate::lambda::{Functions, PATH_PREFIX, Traces};
 use crate::limits;
 use crate::scheduler::Scheduler;
 use crate::secrets::Secrets;
-use crate::sqs::Sqs;
+use crate::signature::{self, Denied, Keys};
+use crate::sqs::{self, Sqs};
 
 /// Everything that the address answers for.
 pub(crate) struct Services {
+    pub(crate) keys: Option<Keys>,
+    pub(crate) region: String,
     pub(crate) clock: Clock,
     pub(crate) dynamo: Dynamo,
     pub(crate) sqs: Arc<Sqs>,
@@ -41,47 +46,135 @@ pub(crate) fn router(services: Arc<Services>) -> Router {
     Router::new().fallback(answer).with_state(services)
 }
 
+/// Every answer of a service carries the id of its request; one that has none of its own yet gets it here.
 async fn answer(State(services): State<Arc<Services>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let Ok(body) = axum::body::to_bytes(body, limits::REQUEST_BYTES_MAX).await else {
-        return refusal(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
-            "The request is longer than 16 MiB or broke off.",
-        );
-    };
-    let path = parts.uri.path();
-    let query = parts.uri.query().unwrap_or_default();
-    if let Some(path) = path.strip_prefix("/_bobbin/") {
-        return services.control(&parts.method, path, &body).await;
-    }
-    if let Some(target) = target(&parts.headers) {
-        return match target.split_once('.') {
-            Some(("AmazonSQS", action)) => services.sqs.answer(action, &body).await,
-            Some(("secretsmanager", action)) => services.secrets.answer(action, &body),
-            Some((service, _)) if service.starts_with("DynamoDB") => {
-                services.dynamo.answer(parts.headers.clone(), body).await
-            }
-            _ => refusal(
-                StatusCode::BAD_REQUEST,
-                "UnknownOperationException",
-                &format!("{target} is not a call that this engine has."),
-            ),
+    if let Some(path) = request.uri().path().strip_prefix("/_bobbin/") {
+        let (path, method) = (path.to_owned(), request.method().clone());
+        return match axum::body::to_bytes(request.into_body(), limits::REQUEST_BYTES_MAX).await {
+            Ok(body) => services.control(&method, &path, &body).await,
+            Err(_) => too_long(),
         };
     }
-    if path.starts_with(PATH_PREFIX) {
-        return services.functions.answer(path, &parts.headers, body).await;
+    let id = uuid::Uuid::new_v4().to_string();
+    let mut response = services.answer(request, &id).await;
+    let id = HeaderValue::from_str(&id).expect("an id is plain text");
+    response.headers_mut().entry(REQUEST_ID).or_insert(id);
+    response
+}
+
+impl Services {
+    async fn answer(self: &Arc<Self>, request: Request, id: &str) -> Response {
+        let services = self;
+        let (parts, body) = request.into_parts();
+        let Ok(body) = axum::body::to_bytes(body, limits::REQUEST_BYTES_MAX).await else {
+            return too_long();
+        };
+        let path = parts.uri.path();
+        let query = parts.uri.query().unwrap_or_default();
+        if let Some(keys) = &self.keys {
+            let service = signed_for(&parts);
+            let now = SystemTime::now();
+            if let Err(denied) = signature::verify(keys, &parts, &body, &self.region, service, now)
+            {
+                return refuse(&denied, service, &parts.headers, id);
+            }
+        }
+        if let Some(target) = target(&parts.headers) {
+            return match target.split_once('.') {
+                Some(("AmazonSQS", action)) => {
+                    services.sqs.answer(action, &parts.headers, &body).await
+                }
+                Some(("secretsmanager", action)) => services.secrets.answer(action, &body),
+                Some((service, _)) if service.starts_with("DynamoDB") => {
+                    services.dynamo.answer(parts.headers.clone(), body).await
+                }
+                _ => refusal(
+                    StatusCode::BAD_REQUEST,
+                    "UnknownOperationException",
+                    &format!("{target} is not a call that this engine has."),
+                ),
+            };
+        }
+        if path.starts_with(PATH_PREFIX) {
+            return services
+                .functions
+                .answer(&parts.method, path, &parts.headers, body)
+                .await;
+        }
+        if Scheduler::owns(path) {
+            return services.scheduler.answer(&parts.method, path, query, &body);
+        }
+        if path == "/" && is_form(&parts.headers) {
+            return services.cloudformation.answer(&body, id);
+        }
+        refusal(
+            StatusCode::BAD_REQUEST,
+            "UnknownOperationException",
+            "No X-Amz-Target, no path of Lambda or Scheduler, and no form of CloudFormation. This engine speaks the JSON protocols elsewhere; use a current SDK.",
+        )
     }
-    if Scheduler::owns(path) {
-        return services.scheduler.answer(&parts.method, path, query, &body);
+}
+
+/// The name by which a request's service stands in its signature; `None` for what no service here answers.
+fn signed_for(parts: &Parts) -> Option<&'static str> {
+    let path = parts.uri.path();
+    match target(&parts.headers).and_then(|target| target.split_once('.')) {
+        Some(("AmazonSQS", _)) => Some("sqs"),
+        Some(("secretsmanager", _)) => Some("secretsmanager"),
+        Some((service, _)) => service.starts_with("DynamoDB").then_some("dynamodb"),
+        None if path.starts_with(PATH_PREFIX) => Some("lambda"),
+        None if Scheduler::owns(path) => Some("scheduler"),
+        None => is_form(&parts.headers).then_some("cloudformation"),
     }
-    if path == "/" && is_form(&parts.headers) {
-        return services.cloudformation.answer(&body);
+}
+
+/// A refusal before a service has seen the request, in the protocol of the service.
+fn refuse(denied: &Denied, service: Option<&str>, headers: &HeaderMap, id: &str) -> Response {
+    let (name, code) = denied.names();
+    let message = denied.to_string();
+    match service {
+        Some("cloudformation") => {
+            cloudformation::refusal(StatusCode::FORBIDDEN, code, &message, id)
+        }
+        Some("scheduler" | "lambda") | None => {
+            let headers = [
+                ("content-type", "application/json"),
+                ("x-amzn-errortype", name),
+            ];
+            let body = json!({ "message": message });
+            (StatusCode::FORBIDDEN, headers, body.to_string()).into_response()
+        }
+        _ => {
+            let kind = format!("com.amazon.coral.service#{name}");
+            let body = json!({ "__type": kind, "message": message }).to_string();
+            let content_type = match service {
+                Some("secretsmanager") => "application/x-amz-json-1.1",
+                _ => "application/x-amz-json-1.0",
+            };
+            let query_code = (service == Some("sqs") && sqs::asks_for_query_codes(headers))
+                .then(|| [("x-amzn-query-error", format!("{code};Sender"))]);
+            let checksum = (service == Some("dynamodb"))
+                .then(|| [("x-amz-crc32", crc32fast::hash(body.as_bytes()).to_string())]);
+            (
+                StatusCode::BAD_REQUEST,
+                [("content-type", content_type)],
+                AppendHeaders(query_code.into_iter().flatten()),
+                AppendHeaders(checksum.into_iter().flatten()),
+                body,
+            )
+                .into_response()
+        }
     }
+}
+
+/// The header of the id that AWS gives to a request.
+const REQUEST_ID: &str = "x-amzn-requestid";
+
+fn too_long() -> Response {
     refusal(
-        StatusCode::BAD_REQUEST,
-        "UnknownOperationException",
-        "No X-Amz-Target, no path of Lambda or Scheduler, and no form of CloudFormation. This engine speaks the JSON protocols elsewhere; use a current SDK.",
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "RequestEntityTooLarge",
+        "The request is longer than 16 MiB or broke off.",
     )
 }
 

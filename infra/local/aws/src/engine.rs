@@ -1,14 +1,13 @@
 //! Start and stop of everything.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use bobbin_local_gate::Gates;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,11 +18,14 @@ use crate::clock::Clock;
 use crate::cloudformation::CloudFormation;
 use crate::dynamodb::{Dynamo, DynamoError};
 use crate::endpoint::{self, Services};
+use crate::folder::FolderLock;
 use crate::lambda::{self, Functions, Launch, Traces};
 use crate::limits;
 use crate::log::LogSink;
 use crate::scheduler::Scheduler;
 use crate::secrets::Secrets;
+use crate::serve::serve;
+use crate::signature::{AccessKey, Keys};
 use crate::sqs::Sqs;
 use crate::store::Store;
 use crate::template::{FunctionSettings, Plan, Template, TemplateError};
@@ -109,8 +111,8 @@ pub struct Engine {
     functions: Arc<Functions>,
     tasks: TaskTracker,
     stopping: CancellationToken,
-    /// Released when the engine is dropped.
-    _lock: File,
+    /// Released when the engine is dropped, after everything else of it.
+    _folder: FolderLock,
 }
 
 /// All twelve-digit accounts are equal here; the one that emulators commonly use.
@@ -118,14 +120,32 @@ const ACCOUNT_ID: &str = "000000000000";
 
 impl Engine {
     /// Starts everything: reads the template, sets up what it declares, opens the ports, runs mappings and schedules.
+    /// Whoever reaches the endpoint may call it, signed or not.
     ///
     /// # Errors
     ///
     /// [`Error`] says what stands in the way and what to do.
     pub async fn start(settings: Settings) -> Result<Self, Error> {
+        Self::start_with(settings, None).await
+    }
+
+    /// The same, for calls of the services that are signed with these keys alone. Functions have theirs in their
+    /// environment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what stands in the way and what to do.
+    pub async fn start_signed(settings: Settings, keys: Keys) -> Result<Self, Error> {
+        Self::start_with(settings, Some(keys)).await
+    }
+
+    async fn start_with(settings: Settings, keys: Option<Keys>) -> Result<Self, Error> {
         let template = Template::read(&settings.template, &settings.parameters)?;
         let state_dir = prepare_folder(&settings.state_dir)?;
-        let lock = lock_folder(&state_dir)?;
+        let folder = FolderLock::take(&state_dir).map_err(|error| Error::StateFolder {
+            folder: state_dir.display().to_string(),
+            reason: error.to_string(),
+        })?;
         let has_looked = lambda::kill_leftovers(&state_dir).is_some();
 
         let endpoint_listener = listen(settings.endpoint_port).await?;
@@ -147,7 +167,10 @@ impl Engine {
         let launches = plan
             .functions
             .iter()
-            .map(|function| launch(function, daemon, &settings, &account, &state_dir))
+            .map(|function| {
+                let key = keys.as_ref().map(|keys| &keys.functions);
+                launch(function, daemon, &settings, &account, &state_dir, key)
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let clock = settings.clock.clone();
         let unusable = |error: &dyn std::fmt::Display| Error::StateFolder {
@@ -189,6 +212,8 @@ impl Engine {
             outputs: plan.outputs.clone(),
         };
         let services = Arc::new(Services {
+            keys,
+            region: account.region.clone(),
             cloudformation,
             clock: clock.clone(),
             dynamo,
@@ -200,19 +225,16 @@ impl Engine {
             gates: settings.gates.clone(),
         });
         settings.gates.know(Arc::clone(&functions) as _);
-        serve(
-            &tasks,
-            &stopping,
-            endpoint_listener,
+        let router =
             settings
                 .gates
-                .before("aws", bobbin_local_gate::peer, endpoint::router(services)),
-        );
+                .before("aws", bobbin_local_gate::peer, endpoint::router(services));
+        tasks.spawn(serve(endpoint_listener, router, stopping.clone()));
         for (logical_id, listener) in url_listeners {
             if let Some(function) = functions.by_logical_id(&logical_id) {
                 let domain = address(&listener)?;
                 let router = lambda::url_router(Arc::clone(function), clock.clone(), domain);
-                serve(&tasks, &stopping, listener, router);
+                tasks.spawn(serve(listener, router, stopping.clone()));
             }
         }
         for (logical_id, mapping) in &plan.mappings {
@@ -238,7 +260,7 @@ impl Engine {
             functions,
             tasks,
             stopping,
-            _lock: lock,
+            _folder: folder,
         })
     }
 
@@ -272,7 +294,8 @@ impl Engine {
         self.functions.processes()
     }
 
-    /// Ends everything: kills the functions' processes, closes the ports, returns when all is gone.
+    /// Ends everything: kills the functions' processes, closes the ports, and returns when all is gone and the state
+    /// folder can be used again.
     pub async fn stop(self) {
         self.stopping.cancel();
         self.functions.kill_all();
@@ -349,6 +372,7 @@ fn launch(
     settings: &Settings,
     account: &Account,
     state_dir: &Path,
+    key: Option<&AccessKey>,
 ) -> Result<Launch, Error> {
     let refuse = |reason: String| Error::Executable {
         logical_id: function.logical_id.clone(),
@@ -382,6 +406,7 @@ fn launch(
             .concurrency_max
             .unwrap_or(limits::FUNCTION_CONCURRENCY_MAX),
         environment,
+        key: key.cloned(),
         executable,
         endpoint: account.endpoint.clone(),
         state_dir: state_dir.to_owned(),
@@ -407,21 +432,6 @@ fn prepare_folder(folder: &Path) -> Result<PathBuf, Error> {
             folder: folder.display().to_string(),
             reason: format!("{error}; choose a folder that can be written"),
         })
-}
-
-fn lock_folder(folder: &Path) -> Result<File, Error> {
-    let refuse = |reason: String| Error::StateFolder {
-        folder: folder.display().to_string(),
-        reason,
-    };
-    let lock = File::create(folder.join("lock")).map_err(|error| refuse(error.to_string()))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(refuse(
-            "another stack is running on it; stop that one, or choose another folder".to_owned(),
-        )),
-        Err(TryLockError::Error(error)) => Err(refuse(error.to_string())),
-    }
 }
 
 type UrlListeners = Vec<(String, TcpListener)>;
@@ -456,22 +466,4 @@ fn address(listener: &TcpListener) -> Result<String, Error> {
         .local_addr()
         .map_err(|error| Error::Port { port: 0, error })?;
     Ok(address.to_string())
-}
-
-/// Serves until the engine stops; requests under way get a moment to end.
-fn serve(tasks: &TaskTracker, stopping: &CancellationToken, listener: TcpListener, router: Router) {
-    let stopping = stopping.clone();
-    tasks.spawn(async move {
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        let serving = axum::serve(listener, service)
-            .with_graceful_shutdown(stopping.clone().cancelled_owned());
-        let grace = async {
-            stopping.cancelled().await;
-            tokio::time::sleep(Duration::from_millis(limits::STOP_MS_MAX)).await;
-        };
-        tokio::select! {
-            _ = serving => {}
-            () = grace => {}
-        }
-    });
 }

@@ -5,7 +5,9 @@
 //! concerned; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
 //! listens on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
 //!
-//! Deliberately absent: authorisation, throttles, encryption, and every property of the template that
+//! Signatures are verified with the keys of [`Engine::start_signed`]; [`Engine::start`] takes any and none.
+//!
+//! Deliberately absent: roles, throttles, encryption, and every property of the template that
 //! [`Engine::unhonoured`] names.
 //!
 //! Test calls beside the services, on [`Engine::endpoint`]:
@@ -27,17 +29,22 @@ mod cloudformation;
 mod dynamodb;
 mod endpoint;
 mod engine;
+mod folder;
 mod lambda;
 mod limits;
 mod log;
 mod query;
 mod scheduler;
 mod secrets;
+mod serve;
+mod signature;
 mod sqs;
 mod store;
 mod template;
 
 pub use clock::Clock;
 pub use engine::{Engine, Error, Settings};
+pub use folder::{FolderError, FolderLock};
 pub use log::{LogLine, LogSink, LogStream};
+pub use signature::{AccessKey, Keys};
 pub use template::TemplateError;

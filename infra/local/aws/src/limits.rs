@@ -4,8 +4,14 @@
 
 /// Longest DynamoDB, SQS or Lambda request that the endpoint reads (DynamoDB's own limit, AWS).
 pub const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// A signature is taken when its time is at most this far from now (AWS).
+pub const SIGNATURE_SKEW_SECONDS_MAX: u64 = 5 * 60;
 /// Longest request or response of a function URL or a synchronous invocation (AWS).
 pub const FUNCTION_PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
+/// Longest event of an asynchronous invocation (AWS).
+pub const EVENT_PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// Longest value of a secret (AWS).
+pub const SECRET_BYTES_MAX: usize = 65_536;
 
 /// Body plus attributes of one message, and of a whole batch (AWS).
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -29,6 +35,10 @@ pub const PURGE_INTERVAL_MS: i64 = 60 * 1000;
 pub const DEAD_LETTERS_PER_RECEIVE_MAX: usize = 1000;
 /// Messages that a redrive moves in one transaction.
 pub const MOVED_PER_STEP_MAX: i64 = 1000;
+/// The name of a deleted queue cannot be used again for this long (AWS).
+pub const QUEUE_NAME_HELD_MS: i64 = 60 * 1000;
+/// Longest name and longest type of a message attribute in characters (AWS).
+pub const ATTRIBUTE_NAME_CHARACTERS_MAX: usize = 256;
 /// Names in one answer of `ListQueues` (AWS).
 pub const LISTED_QUEUES_MAX: usize = 1000;
 /// Messages that the look-without-receiving call returns.
@@ -92,6 +102,8 @@ pub const INDEX_COPIES_MAX: usize = 64;
 /// Longest index lag that can be asked for.
 pub const INDEX_LAG_MS_MAX: i64 = 60 * 60 * 1000;
 
+/// Pause after a connection could not be taken.
+pub const ACCEPT_PAUSE_MS: u64 = 50;
 /// Stopping waits this long for requests under way.
 pub const STOP_MS_MAX: u64 = 3_000;
 /// A process that was left over from an earlier run has this long to be gone after it was killed.

@@ -32,7 +32,12 @@ CREATE TABLE IF NOT EXISTS messages (
   receives INTEGER NOT NULL DEFAULT 0,
   receipt TEXT,
   dead_from TEXT,
-  in_function INTEGER NOT NULL DEFAULT 0
+  in_function INTEGER NOT NULL DEFAULT 0,
+  receives_before INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS deleted_queues (
+  name TEXT PRIMARY KEY,
+  deleted_ms INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS messages_by_queue ON messages (queue, sequence);
 CREATE INDEX IF NOT EXISTS messages_by_group ON messages (queue, group_id, visible_ms);
@@ -87,9 +92,22 @@ CREATE TABLE IF NOT EXISTS secrets (
   value TEXT NOT NULL,
   generated TEXT,
   template_value TEXT,
-  changed_ms INTEGER NOT NULL
+  changed_ms INTEGER NOT NULL,
+  created_ms INTEGER,
+  previous_version TEXT,
+  previous_value TEXT,
+  previous_ms INTEGER
 ) STRICT;
 ";
+
+/// Columns that came later, for files that an older version made: table, column, type.
+const LATER: [(&str, &str, &str); 5] = [
+    ("messages", "receives_before", "INTEGER NOT NULL DEFAULT 0"),
+    ("secrets", "created_ms", "INTEGER"),
+    ("secrets", "previous_version", "TEXT"),
+    ("secrets", "previous_value", "TEXT"),
+    ("secrets", "previous_ms", "INTEGER"),
+];
 
 /// The file, shared by everything that keeps state in it.
 pub(crate) struct Store(Mutex<Connection>);
@@ -102,6 +120,15 @@ impl Store {
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.set_prepared_statement_cache_capacity(128);
         connection.execute_batch(SCHEMA)?;
+        for (table, column, kind) in LATER {
+            let is_there = connection
+                .prepare("SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2")?
+                .exists([table, column])?;
+            if !is_there {
+                connection
+                    .execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind}"))?;
+            }
+        }
         Ok(Self(Mutex::new(connection)))
     }
 

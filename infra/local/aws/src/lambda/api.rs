@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Functions, Outcome};
+use super::{Functions, Outcome, request_id};
 use crate::limits;
 use crate::query::decoded;
 
@@ -19,6 +19,7 @@ impl Functions {
     /// Answers a request whose path starts with [`PATH_PREFIX`].
     pub(crate) async fn answer(
         self: &Arc<Self>,
+        method: &Method,
         path: &str,
         headers: &HeaderMap,
         body: Bytes,
@@ -26,20 +27,43 @@ impl Functions {
         let name = path
             .strip_prefix(PATH_PREFIX)
             .and_then(|rest| rest.strip_suffix(PATH_SUFFIX))
+            .filter(|_| method == Method::POST)
             .map(decoded);
-        let function = name.as_deref().and_then(|name| self.by_name(name));
-        let Some(function) = function else {
+        let Some(name) = name else {
+            return refusal(
+                StatusCode::NOT_FOUND,
+                "UnknownOperationException",
+                json!({ "Message": format!("{method} {path} is not a call that this engine has.") }),
+            );
+        };
+        let Some(function) = self.by_name(&name) else {
             return refusal(
                 StatusCode::NOT_FOUND,
                 "ResourceNotFoundException",
-                &format!("Function not found: {}", name.unwrap_or_default()),
+                json!({ "Type": "User", "Message": format!("Function not found: {name}") }),
             );
         };
-        if body.len() > limits::FUNCTION_PAYLOAD_BYTES_MAX {
+        let kind = headers
+            .get("x-amz-invocation-type")
+            .map_or(Ok("RequestResponse"), |kind| kind.to_str())
+            .unwrap_or_default();
+        let bytes_max = match kind {
+            "Event" => limits::EVENT_PAYLOAD_BYTES_MAX,
+            "RequestResponse" | "DryRun" => limits::FUNCTION_PAYLOAD_BYTES_MAX,
+            other => {
+                return refusal(
+                    StatusCode::BAD_REQUEST,
+                    "InvalidParameterValueException",
+                    json!({ "Type": "User", "message": format!("{other} is no invocation type; Event, RequestResponse and DryRun are.") }),
+                );
+            }
+        };
+        if body.len() > bytes_max {
+            let length = body.len();
             return refusal(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestTooLargeException",
-                "The payload is longer than 6 MiB.",
+                json!({ "Type": "User", "message": format!("{length} byte payload is too large for the {kind} invocation type (limit {bytes_max} bytes)") }),
             );
         }
         let payload = if body.is_empty() {
@@ -47,52 +71,52 @@ impl Functions {
         } else {
             body
         };
-        if serde_json::from_slice::<serde::de::IgnoredAny>(&payload).is_err() {
+        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&payload) {
             return refusal(
                 StatusCode::BAD_REQUEST,
                 "InvalidRequestContentException",
-                "Could not parse request body into json.",
+                json!({ "Type": "User", "message": format!("Could not parse request body into json: {error}") }),
             );
         }
-        let kind = headers
-            .get("x-amz-invocation-type")
-            .and_then(|kind| kind.to_str().ok())
-            .unwrap_or("RequestResponse");
+        let request_id = request_id();
+        let id = [("x-amzn-requestid", request_id.clone())];
         match kind {
-            "DryRun" => StatusCode::NO_CONTENT.into_response(),
+            "DryRun" => (StatusCode::NO_CONTENT, id).into_response(),
             "Event" => {
-                self.invoke_event(function, payload);
-                StatusCode::ACCEPTED.into_response()
+                self.invoke_event(function, request_id, payload);
+                (StatusCode::ACCEPTED, id).into_response()
             }
-            _ => answered(function.invoke(payload).await),
+            _ => (id, answered(function.invoke(&request_id, payload).await)).into_response(),
         }
     }
 }
 
 fn answered(outcome: Outcome) -> Response {
-    let version = ("x-amz-executed-version", "$LATEST");
+    let headers = [
+        ("x-amz-executed-version", "$LATEST"),
+        ("content-type", "application/json"),
+    ];
     match outcome {
-        Outcome::Answer(body) => ([version], body).into_response(),
+        Outcome::Answer(body) => (headers, body).into_response(),
         Outcome::Failed(body) => {
-            ([version, ("x-amz-function-error", "Unhandled")], body).into_response()
+            (headers, [("x-amz-function-error", "Unhandled")], body).into_response()
         }
         Outcome::Throttled => refusal(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequestsException",
-            "Rate Exceeded.",
+            json!({
+                "Type": "User",
+                "message": "Rate Exceeded.",
+                "Reason": "ReservedFunctionConcurrentInvocationLimitExceeded",
+            }),
         ),
     }
 }
 
-fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {
-    let body = json!({ "Type": "User", "Message": message });
-    (
-        status,
-        [
-            ("x-amzn-errortype", kind),
-            ("content-type", "application/json"),
-        ],
-        body.to_string(),
-    )
-        .into_response()
+fn refusal(status: StatusCode, kind: &str, body: Value) -> Response {
+    let headers = [
+        ("x-amzn-errortype", kind),
+        ("content-type", "application/json"),
+    ];
+    (status, headers, body.to_string()).into_response()
 }

@@ -60,6 +60,7 @@ pub(crate) struct UrlRequest<'a> {
     /// Host and port that the URL listens on.
     pub(crate) domain: &'a str,
     pub(crate) now_ms: i64,
+    pub(crate) request_id: &'a str,
 }
 
 /// A request in payload format 2.0.
@@ -97,7 +98,7 @@ pub(crate) fn url_event(request: &UrlRequest<'_>) -> Bytes {
                 "sourceIp": request.source_ip,
                 "userAgent": header(header::USER_AGENT),
             },
-            "requestId": uuid::Uuid::new_v4().to_string(),
+            "requestId": request.request_id,
             "routeKey": "$default",
             "stage": "$default",
             "time": time.format("%d/%b/%Y:%H:%M:%S +0000").to_string(),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::pool::Function;
-use super::{Outcome, event};
+use super::{Outcome, event, request_id};
 use crate::limits;
 use crate::sqs::{Received, Sqs};
 
@@ -65,7 +65,7 @@ pub(crate) async fn run(
         let stopping = stopping.clone();
         tasks.spawn(async move {
             let payload = event::sqs_event(&mapping, &batch);
-            let outcome = function.invoke(payload).await;
+            let outcome = function.invoke(&request_id(), payload).await;
             // Messages of functions that the stop of the engine killed are given back at its next start.
             if !stopping.is_cancelled() || matches!(outcome, Outcome::Answer(_)) {
                 settle(&mapping, &sqs, &function, &batch, &outcome);

@@ -36,6 +36,11 @@ pub(crate) use process::{Launch, kill_leftovers};
 pub(crate) use traces::Traces;
 pub(crate) use url::router as url_router;
 
+/// An id for an invocation.
+pub(crate) fn request_id() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
 /// What an invocation came to.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
@@ -146,13 +151,19 @@ impl Functions {
         }
     }
 
-    /// Invokes asynchronously: tried again twice, a minute and two later, then given up with a line in the log (AWS).
-    pub(crate) fn invoke_event(self: &Arc<Self>, function: &Arc<Function>, payload: Bytes) {
+    /// Invokes asynchronously: tried again twice, a minute and two later, under the same request id, then given up with a
+    /// line in the log (AWS).
+    pub(crate) fn invoke_event(
+        self: &Arc<Self>,
+        function: &Arc<Function>,
+        request_id: String,
+        payload: Bytes,
+    ) {
         let functions = Arc::clone(self);
         let function = Arc::clone(function);
         self.tasks.spawn(async move {
             for attempt in 0..=limits::EVENT_INVOCATION_RETRIES_MAX {
-                if let Outcome::Answer(_) = function.invoke(payload.clone()).await {
+                if let Outcome::Answer(_) = function.invoke(&request_id, payload.clone()).await {
                     return;
                 }
                 let pause_ms = limits::EVENT_INVOCATION_BACKOFF_MS * i64::from(attempt + 1);

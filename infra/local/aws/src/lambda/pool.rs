@@ -105,20 +105,21 @@ impl Function {
     }
 
     /// Invokes the function and waits for what it comes to. The invocation goes on when the caller goes away (AWS).
-    pub(crate) async fn invoke(self: &Arc<Self>, payload: Bytes) -> Outcome {
-        let function = Arc::clone(self);
-        let running = self.tasks.spawn(async move { function.run(payload).await });
+    pub(crate) async fn invoke(self: &Arc<Self>, request_id: &str, payload: Bytes) -> Outcome {
+        let (function, request_id) = (Arc::clone(self), request_id.to_owned());
+        let running = self
+            .tasks
+            .spawn(async move { function.run(request_id, payload).await });
         match running.await {
             Ok(outcome) => outcome,
             Err(error) => Outcome::failed("Runtime.Unknown", &error.to_string()),
         }
     }
 
-    async fn run(&self, payload: Bytes) -> Outcome {
+    async fn run(&self, request_id: String, payload: Bytes) -> Outcome {
         let Ok(_permit) = self.concurrency.try_acquire() else {
             return Outcome::Throttled;
         };
-        let request_id = uuid::Uuid::new_v4().to_string();
         let process = match self.take_process(&request_id).await {
             Ok(process) => process,
             Err(outcome) => return outcome,

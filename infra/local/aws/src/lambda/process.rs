@@ -21,6 +21,8 @@ use tokio_util::task::TaskTracker;
 use super::runtime_api::{Phase, RuntimeApi, Work};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
+use crate::serve::serve;
+use crate::signature::AccessKey;
 
 /// Marks every process that belongs to a state folder, so that its next start finds what was left over.
 const MARKER: &str = "BOBBIN_STATE_DIR";
@@ -38,6 +40,8 @@ pub(crate) struct Launch {
     pub(crate) daemon: Option<SocketAddr>,
     pub(crate) concurrency_max: usize,
     pub(crate) environment: BTreeMap<String, String>,
+    /// What its calls are signed with, where signatures count.
+    pub(crate) key: Option<AccessKey>,
     /// The executable, named `bootstrap`, in a folder of its own.
     pub(crate) executable: PathBuf,
     pub(crate) endpoint: String,
@@ -69,10 +73,17 @@ impl Launch {
         set("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023".to_owned());
         set("AWS_REGION", self.region.clone());
         set("AWS_DEFAULT_REGION", self.region.clone());
-        // The endpoint takes any signature; these only let a client build one.
-        set("AWS_ACCESS_KEY_ID", "local".to_owned());
-        set("AWS_SECRET_ACCESS_KEY", "local".to_owned());
-        set("AWS_SESSION_TOKEN", "local".to_owned());
+        // Where the endpoint takes any signature, these only let a client build one.
+        let any = || "local".to_owned();
+        let (id, secret, token) = match self.key.clone() {
+            Some(key) => (key.id, key.secret, key.session_token),
+            None => (any(), any(), Some(any())),
+        };
+        set("AWS_ACCESS_KEY_ID", id);
+        set("AWS_SECRET_ACCESS_KEY", secret);
+        if let Some(token) = token {
+            set("AWS_SESSION_TOKEN", token);
+        }
         set("AWS_ENDPOINT_URL", self.endpoint.clone());
         set("LAMBDA_TASK_ROOT", task_root.display().to_string());
         set("_HANDLER", "bootstrap".to_owned());
@@ -127,7 +138,7 @@ impl Process {
             api: Arc::clone(&api),
         });
         let gone = CancellationToken::new();
-        tasks.spawn(serve(listener, Arc::clone(&api), gone.clone()));
+        tasks.spawn(serve(listener, Arc::clone(&api).router(), gone.clone()));
         if let Some(out) = child.stdout.take() {
             tasks.spawn(process.clone().pass_on(
                 launch.logical_id.clone(),
@@ -197,19 +208,6 @@ impl Process {
                 text: text.trim_end_matches(['\n', '\r']).to_owned(),
             });
         }
-    }
-}
-
-async fn serve(listener: TcpListener, api: Arc<RuntimeApi>, gone: CancellationToken) {
-    let serving =
-        axum::serve(listener, api.router()).with_graceful_shutdown(gone.clone().cancelled_owned());
-    let grace = async {
-        gone.cancelled().await;
-        tokio::time::sleep(Duration::from_millis(limits::STOP_MS_MAX)).await;
-    };
-    tokio::select! {
-        _ = serving => {}
-        () = grace => {}
     }
 }
 

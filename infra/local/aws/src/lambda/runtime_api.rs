@@ -41,6 +41,9 @@ pub(crate) struct Work {
     pub(crate) reply: oneshot::Sender<Outcome>,
 }
 
+/// What every answer of the Runtime API is.
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+
 struct Pending {
     request_id: String,
     event: Bytes,
@@ -97,7 +100,7 @@ impl RuntimeApi {
             Some(found) if found.request_id == request_id => {
                 // The receiver is gone when the invocation timed out a moment ago; then nobody wants the answer.
                 found.reply.send(outcome).ok();
-                (StatusCode::ACCEPTED, r#"{"status":"OK"}"#).into_response()
+                accepted()
             }
             other => {
                 *pending = other;
@@ -185,7 +188,7 @@ async fn init_error(
 ) -> Response {
     api.phase
         .send_replace(Phase::InitFailed(error_object(&headers, body)));
-    (StatusCode::ACCEPTED, r#"{"status":"OK"}"#).into_response()
+    accepted()
 }
 
 /// The error as the runtime told it; one that is not JSON is wrapped.
@@ -205,7 +208,11 @@ fn error_object(headers: &HeaderMap, body: Bytes) -> Bytes {
         .into()
 }
 
+fn accepted() -> Response {
+    (StatusCode::ACCEPTED, JSON, r#"{"status":"OK"}"#).into_response()
+}
+
 fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {
     let body = json!({ "errorType": kind, "errorMessage": message });
-    (status, body.to_string()).into_response()
+    (status, JSON, body.to_string()).into_response()
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::event::{self, UrlRequest};
-use super::{Function, Outcome};
+use super::{Function, Outcome, request_id};
 use crate::clock::Clock;
 use crate::limits;
 
@@ -44,6 +44,7 @@ async fn serve(
     let Ok(body) = axum::body::to_bytes(body, limits::FUNCTION_PAYLOAD_BYTES_MAX).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     };
+    let request_id = request_id();
     let event = event::url_event(&UrlRequest {
         method: &parts.method,
         uri: &parts.uri,
@@ -52,19 +53,24 @@ async fn serve(
         source_ip: &source.ip().to_string(),
         domain: &url.domain,
         now_ms: url.clock.now_ms(),
+        request_id: &request_id,
     });
     if event.len() > limits::FUNCTION_PAYLOAD_BYTES_MAX {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     }
-    match url.function.invoke(event).await {
+    let mut response = match url.function.invoke(&request_id, event).await {
         Outcome::Answer(answer) => rendered(answer).unwrap_or_else(bad_gateway),
         Outcome::Failed(_) => bad_gateway(),
         Outcome::Throttled => message(StatusCode::TOO_MANY_REQUESTS, "Rate Exceeded."),
-    }
+    };
+    let id = HeaderValue::from_str(&request_id).expect("an id is plain text");
+    response.headers_mut().insert("x-amzn-requestid", id);
+    response
 }
 
 fn bad_gateway() -> Response {
-    (StatusCode::BAD_GATEWAY, "Internal Server Error").into_response()
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    (StatusCode::BAD_GATEWAY, headers, "Internal Server Error").into_response()
 }
 
 fn message(status: StatusCode, text: &str) -> Response {

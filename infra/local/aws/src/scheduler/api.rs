@@ -13,6 +13,9 @@ use crate::query::Query;
 
 type Reply = Result<Value, ScheduleError>;
 
+/// `None` is an empty body: what AWS answers where an action has no output.
+type Answered = Result<Option<Value>, ScheduleError>;
+
 impl Scheduler {
     /// Whether a path belongs to this API.
     pub(crate) fn owns(path: &str) -> bool {
@@ -32,29 +35,30 @@ impl Scheduler {
             Ok(value) => (
                 StatusCode::OK,
                 [("content-type", "application/json")],
-                value.to_string(),
+                value.map_or_else(String::new, |value| value.to_string()),
             )
                 .into_response(),
             Err(error) => refusal(&error),
         }
     }
 
-    fn act(&self, method: &Method, path: &str, query: &Query, body: &Bytes) -> Reply {
+    fn act(&self, method: &Method, path: &str, query: &Query, body: &Bytes) -> Answered {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        match (method.as_str(), parts.as_slice()) {
+        let reply = match (method.as_str(), parts.as_slice()) {
             ("GET", ["schedules"]) => self.list(query),
             ("POST", ["schedules", name]) => self.put(name, body, false),
             ("PUT", ["schedules", name]) => self.put(name, body, true),
             ("GET", ["schedules", name]) => self.get(name, query),
-            ("DELETE", ["schedules", name]) => self.delete(name, query),
+            ("DELETE", ["schedules", name]) => return self.delete(name, query),
             ("GET", ["schedule-groups"]) => self.list_groups(query),
             ("POST", ["schedule-groups", name]) => self.create_group(name),
             ("GET", ["schedule-groups", name]) => self.get_group(name),
-            ("DELETE", ["schedule-groups", name]) => self.delete_group(name),
-            _ => Err(ScheduleError::NotFound(format!(
-                "{method} {path} is not a call of this API."
+            ("DELETE", ["schedule-groups", name]) => return self.delete_group(name),
+            _ => Err(ScheduleError::UnknownOperation(format!(
+                "{method} {path} is not a call that this engine has."
             ))),
-        }
+        };
+        reply.map(Some)
     }
 
     fn put(&self, name: &str, body: &Bytes, is_update: bool) -> Reply {
@@ -77,17 +81,24 @@ impl Scheduler {
         };
         self.store.transaction(|tx| {
             check_group(tx, &schedule.group)?;
-            let kept: Option<Option<String>> = tx
+            let kept: Option<(Option<String>, String)> = tx
                 .query_row(
-                    "SELECT client_token FROM schedules WHERE group_name = ?1 AND name = ?2",
+                    "SELECT client_token, definition FROM schedules WHERE group_name = ?1 AND name = ?2",
                     [&schedule.group, &schedule.name],
-                    |row| row.get(0),
+                    |row| Ok((row.get(0)?, row.get(1)?)),
                 )
                 .optional()?;
             match (kept, is_update) {
                 (None, true) => return Err(missing(name)),
-                // The same token again is a repeat of the same call.
-                (Some(kept), _) if token.is_some() && kept == token => return Ok(()),
+                // The same token again is a repeat of the same call, or else a mistake.
+                (Some((kept, definition)), _) if token.is_some() && kept == token => {
+                    if definition == schedule.definition.text() {
+                        return Ok(());
+                    }
+                    return Err(ScheduleError::Conflict(
+                        "The client token was used before with other parameters.".to_owned(),
+                    ));
+                }
                 (Some(_), false) => {
                     return Err(ScheduleError::Conflict(format!(
                         "Schedule {name} already exists."
@@ -118,12 +129,21 @@ impl Scheduler {
         told["Arn"] = json!(self.arn(group, name));
         told["GroupName"] = json!(kept.group);
         told["Name"] = json!(kept.name);
+        let policy = &mut told["Target"]["RetryPolicy"];
+        for (name, default) in [
+            ("MaximumEventAgeInSeconds", limits::SCHEDULE_AGE_SECONDS_MAX),
+            ("MaximumRetryAttempts", limits::SCHEDULE_RETRIES_MAX),
+        ] {
+            if policy[name].is_null() {
+                policy[name] = json!(default);
+            }
+        }
         told["CreationDate"] = json!(kept.created_ms / 1000);
         told["LastModificationDate"] = json!(kept.modified_ms / 1000);
         Ok(told)
     }
 
-    fn delete(&self, name: &str, query: &Query) -> Reply {
+    fn delete(&self, name: &str, query: &Query) -> Answered {
         let group = query.value("groupName").unwrap_or(DEFAULT_GROUP);
         let deleted = self.store.transaction(|tx| {
             tx.execute(
@@ -135,7 +155,7 @@ impl Scheduler {
         if deleted == 0 {
             return Err(missing(name));
         }
-        Ok(json!({}))
+        Ok(None)
     }
 
     fn list(&self, query: &Query) -> Reply {
@@ -205,12 +225,12 @@ impl Scheduler {
     }
 
     fn get_group(&self, name: &str) -> Reply {
-        self.store.transaction(|tx| check_group(tx, name))?;
-        Ok(self.told_group(name))
+        let created_ms = self.store.transaction(|tx| check_group(tx, name))?;
+        Ok(self.told_group(name, created_ms))
     }
 
     /// Deletes a group with its schedules.
-    fn delete_group(&self, name: &str) -> Reply {
+    fn delete_group(&self, name: &str) -> Answered {
         if name == DEFAULT_GROUP {
             return Err(ScheduleError::Validation(
                 "The default schedule group cannot be deleted.".to_owned(),
@@ -222,19 +242,22 @@ impl Scheduler {
             tx.execute("DELETE FROM schedule_groups WHERE name = ?1", [name])?;
             Ok::<_, ScheduleError>(())
         })?;
-        Ok(json!({}))
+        Ok(None)
     }
 
     fn list_groups(&self, query: &Query) -> Reply {
         let prefix = query.value("NamePrefix").unwrap_or_default();
-        let names: Vec<String> = self.store.transaction(|tx| {
+        let found: Vec<(String, i64)> = self.store.transaction(|tx| {
             let mut statement = tx.prepare(
-                "SELECT name FROM schedule_groups WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name",
+                "SELECT name, created_ms FROM schedule_groups WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name",
             )?;
-            let rows = statement.query_map([prefix], |row| row.get(0))?;
+            let rows = statement.query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect::<Result<_, _>>().map_err(ScheduleError::from)
         })?;
-        let groups: Vec<Value> = names.iter().map(|name| self.told_group(name)).collect();
+        let groups: Vec<Value> = found
+            .iter()
+            .map(|(name, created_ms)| self.told_group(name, *created_ms))
+            .collect();
         Ok(json!({ "ScheduleGroups": groups }))
     }
 
@@ -243,8 +266,14 @@ impl Scheduler {
             .arn("scheduler", &format!("schedule-group/{name}"))
     }
 
-    fn told_group(&self, name: &str) -> Value {
-        json!({ "Arn": self.group_arn(name), "Name": name, "State": "ACTIVE" })
+    fn told_group(&self, name: &str, created_ms: i64) -> Value {
+        json!({
+            "Arn": self.group_arn(name),
+            "Name": name,
+            "State": "ACTIVE",
+            "CreationDate": created_ms / 1000,
+            "LastModificationDate": created_ms / 1000,
+        })
     }
 }
 
@@ -267,17 +296,12 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
     })
 }
 
-fn check_group(tx: &Transaction<'_>, name: &str) -> Result<(), ScheduleError> {
-    let exists = tx
-        .prepare_cached("SELECT 1 FROM schedule_groups WHERE name = ?1")?
-        .exists([name])?;
-    if exists {
-        Ok(())
-    } else {
-        Err(ScheduleError::NotFound(format!(
-            "Schedule group {name} does not exist."
-        )))
-    }
+/// When the group was made.
+fn check_group(tx: &Transaction<'_>, name: &str) -> Result<i64, ScheduleError> {
+    tx.prepare_cached("SELECT created_ms FROM schedule_groups WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| ScheduleError::NotFound(format!("Schedule group {name} does not exist.")))
 }
 
 fn missing(name: &str) -> ScheduleError {
@@ -289,6 +313,7 @@ fn refusal(error: &ScheduleError) -> Response {
         ScheduleError::Validation(_) => (StatusCode::BAD_REQUEST, "ValidationException"),
         ScheduleError::Conflict(_) => (StatusCode::CONFLICT, "ConflictException"),
         ScheduleError::NotFound(_) => (StatusCode::NOT_FOUND, "ResourceNotFoundException"),
+        ScheduleError::UnknownOperation(_) => (StatusCode::NOT_FOUND, "UnknownOperationException"),
         ScheduleError::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerException"),
     };
     (

@@ -165,7 +165,11 @@ impl Scheduler {
                     .functions
                     .by_name(&arn)
                     .ok_or_else(|| format!("function {arn} does not exist"))?;
-                self.functions.invoke_event(function, Bytes::from(payload));
+                self.functions.invoke_event(
+                    function,
+                    crate::lambda::request_id(),
+                    Bytes::from(payload),
+                );
                 Ok(())
             }
             None => Err("the target is not one that this engine has".to_owned()),

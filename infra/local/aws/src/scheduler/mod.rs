@@ -48,6 +48,8 @@ pub(crate) enum ScheduleError {
     Conflict(String),
     #[error("{0}")]
     NotFound(String),
+    #[error("{0}")]
+    UnknownOperation(String),
     #[error(
         "the schedules' file could not be used ({0}); check free space and rights of the state folder"
     )]

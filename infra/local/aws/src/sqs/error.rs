@@ -23,6 +23,20 @@ impl SqsError {
         }
     }
 
+    /// With another status than 400, as AWS's model of the service has it for some.
+    fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Its name in the body, with the namespace in which AWS keeps it.
+    pub(crate) fn type_name(&self) -> String {
+        let namespace = match self.shape {
+            "SerializationException" | "UnknownOperationException" => "com.amazon.coral.service",
+            _ => "com.amazonaws.sqs",
+        };
+        format!("{namespace}#{}", self.shape)
+    }
+
     pub(crate) fn no_such_queue() -> Self {
         Self::sender(
             "QueueDoesNotExist",
@@ -94,6 +108,7 @@ impl SqsError {
             "ReceiptHandleIsInvalid",
             "The input receipt handle is invalid.",
         )
+        .with_status(StatusCode::NOT_FOUND)
     }
 
     pub(crate) fn expired_receipt(handle: &str) -> Self {
@@ -112,7 +127,8 @@ impl SqsError {
         Self::sender(
             "MessageNotInflight",
             "AWS.SimpleQueueService.MessageNotInflight",
-            "The specified message isn't in flight.",
+            // The model gives it no member, so no message either.
+            "",
         )
     }
 
@@ -164,6 +180,7 @@ impl SqsError {
             "AWS.SimpleQueueService.PurgeQueueInProgress",
             format!("Only one PurgeQueue operation on {queue} is allowed every 60 seconds."),
         )
+        .with_status(StatusCode::FORBIDDEN)
     }
 
     pub(crate) fn unsupported(message: impl Into<String>) -> Self {
@@ -180,13 +197,31 @@ impl SqsError {
             "ResourceNotFoundException",
             message,
         )
+        .with_status(StatusCode::NOT_FOUND)
     }
 
     pub(crate) fn unknown_action(action: &str) -> Self {
         Self::sender(
-            "InvalidAction",
+            "UnknownOperationException",
             "InvalidAction",
             format!("The action {action} is not valid for this endpoint."),
+        )
+    }
+
+    /// A request that is not JSON, or has a member of another type than the model's.
+    pub(crate) fn serialization(reason: impl std::fmt::Display) -> Self {
+        Self::sender(
+            "SerializationException",
+            "MalformedInput",
+            format!("The request could not be read: {reason}."),
+        )
+    }
+
+    pub(crate) fn deleted_recently() -> Self {
+        Self::sender(
+            "QueueDeletedRecently",
+            "AWS.SimpleQueueService.QueueDeletedRecently",
+            "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
         )
     }
 }

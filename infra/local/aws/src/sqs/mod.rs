@@ -31,6 +31,7 @@ use crate::limits;
 use crate::store::Store;
 
 pub(crate) use error::SqsError;
+pub(crate) use protocol::asks_for_query_codes;
 pub(crate) use queue::name_of_arn;
 pub(crate) use receive::Received;
 pub(crate) use send::Entry;

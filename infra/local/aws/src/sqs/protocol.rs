@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::body::Bytes;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -18,9 +18,13 @@ use crate::limits;
 
 type Reply = Result<Value, SqsError>;
 
+/// `None` is an empty body: what AWS answers where an action has no output.
+type Answered = Result<Option<Value>, SqsError>;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct CreateQueue {
+    #[serde(default)]
     queue_name: String,
     #[serde(default)]
     attributes: BTreeMap<String, String>,
@@ -31,6 +35,7 @@ struct CreateQueue {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct GetQueueUrl {
+    #[serde(default)]
     queue_name: String,
 }
 
@@ -46,6 +51,7 @@ struct ListQueues {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct OnQueue {
+    #[serde(default)]
     queue_url: String,
     #[serde(default)]
     attribute_names: Vec<String>,
@@ -63,6 +69,7 @@ struct OnQueue {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct SendMessage {
+    #[serde(default)]
     queue_url: String,
     #[serde(flatten)]
     entry: Entry,
@@ -71,6 +78,7 @@ struct SendMessage {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Batch<E> {
+    #[serde(default)]
     queue_url: String,
     #[serde(default = "Vec::new")]
     entries: Vec<E>,
@@ -79,6 +87,7 @@ struct Batch<E> {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ReceiptEntry {
+    #[serde(default)]
     id: String,
     #[serde(default)]
     receipt_handle: String,
@@ -88,6 +97,7 @@ struct ReceiptEntry {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ReceiveMessage {
+    #[serde(default)]
     queue_url: String,
     #[serde(default)]
     attribute_names: Vec<String>,
@@ -114,24 +124,24 @@ struct MoveTask {
 
 impl Sqs {
     /// Answers one request; `action` is what follows `AmazonSQS.` in `X-Amz-Target`.
-    pub(crate) async fn answer(&self, action: &str, body: &Bytes) -> Response {
+    pub(crate) async fn answer(&self, action: &str, headers: &HeaderMap, body: &Bytes) -> Response {
         let reply = match action {
-            "ReceiveMessage" => self.receive_message(body).await,
+            "ReceiveMessage" => self.receive_message(body).await.map(Some),
             _ => self.act(action, body),
         };
         match reply {
             Ok(value) => (
                 StatusCode::OK,
                 [("content-type", "application/x-amz-json-1.0")],
-                value.to_string(),
+                value.map_or_else(String::new, |value| value.to_string()),
             )
                 .into_response(),
-            Err(error) => refusal(&error),
+            Err(error) => refusal(&error, asks_for_query_codes(headers)),
         }
     }
 
-    fn act(&self, action: &str, body: &Bytes) -> Reply {
-        match action {
+    fn act(&self, action: &str, body: &Bytes) -> Answered {
+        let reply = match action {
             "CreateQueue" => self.create_queue(parse(body)?),
             "GetQueueUrl" => self.get_queue_url(&parse(body)?),
             "ListQueues" => self.list_queues(&parse(body)?),
@@ -156,11 +166,13 @@ impl Sqs {
             "StartMessageMoveTask" | "ListMessageMoveTasks" | "CancelMessageMoveTask" => {
                 self.move_task(action, &parse(body)?)
             }
-            _ => self.act_on_queue(action, parse(body)?),
-        }
+            _ if !ON_QUEUE.contains(&action) => return Err(SqsError::unknown_action(action)),
+            _ => return self.act_on_queue(action, parse(body)?),
+        };
+        reply.map(Some)
     }
 
-    fn act_on_queue(&self, action: &str, request: OnQueue) -> Reply {
+    fn act_on_queue(&self, action: &str, request: OnQueue) -> Answered {
         let url = request.queue_url.clone();
         self.on_queue(&url, |step, queue| {
             let name = &queue.name;
@@ -168,7 +180,9 @@ impl Sqs {
                 "DeleteQueue" => queue::delete(step, name)?,
                 "PurgeQueue" => queue::purge(step, name)?,
                 "SetQueueAttributes" => queue::set_attributes(step, name, &request.attributes)?,
-                "GetQueueAttributes" => return attributes(step, queue, &request.attribute_names),
+                "GetQueueAttributes" => {
+                    return attributes(step, queue, &request.attribute_names).map(Some);
+                }
                 "DeleteMessage" => receipt::delete(step, queue, &request.receipt_handle)?,
                 "ChangeMessageVisibility" => {
                     let seconds = request
@@ -176,7 +190,9 @@ impl Sqs {
                         .ok_or_else(|| SqsError::missing("VisibilityTimeout"))?;
                     receipt::change_visibility(step, queue, &request.receipt_handle, seconds)?;
                 }
-                "ListQueueTags" => return Ok(json!({ "Tags": queue::tags(step, name)? })),
+                "ListQueueTags" => {
+                    return Ok(Some(unless_empty("Tags", json!(queue::tags(step, name)?))));
+                }
                 "TagQueue" => {
                     let mut tags = queue::tags(step, name)?;
                     tags.extend(request.tags);
@@ -189,15 +205,19 @@ impl Sqs {
                 }
                 "ListDeadLetterSourceQueues" => {
                     let urls = self.urls(queue::sources_of(step, name)?);
-                    return Ok(json!({ "queueUrls": urls }));
+                    return Ok(Some(json!({ "queueUrls": urls })));
                 }
                 other => return Err(SqsError::unknown_action(other)),
             }
-            Ok(json!({}))
+            Ok(None)
         })
     }
 
-    fn on_queue(&self, url: &str, work: impl FnOnce(&mut Step<'_>, &Queue) -> Reply) -> Reply {
+    fn on_queue<T>(
+        &self,
+        url: &str,
+        work: impl FnOnce(&mut Step<'_>, &Queue) -> Result<T, SqsError>,
+    ) -> Result<T, SqsError> {
         let name = name_of_url(url)?;
         self.step(|step| {
             let queue = queue::find(step, name)?;
@@ -206,6 +226,9 @@ impl Sqs {
     }
 
     fn create_queue(&self, request: CreateQueue) -> Reply {
+        if request.queue_name.is_empty() {
+            return Err(SqsError::missing("QueueName"));
+        }
         self.step(|step| {
             queue::create(
                 step,
@@ -218,6 +241,9 @@ impl Sqs {
     }
 
     fn get_queue_url(&self, request: &GetQueueUrl) -> Reply {
+        if request.queue_name.is_empty() {
+            return Err(SqsError::missing("QueueName"));
+        }
         self.step(|step| queue::find(step, &request.queue_name))?;
         Ok(json!({ "QueueUrl": self.account.queue_url(&request.queue_name) }))
     }
@@ -238,7 +264,7 @@ impl Sqs {
         let has_more = names.len() > count_max;
         names.truncate(count_max);
         let token = names.last().filter(|_| has_more).cloned();
-        let mut reply = json!({ "QueueUrls": self.urls(names) });
+        let mut reply = unless_empty("QueueUrls", json!(self.urls(names)));
         // A token is told only to those who asked for pages (AWS).
         if let (Some(token), Some(_)) = (token, request.max_results) {
             reply["NextToken"] = json!(token);
@@ -299,7 +325,7 @@ impl Sqs {
             "ListMessageMoveTasks" => {
                 let count_max = request.max_results.unwrap_or(1).clamp(1, 10);
                 let tasks = moves::list(step, &request.source_arn, count_max)?;
-                Ok(json!({ "Results": tasks }))
+                Ok(unless_empty("Results", json!(tasks)))
             }
             _ => {
                 let moved = moves::cancel(step, &request.task_handle)?;
@@ -334,16 +360,68 @@ impl Sqs {
                 .iter()
                 .map(|message| told_message(message, &request))
                 .collect();
-            return Ok(if messages.is_empty() {
-                json!({})
-            } else {
-                json!({ "Messages": messages })
-            });
+            return Ok(unless_empty("Messages", json!(messages)));
         }
     }
 }
 
+/// Actions on one queue that carry the fields of [`OnQueue`].
+const ON_QUEUE: [&str; 10] = [
+    "DeleteQueue",
+    "PurgeQueue",
+    "SetQueueAttributes",
+    "GetQueueAttributes",
+    "DeleteMessage",
+    "ChangeMessageVisibility",
+    "ListQueueTags",
+    "TagQueue",
+    "UntagQueue",
+    "ListDeadLetterSourceQueues",
+];
+
+/// What a receive can be asked to tell of a message.
+const SYSTEM_ATTRIBUTES: [&str; 10] = [
+    "All",
+    "SenderId",
+    "SentTimestamp",
+    "ApproximateReceiveCount",
+    "ApproximateFirstReceiveTimestamp",
+    "SequenceNumber",
+    "MessageDeduplicationId",
+    "MessageGroupId",
+    "AWSTraceHeader",
+    "DeadLetterQueueSourceArn",
+];
+
+/// AWS leaves an empty list or map out, unless its model calls the member required.
+fn unless_empty(member: &str, value: Value) -> Value {
+    let is_empty = match &value {
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    if is_empty {
+        json!({})
+    } else {
+        json!({ member: value })
+    }
+}
+
+/// Clients that were built for the older protocol ask for its error codes beside the new ones.
+pub(crate) fn asks_for_query_codes(headers: &HeaderMap) -> bool {
+    headers
+        .get("x-amzn-query-mode")
+        .is_some_and(|mode| mode.as_bytes().eq_ignore_ascii_case(b"true"))
+}
+
 fn wish(request: &ReceiveMessage, queue: &Queue) -> Result<(Wish, i64), SqsError> {
+    let asked = request
+        .attribute_names
+        .iter()
+        .chain(&request.message_system_attribute_names);
+    if let Some(unknown) = { asked }.find(|name| !SYSTEM_ATTRIBUTES.contains(&name.as_str())) {
+        return Err(SqsError::attribute_name(unknown));
+    }
     let in_range = |parameter: &str, number: i64, min: i64, max: i64| {
         if (min..=max).contains(&number) {
             Ok(number)
@@ -450,7 +528,7 @@ fn attributes(step: &Step<'_>, queue: &Queue, asked: &[String]) -> Reply {
         }
         told.retain(|name, _| asked.contains(name));
     }
-    Ok(json!({ "Attributes": told }))
+    Ok(unless_empty("Attributes", json!(told)))
 }
 
 /// The two lists of a batch's answer.
@@ -477,12 +555,7 @@ impl BatchReply {
     }
 
     fn value(self) -> Value {
-        let mut lists = Map::new();
-        lists.insert("Successful".to_owned(), Value::Array(self.successful));
-        if !self.failed.is_empty() {
-            lists.insert("Failed".to_owned(), Value::Array(self.failed));
-        }
-        Value::Object(lists)
+        json!({ "Successful": self.successful, "Failed": self.failed })
     }
 }
 
@@ -517,31 +590,41 @@ fn name_of_url(url: &str) -> Result<&str, SqsError> {
     }
 }
 
+/// A member that is null counts as absent.
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, SqsError> {
-    serde_json::from_slice(body)
-        .map_err(|error| SqsError::parameter(format!("The request could not be read: {error}.")))
+    let mut members: Map<String, Value> =
+        serde_json::from_slice(body).map_err(SqsError::serialization)?;
+    members.retain(|_, value| !value.is_null());
+    serde_json::from_value(Value::Object(members)).map_err(SqsError::serialization)
 }
 
 fn value<T: serde::Serialize>(of: &T) -> Value {
     serde_json::to_value(of).expect("answers are always valid JSON")
 }
 
-fn refusal(error: &SqsError) -> Response {
+fn refusal(error: &SqsError, with_query_code: bool) -> Response {
     let fault = if error.status.is_server_error() {
         "Receiver"
     } else {
         "Sender"
     };
-    let body = json!({
-        "__type": format!("com.amazonaws.sqs#{}", error.shape),
-        "message": error.message,
-    });
+    let kind = error.type_name();
+    // What is refused before the service itself sees it has a capital message.
+    let member = if kind.starts_with("com.amazonaws.") {
+        "message"
+    } else {
+        "Message"
+    };
+    let mut body = json!({ "__type": kind });
+    if !error.message.is_empty() {
+        body[member] = json!(error.message);
+    }
+    let query_code =
+        with_query_code.then(|| [("x-amzn-query-error", format!("{};{fault}", error.code))]);
     (
         error.status,
-        [
-            ("content-type", "application/x-amz-json-1.0".to_owned()),
-            ("x-amzn-query-error", format!("{};{fault}", error.code)),
-        ],
+        [("content-type", "application/x-amz-json-1.0")],
+        AppendHeaders(query_code.into_iter().flatten()),
         body.to_string(),
     )
         .into_response()

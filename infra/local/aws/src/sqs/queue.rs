@@ -242,7 +242,17 @@ pub(crate) fn create(
             None => Ok(()),
         };
     }
+    if was_deleted_recently(step, name)? {
+        return Err(SqsError::deleted_recently());
+    }
     insert(step, name, attributes, tags)
+}
+
+fn was_deleted_recently(step: &Step<'_>, name: &str) -> Result<bool, SqsError> {
+    Ok(step
+        .tx
+        .prepare("SELECT 1 FROM deleted_queues WHERE name = ?1 AND deleted_ms > ?2")?
+        .exists(params![name, step.now_ms - limits::QUEUE_NAME_HELD_MS])?)
 }
 
 /// Creates a queue or gives the present one exactly these attributes: what a deployment of a template does.
@@ -337,6 +347,10 @@ pub(crate) fn delete(step: &mut Step<'_>, name: &str) -> Result<(), SqsError> {
         .execute("DELETE FROM messages WHERE queue = ?1", [name])?;
     step.tx
         .execute("DELETE FROM deduplication WHERE queue = ?1", [name])?;
+    step.tx.execute(
+        "INSERT OR REPLACE INTO deleted_queues (name, deleted_ms) VALUES (?1, ?2)",
+        params![name, step.now_ms],
+    )?;
     step.woken.insert(name.to_owned());
     Ok(())
 }

@@ -41,10 +41,12 @@ struct Candidate {
     sent_ms: i64,
     first_received_ms: Option<i64>,
     receives: i64,
+    /// In the queues that it was in before.
+    receives_before: i64,
     dead_from: Option<String>,
 }
 
-const COLUMNS: &str = "m.sequence, m.id, m.body, m.attributes, m.group_id, m.deduplication_id, m.sent_ms, m.first_received_ms, m.receives, m.dead_from";
+const COLUMNS: &str = "m.sequence, m.id, m.body, m.attributes, m.group_id, m.deduplication_id, m.sent_ms, m.first_received_ms, m.receives, m.receives_before, m.dead_from";
 
 /// A group is locked while one of its messages is in flight, and while an earlier one of it still waits.
 const FIFO_FREE: &str = "NOT EXISTS (
@@ -135,7 +137,8 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
         sent_ms: row.get(6)?,
         first_received_ms: row.get(7)?,
         receives: row.get(8)?,
-        dead_from: row.get(9)?,
+        receives_before: row.get(9)?,
+        dead_from: row.get(10)?,
     })
 }
 
@@ -170,7 +173,9 @@ fn deliver(
         .filter_map(|(name, attribute)| Some((name, attribute.string_value?)))
         .collect();
     let mut tell = |name: &str, value: String| system.insert(name.to_owned(), value);
-    tell("ApproximateReceiveCount", receives.to_string());
+    // Counted across all queues (AWS).
+    let received = candidate.receives_before + receives;
+    tell("ApproximateReceiveCount", received.to_string());
     tell("SentTimestamp", candidate.sent_ms.to_string());
     tell(
         "ApproximateFirstReceiveTimestamp",
@@ -196,30 +201,33 @@ fn deliver(
     })
 }
 
-/// Moves a message to the dead-letter queue: id, body and group stay; a FIFO queue counts its age anew (AWS).
+/// Moves a message to the dead-letter queue: id, body and group stay, and what it was received counts on. On a FIFO queue
+/// its own id becomes its deduplication id, so that two messages of one deduplication id can both be kept, and its age
+/// counts anew (AWS).
 fn bury(
     step: &mut Step<'_>,
     queue: &Queue,
     redrive: &Redrive,
     candidate: Candidate,
 ) -> Result<(), SqsError> {
-    let sent_ms = if queue.is_fifo() {
-        step.now_ms
+    let (sent_ms, deduplication_id) = if queue.is_fifo() {
+        (step.now_ms, Some(candidate.id.as_str()))
     } else {
-        candidate.sent_ms
+        (candidate.sent_ms, None)
     };
     step.tx.execute(
-        "INSERT INTO messages (queue, id, body, attributes, group_id, deduplication_id, sent_ms, visible_ms, dead_from)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO messages (queue, id, body, attributes, group_id, deduplication_id, sent_ms, visible_ms, receives_before, dead_from)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             redrive.dead_queue,
             candidate.id,
             candidate.body,
             candidate.attributes,
             candidate.group_id,
-            candidate.deduplication_id,
+            deduplication_id,
             sent_ms,
             step.now_ms,
+            candidate.receives_before + candidate.receives,
             step.arn(&queue.name)
         ],
     )?;

@@ -233,22 +233,62 @@ fn check_attributes(entry: &Entry) -> Result<(), SqsError> {
         )));
     }
     for (name, attribute) in &entry.message_attributes {
-        let kind = attribute.data_type.split('.').next().unwrap_or_default();
-        let has_value = match kind {
-            "String" | "Number" => attribute
-                .string_value
-                .as_ref()
-                .is_some_and(|value| !value.is_empty()),
-            "Binary" => attribute.bytes().is_some_and(|bytes| !bytes.is_empty()),
-            _ => false,
-        };
-        if !has_value {
+        check_attribute(name, attribute)?;
+    }
+    for (name, attribute) in &entry.message_system_attributes {
+        if name != "AWSTraceHeader" {
             return Err(SqsError::parameter(format!(
-                "The message attribute '{name}' must have a type of String, Number or Binary and a non-empty value of it."
+                "Message system attribute name '{name}' is not valid; AWSTraceHeader is the only one."
             )));
+        }
+        if attribute.data_type != "String" || attribute.string_value.is_none() {
+            return Err(SqsError::parameter(
+                "The message system attribute 'AWSTraceHeader' must have a value of type String.",
+            ));
         }
     }
     Ok(())
+}
+
+fn check_attribute(name: &str, attribute: &MessageAttribute) -> Result<(), SqsError> {
+    let lower = name.to_ascii_lowercase();
+    let is_named_well = (1..=limits::ATTRIBUTE_NAME_CHARACTERS_MAX).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+        && !name.starts_with('.')
+        && !name.ends_with('.')
+        && !name.contains("..")
+        && !lower.starts_with("aws.")
+        && !lower.starts_with("amazon.");
+    if !is_named_well {
+        return Err(SqsError::parameter(format!(
+            "Message (user) attribute name '{name}' is not valid: letters, digits, underscores, hyphens and single periods within it, 1 to 256, and no prefix AWS. or Amazon."
+        )));
+    }
+    let kind = attribute.data_type.split('.').next().unwrap_or_default();
+    let text = attribute.string_value.as_deref().unwrap_or_default();
+    let has_value = match kind {
+        "String" => !text.is_empty() && text.chars().all(is_allowed),
+        "Number" => is_number(text),
+        "Binary" => attribute.bytes().is_some_and(|bytes| !bytes.is_empty()),
+        _ => false,
+    };
+    if has_value && attribute.data_type.len() <= limits::ATTRIBUTE_NAME_CHARACTERS_MAX {
+        Ok(())
+    } else {
+        Err(SqsError::parameter(format!(
+            "The message attribute '{name}' must have a type of String, Number or Binary and a non-empty value of it."
+        )))
+    }
+}
+
+/// A decimal number, with a sign, a fraction and an exponent if it likes.
+fn is_number(text: &str) -> bool {
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    is_plain && text.parse::<f64>().is_ok()
 }
 
 fn check_id(parameter: &str, id: Option<&str>) -> Result<(), SqsError> {

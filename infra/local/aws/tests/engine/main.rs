@@ -1,12 +1,17 @@
 //! The engine through real HTTP with the real AWS SDK, its clock moved instead of slept through.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod access;
 mod killed;
 mod lambda;
 mod mapping;
 mod queues;
 mod redrive;
+mod rust_sdk;
 mod schedules;
+mod sdks;
 mod stack;
+mod stop;
 mod support;
 mod tables;
+mod wire;

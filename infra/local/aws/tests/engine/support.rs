@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use aws_credential_types::Credentials;
 use aws_sdk_sqs::Client as Sqs;
 use aws_sdk_sqs::config::{BehaviorVersion, Region};
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, QueueAttributeName};
+use aws_sigv4::http_request::{self, SignableBody, SignableRequest, SigningSettings};
+use aws_sigv4::sign::v4;
 use axum::body::Body;
 use axum::http::Request;
-use bobbin_local_aws::{Clock, Engine, LogLine, Settings};
+use bobbin_local_aws::{AccessKey, Clock, Engine, Keys, LogLine, Settings};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
@@ -88,12 +90,28 @@ impl Stack {
         Self::start_with(folder, settings).await
     }
 
-    pub async fn start_with(folder: Arc<Folder>, mut settings: Settings) -> Self {
+    /// One that lets in only what is signed with these keys.
+    pub async fn start_signed(keys: &Keys) -> Self {
+        let folder = Arc::new(Folder::new());
+        let functions = ["Echo", "Brief", "Broken"];
+        let settings = settings(&folder, "tests/engine/template.yaml", &functions);
+        Self::start_keyed(folder, settings, Some(keys.clone())).await
+    }
+
+    pub async fn start_with(folder: Arc<Folder>, settings: Settings) -> Self {
+        Self::start_keyed(folder, settings, None).await
+    }
+
+    async fn start_keyed(folder: Arc<Folder>, mut settings: Settings, keys: Option<Keys>) -> Self {
         let lines: Arc<Mutex<Vec<LogLine>>> = Arc::default();
         let kept = Arc::clone(&lines);
         settings.log = Arc::new(move |line| kept.lock().unwrap().push(line));
         let clock = settings.clock.clone();
-        let engine = Engine::start(settings).await.unwrap();
+        let engine = match keys {
+            Some(keys) => Engine::start_signed(settings, keys).await,
+            None => Engine::start(settings).await,
+        };
+        let engine = engine.unwrap();
         Self {
             engine,
             clock,
@@ -251,4 +269,53 @@ pub fn bodies(messages: &[Message]) -> Vec<&str> {
 
 pub fn receipt(message: &Message) -> &str {
     message.receipt_handle().unwrap()
+}
+
+/// A key that lasts.
+pub fn key(id: &str, secret: &str) -> AccessKey {
+    AccessKey {
+        id: id.to_owned(),
+        secret: secret.to_owned(),
+        session_token: None,
+    }
+}
+
+/// Signs a request for a service with AWS's own signer, as of a time.
+pub fn sign(
+    request: Request<Vec<u8>>,
+    service: &str,
+    key: &AccessKey,
+    time: SystemTime,
+) -> Request<Body> {
+    let token = key.session_token.clone();
+    let identity = Credentials::new(&key.id, &key.secret, token, None, "test").into();
+    let parameters = v4::SigningParams::builder()
+        .identity(&identity)
+        .region("us-east-1")
+        .name(service)
+        .time(time)
+        .settings(SigningSettings::default())
+        .build()
+        .unwrap()
+        .into();
+    let (mut parts, body) = request.into_parts();
+    let host = parts.uri.authority().unwrap().as_str().parse().unwrap();
+    parts.headers.insert("host", host);
+    let headers = parts
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+    let uri = parts.uri.to_string();
+    let signable = SignableRequest::new(
+        parts.method.as_str(),
+        uri,
+        headers,
+        SignableBody::Bytes(&body),
+    );
+    let (instructions, _) = http_request::sign(signable.unwrap(), &parameters)
+        .unwrap()
+        .into_parts();
+    let mut request = Request::from_parts(parts, Body::from(body));
+    instructions.apply_to_request_http1x(&mut request);
+    request
 }

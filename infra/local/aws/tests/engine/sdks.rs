@@ -1,0 +1,140 @@
+//! The engine behind AWS's own SDKs for Python and JavaScript, and every raw answer against AWS's own model of it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use bobbin_local_aws::Keys;
+use bobbin_tests::tools;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use crate::support::Stack;
+
+/// What a walk found.
+#[derive(Debug, Deserialize)]
+struct Walked {
+    /// What was answered, as the script names it.
+    walked: Value,
+    /// Calls that were answered without a body.
+    empty: Vec<String>,
+    faults: Vec<String>,
+}
+
+fn sdk() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk")
+}
+
+/// Runs a script that is told where everything is and tells what it found.
+async fn walk(mut script: Command, extra: (&str, Value)) -> Walked {
+    let keys = Keys::generate();
+    let stack = Stack::start_signed(&keys).await;
+    let mut given = json!({
+        "endpoint": stack.engine.endpoint(),
+        "access_key_id": keys.person.id,
+        "secret_access_key": keys.person.secret,
+        "secret": stack.engine.resource("Keys"),
+        "function": stack.engine.resource("Echo"),
+        "queue_arn": "arn:aws:sqs:us-east-1:000000000000:test-Plain",
+        "stack": "test",
+    });
+    given[extra.0] = extra.1;
+    let mut child = script
+        .env_clear()
+        .envs(
+            ["PATH", "HOME"]
+                .into_iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        )
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+fn strings(names: &Value) -> Vec<&str> {
+    names
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws_documents() {
+    let python = tools::python("aws-sdk-python", &sdk().join("requirements.txt")).unwrap();
+    let mut script = Command::new(python.join("python"));
+    script.arg("-B").arg(sdk().join("walk.py"));
+    let found = walk(script, ("packages", Value::Null)).await;
+    assert_eq!(found.faults, Vec::<String>::new());
+    assert_eq!(
+        found.empty,
+        [
+            "ChangeMessageVisibility",
+            "DeleteMessage",
+            "DeleteQueue",
+            "DeleteSchedule",
+            "DeleteScheduleGroup",
+            "PurgeQueue",
+            "SetQueueAttributes",
+            "TagQueue",
+            "TagResource",
+            "UntagQueue",
+            "UntagResource",
+        ]
+    );
+    assert_eq!(strings(&found.walked["cloudformation"]), ["DescribeStacks"]);
+    assert_eq!(
+        strings(&found.walked["secretsmanager"]),
+        ["DescribeSecret", "GetSecretValue", "PutSecretValue"]
+    );
+    for (service, count) in [
+        ("sqs", 21),
+        ("dynamodb", 23),
+        ("scheduler", 9),
+        ("lambda", 1),
+    ] {
+        assert_eq!(
+            strings(&found.walked[service]).len(),
+            count,
+            "{service}: {}",
+            found.walked[service]
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn awss_javascript_sdk_finds_what_aws_documents() {
+    let packages = tools::node("aws-sdk-javascript", &sdk()).unwrap();
+    let mut script = Command::new("node");
+    script.arg(sdk().join("walk.mjs"));
+    let found = walk(script, ("packages", json!(packages))).await;
+    assert_eq!(found.faults, Vec::<String>::new());
+    assert_eq!(
+        found.empty,
+        [
+            "ChangeMessageVisibility",
+            "DeleteMessage",
+            "DeleteQueue",
+            "DeleteSchedule",
+            "DeleteScheduleGroup",
+            "PurgeQueue",
+            "SetQueueAttributes",
+            "TagQueue",
+            "UntagQueue",
+        ]
+    );
+    assert_eq!(strings(&found.walked).len(), 48, "{:?}", found.walked);
+}

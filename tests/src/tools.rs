@@ -1,0 +1,124 @@
+//! Other people's programs that tests need, installed by version and hash into the project's cache.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::binaries;
+use crate::limits::INSTALL_MS_MAX;
+use crate::stack::tail;
+use crate::wait::within_blocking;
+
+/// Installs the Python packages of a requirements file with hashes into an environment of their own, unless they are
+/// there already, and returns the folder of its programs.
+///
+/// # Errors
+/// What pip said.
+pub fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
+    let wanted = read(requirements)?;
+    let folder = install(name, &wanted, |folder, run| {
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(folder))?;
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--require-hashes",
+            "--requirement",
+        ];
+        run(Command::new(folder.join("bin/python"))
+            .args(pip)
+            .arg(requirements))
+    })?;
+    Ok(folder.join("bin"))
+}
+
+/// Installs the npm packages that the `package.json` and `package-lock.json` of a folder name, unless they are there
+/// already, and returns the folder in which `node_modules` lies.
+///
+/// # Errors
+/// What npm said.
+pub fn node(name: &str, package: &Path) -> Result<PathBuf, String> {
+    let files = ["package.json", "package-lock.json"];
+    let wanted = files
+        .iter()
+        .map(|file| read(&package.join(file)))
+        .collect::<Result<String, _>>()?;
+    install(name, &wanted, |folder, run| {
+        std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        for file in files {
+            std::fs::copy(package.join(file), folder.join(file))
+                .map_err(|error| error.to_string())?;
+        }
+        let npm = [
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+        ];
+        run(Command::new("npm").args(npm).current_dir(folder))
+    })
+}
+
+/// Runs a command to its end.
+type Run<'a> = dyn FnMut(&mut Command) -> Result<(), String> + 'a;
+
+/// A folder of the cache that holds what `wanted` describes, filled by `fill` unless it is there already.
+fn install(
+    name: &str,
+    wanted: &str,
+    fill: impl FnOnce(&Path, &mut Run<'_>) -> Result<(), String>,
+) -> Result<PathBuf, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let cache = binaries::workspace().join(".bobbin/cache");
+    std::fs::create_dir_all(&cache).map_err(text)?;
+    let folder = cache.join(name);
+    let lock = File::create(cache.join(format!("{name}.lock"))).map_err(text)?;
+    // Two test runs may want it at once; the second waits for the first.
+    lock.lock().map_err(text)?;
+    let done = folder.join("installed.txt");
+    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(folder);
+    }
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).map_err(text)?;
+    }
+    let log_file = cache.join(format!("{name}.log"));
+    let log = File::create(&log_file).map_err(text)?;
+    fill(&folder, &mut |command| run(command, &log, &log_file))?;
+    std::fs::write(&done, wanted).map_err(text)?;
+    Ok(folder)
+}
+
+fn run(command: &mut Command, log: &File, log_file: &Path) -> Result<(), String> {
+    let out = log.try_clone().map_err(|error| error.to_string())?;
+    let err = log.try_clone().map_err(|error| error.to_string())?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .spawn()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    let status = within_blocking(INSTALL_MS_MAX, || {
+        child
+            .try_wait()
+            .map_err(|error| error.to_string())?
+            .ok_or_else(|| "it still runs".to_owned())
+    });
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        other => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(format!("{command:?}: {other:?}\n{}", tail(log_file)))
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+}
