@@ -93,7 +93,10 @@ impl Stack {
     /// Its queues of work.
     pub fn queues(&self) -> Result<bobbin_adapters::queue::Queues, Trouble> {
         let pairs = self.pairs()?;
-        Ok(bobbin_adapters::queue::Queues::of(self.deployed.aws(), &pairs))
+        Ok(bobbin_adapters::queue::Queues::of(
+            self.deployed.aws(),
+            &pairs,
+        ))
     }
 
     /// Its dead letters.

@@ -21,7 +21,7 @@ use crate::{binaries, processes, tools};
 
 /// Name of the deployed stack.
 const STACK: &str = "bobbin";
-/// The folder in which this crate keeps what belongs to ministack.
+/// What is installed.
 const REQUIREMENTS: &str = "tests/ministack/requirements.txt";
 
 /// A running emulator. It ends when this is dropped; [`Emulator::end`] also says what was left behind.
@@ -66,29 +66,14 @@ pub struct Tried {
     pub unenforced: Vec<String>,
 }
 
-/// Installs ministack, unless it is there already, and returns the folder of its programs.
-///
-/// # Errors
-/// What pip said.
-pub fn install() -> Result<PathBuf, String> {
-    let requirements = binaries::workspace().join(REQUIREMENTS);
-    let wanted = std::fs::read_to_string(&requirements)
-        .map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
-    let version = wanted
-        .lines()
-        .find_map(|line| line.strip_prefix("ministack=="))
-        .ok_or("ministack is not among the requirements")?;
-    let version = version.trim_end_matches(['\\', ' ']);
-    tools::python(&format!("ministack-{version}"), &requirements)
-}
-
 impl Emulator {
     /// Starts it: environment cleared, loopback only, signatures and roles checked, everything of it in one folder.
     ///
     /// # Errors
     /// When it cannot be installed, or does not answer within its bound; with the end of its output.
     pub fn start() -> Result<Self, String> {
-        let programs = install()?;
+        let requirements = binaries::workspace().join(REQUIREMENTS);
+        let programs = tools::python("ministack", &requirements)?;
         let folder = tempfile::Builder::new()
             .prefix("bobbin-ministack-")
             .tempdir()

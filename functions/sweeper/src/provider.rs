@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bobbin_adapters::aws::Aws;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::daytona::Daytona;
-use bobbin_adapters::aws::Aws;
 use bobbin_adapters::secrets::{Kept, ProviderSecret};
 use bobbin_core::ids::Ms;
 

@@ -91,9 +91,8 @@ impl Aws {
     pub fn from_environment() -> Result<Self, String> {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let var = |name: &str| {
-            set(name).ok_or_else(|| {
-                format!("{name} is not set: this program runs as a Lambda function")
-            })
+            set(name)
+                .ok_or_else(|| format!("{name} is not set: this program runs as a Lambda function"))
         };
         let credentials = Credentials::new(
             var("AWS_ACCESS_KEY_ID")?,
@@ -197,18 +196,30 @@ impl Aws {
 
     /// Calls of Secrets Manager.
     pub(crate) fn secrets(&self, ms_max: u64) -> Bounded<aws_sdk_secretsmanager::Client> {
-        self.bounded("Secrets Manager", ms_max, aws_sdk_secretsmanager::Client::new)
+        self.bounded(
+            "Secrets Manager",
+            ms_max,
+            aws_sdk_secretsmanager::Client::new,
+        )
     }
 
     /// Calls of `EventBridge` Scheduler.
     pub(crate) fn scheduler(&self, ms_max: u64) -> Bounded<aws_sdk_scheduler::Client> {
-        self.bounded("EventBridge Scheduler", ms_max, aws_sdk_scheduler::Client::new)
+        self.bounded(
+            "EventBridge Scheduler",
+            ms_max,
+            aws_sdk_scheduler::Client::new,
+        )
     }
 
     /// Calls of `CloudFormation`.
     #[cfg(feature = "deployed")]
     pub(crate) fn cloudformation(&self, ms_max: u64) -> Bounded<aws_sdk_cloudformation::Client> {
-        self.bounded("CloudFormation", ms_max, aws_sdk_cloudformation::Client::new)
+        self.bounded(
+            "CloudFormation",
+            ms_max,
+            aws_sdk_cloudformation::Client::new,
+        )
     }
 
     fn bounded<C>(
@@ -276,7 +287,10 @@ mod tests {
         assert_eq!(function_endpoint(host, true), Ok(()));
         for wrong in ["sqs.eu-central-1.amazonaws.com", "ftp://a", "http://", "/"] {
             let why = function_endpoint(wrong, true).expect_err(wrong);
-            assert!(why.contains("AWS_ENDPOINT_URL") && why.contains("such as"), "{why}");
+            assert!(
+                why.contains("AWS_ENDPOINT_URL") && why.contains("such as"),
+                "{why}"
+            );
         }
     }
 }

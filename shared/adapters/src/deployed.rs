@@ -200,7 +200,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use aws_credential_types::Credentials;
-use axum::Router;
+    use axum::Router;
     use axum::http::{HeaderMap, StatusCode};
 
     use super::*;
@@ -249,7 +249,8 @@ use axum::Router;
     }
 
     async fn find(seen: &Seen, name: &str) -> Result<Deployed, String> {
-        let credentials = Credentials::new("an-id", "a-key", Some("a-token".to_owned()), None, "test");
+        let credentials =
+            Credentials::new("an-id", "a-key", Some("a-token".to_owned()), None, "test");
         let aws = Aws::new("eu-central-1", credentials, Some(&seen.endpoint));
         Deployed::find_in(aws?, name).await
     }
@@ -320,7 +321,10 @@ use axum::Router;
             ),
             (
                 403,
-                error("SignatureDoesNotMatch", "Signature expired: is now earlier than"),
+                error(
+                    "SignatureDoesNotMatch",
+                    "Signature expired: is now earlier than",
+                ),
                 "the clock of this machine is off by more than five minutes",
             ),
             (
@@ -361,8 +365,14 @@ use axum::Router;
         drop(listener);
         let call = Arc::default();
         let told = find(&Seen { endpoint, call }, "bobbin").await.unwrap_err();
-        assert!(told.starts_with("CloudFormation at http://127.0.0.1:"), "{told}");
-        assert!(told.contains("cannot be reached: ") && told.contains("refused"), "{told}");
+        assert!(
+            told.starts_with("CloudFormation at http://127.0.0.1:"),
+            "{told}"
+        );
+        assert!(
+            told.contains("cannot be reached: ") && told.contains("refused"),
+            "{told}"
+        );
         assert!(told.ends_with("HTTPS_PROXY and NO_PROXY."), "{told}");
     }
 }

@@ -233,16 +233,34 @@ mod tests {
     #[tokio::test]
     async fn nothing_that_a_stranger_sends_is_an_error_of_the_function() {
         for (changes, path) in [
-            (json!({"rawQueryString": "q=<script>\"{}|^\u{1}"}), "/slack/commands"),
-            (json!({"body": "no base64!", "isBase64Encoded": true}), "/slack/commands"),
-            (json!({"rawPath": "/..//[x]:99999/%zz?#"}), "/..//[x]:99999/%zz?#"),
+            (
+                json!({"rawQueryString": "q=<script>\"{}|^\u{1}"}),
+                "/slack/commands",
+            ),
+            (
+                json!({"body": "no base64!", "isBase64Encoded": true}),
+                "/slack/commands",
+            ),
+            (
+                json!({"rawPath": "/..//[x]:99999/%zz?#"}),
+                "/..//[x]:99999/%zz?#",
+            ),
             (json!({"rawPath": ":99999999"}), UNREADABLE),
             (json!({"rawPath": ""}), UNREADABLE),
-            (json!({"rawPath": format!("/{}", "x".repeat(70_000))}), UNREADABLE),
-            (json!({"headers": {"host": "[", "x-forwarded-proto": "::", "x-slack-signature": "v0=1"}}), "/slack/commands"),
+            (
+                json!({"rawPath": format!("/{}", "x".repeat(70_000))}),
+                UNREADABLE,
+            ),
+            (
+                json!({"headers": {"host": "[", "x-forwarded-proto": "::", "x-slack-signature": "v0=1"}}),
+                "/slack/commands",
+            ),
             (json!({"headers": {"x-odd": "a\u{1}b"}}), UNREADABLE),
             (json!({"headers": {"no header": "b"}}), UNREADABLE),
-            (json!({"requestContext": {"http": {"method": "NO METHOD"}}}), UNREADABLE),
+            (
+                json!({"requestContext": {"http": {"method": "NO METHOD"}}}),
+                UNREADABLE,
+            ),
         ] {
             let (seen, told) = handed(&of_url(changes.clone())).await;
             let seen = seen.unwrap_or_else(|| panic!("{changes} is not handed over"));

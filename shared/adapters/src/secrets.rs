@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
-use crate::config::{Config, required};
 use crate::aws::{Aws, Bounded};
+use crate::config::{Config, required};
 
 /// Between two tries of a secret that could not be read yet.
 const RETRY_MS: u64 = 2_000;

@@ -387,9 +387,7 @@ impl Store {
         value: String,
         update: Write,
     ) -> Result<bool, StoreError> {
-        let update = update
-            .name("#mark", name)
-            .value(":mark", s(value.clone()));
+        let update = update.name("#mark", name).value(":mark", s(value.clone()));
         if self.table.write(update).await? {
             return Ok(true);
         }
@@ -413,12 +411,8 @@ impl Store {
             .expression_attribute_values(":now", n(now_ms))
             .limit(DUE_PAGE);
         let page = self.table.queried(query).await?;
-        let read = |item: &Item| {
-            Some((
-                text(item, "thread")?.parse().ok()?,
-                number(item, "due_at")?,
-            ))
-        };
+        let read =
+            |item: &Item| Some((text(item, "thread")?.parse().ok()?, number(item, "due_at")?));
         Ok(page.items.iter().filter_map(read).collect())
     }
 

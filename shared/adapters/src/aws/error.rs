@@ -122,19 +122,21 @@ impl Cause {
     pub const fn remedy(self) -> Option<&'static str> {
         match self {
             Self::Passing => None,
-            Self::NotAllowed => {
-                Some("The role may not do that: deploy template.yaml again, which says what each function may.")
-            }
+            Self::NotAllowed => Some(
+                "The role may not do that: deploy template.yaml again, which says what each function may.",
+            ),
             Self::Expired => Some(
                 "The credentials have ended: a function gets new ones with its next process; where they are a person's, sign in again.",
             ),
             Self::Unknown => Some(
                 "AWS does not accept the credentials: check that they are of this account, and that the clock of this machine is right (five minutes are too many).",
             ),
-            Self::Missing => {
-                Some("It does not exist: deploy template.yaml, or correct the variable that names it.")
-            }
-            Self::Wrong => Some("AWS does not take such a request: this is a defect of Bobbin; the request id helps to find it."),
+            Self::Missing => Some(
+                "It does not exist: deploy template.yaml, or correct the variable that names it.",
+            ),
+            Self::Wrong => Some(
+                "AWS does not take such a request: this is a defect of Bobbin; the request id helps to find it.",
+            ),
         }
     }
 }
@@ -173,15 +175,26 @@ fn cause(code: &str, status: u16) -> Cause {
     // The queues' codes have had a first name: `AWS.SimpleQueueService.NonExistentQueue`.
     match code.rsplit('.').next().unwrap_or(code) {
         code if THROTTLED.contains(&code) || PASSING.contains(&code) => Cause::Passing,
-        "AccessDenied" | "AccessDeniedException" | "UnauthorizedOperation" | "NotAuthorized"
-        | "OptInRequired" | "KmsAccessDenied" | "KMSAccessDeniedException" => Cause::NotAllowed,
+        "AccessDenied"
+        | "AccessDeniedException"
+        | "UnauthorizedOperation"
+        | "NotAuthorized"
+        | "OptInRequired"
+        | "KmsAccessDenied"
+        | "KMSAccessDeniedException" => Cause::NotAllowed,
         "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" => Cause::Expired,
-        "UnrecognizedClientException" | "InvalidClientTokenId" | "InvalidAccessKeyId"
-        | "InvalidSignatureException" | "SignatureDoesNotMatch" | "InvalidSignature"
-        | "IncompleteSignature" | "IncompleteSignatureException" | "MissingAuthenticationToken"
-        | "MissingAuthenticationTokenException" | "AuthFailure" | "InvalidSecurity" => {
-            Cause::Unknown
-        }
+        "UnrecognizedClientException"
+        | "InvalidClientTokenId"
+        | "InvalidAccessKeyId"
+        | "InvalidSignatureException"
+        | "SignatureDoesNotMatch"
+        | "InvalidSignature"
+        | "IncompleteSignature"
+        | "IncompleteSignatureException"
+        | "MissingAuthenticationToken"
+        | "MissingAuthenticationTokenException"
+        | "AuthFailure"
+        | "InvalidSecurity" => Cause::Unknown,
         "ResourceNotFoundException" | "QueueDoesNotExist" | "NonExistentQueue" => Cause::Missing,
         _ => match status {
             408 | 425 | 429 | 500.. => Cause::Passing,
@@ -305,7 +318,11 @@ mod tests {
     fn what_time_mends_is_told_from_what_an_operator_has_to_mend() {
         let table = [
             ("ThrottlingException", 400, Cause::Passing),
-            ("ProvisionedThroughputExceededException", 400, Cause::Passing),
+            (
+                "ProvisionedThroughputExceededException",
+                400,
+                Cause::Passing,
+            ),
             ("RequestThrottled", 403, Cause::Passing),
             ("RequestTimeout", 400, Cause::Passing),
             ("InternalServerError", 500, Cause::Passing),
@@ -320,7 +337,11 @@ mod tests {
             ("SignatureDoesNotMatch", 403, Cause::Unknown),
             ("UnrecognizedClientException", 400, Cause::Unknown),
             ("InvalidClientTokenId", 403, Cause::Unknown),
-            ("AWS.SimpleQueueService.NonExistentQueue", 400, Cause::Missing),
+            (
+                "AWS.SimpleQueueService.NonExistentQueue",
+                400,
+                Cause::Missing,
+            ),
             ("QueueDoesNotExist", 400, Cause::Missing),
             ("ResourceNotFoundException", 400, Cause::Missing),
             ("ValidationException", 400, Cause::Wrong),
@@ -334,8 +355,15 @@ mod tests {
     #[test]
     fn a_sentence_that_quotes_the_signed_request_is_not_kept() {
         let quoting = "The Canonical String should have been 'x-amz-security-token:canary'";
-        for code in ["InvalidSignatureException", "SignatureDoesNotMatch", "ExpiredToken"] {
-            assert!(!words(code, 403, Some(quoting)).contains("canary"), "{code}");
+        for code in [
+            "InvalidSignatureException",
+            "SignatureDoesNotMatch",
+            "ExpiredToken",
+        ] {
+            assert!(
+                !words(code, 403, Some(quoting)).contains("canary"),
+                "{code}"
+            );
         }
         assert_eq!(words("ValidationException", 400, Some("x is y")), "x is y");
     }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_http_client::Connector;
 #[cfg(feature = "deployed")]
 use aws_smithy_http_client::proxy::ProxyConfig;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
     SharedHttpConnector, http_client_fn,
@@ -76,8 +76,12 @@ pub(super) fn of_person(bundle: Option<Vec<u8>>) -> SharedHttpClient {
 /// # Errors
 /// A sentence that names both, if there is no certificate in it: the SDK would panic.
 pub(super) fn bundle(variable: &str, file: &Path) -> Result<Vec<u8>, String> {
-    let wrong =
-        |why: String| format!("{variable} names {}, which {why}: give a file of certificates in PEM", file.display());
+    let wrong = |why: String| {
+        format!(
+            "{variable} names {}, which {why}: give a file of certificates in PEM",
+            file.display()
+        )
+    };
     let text = std::fs::read(file).map_err(|e| wrong(format!("cannot be read ({e})")))?;
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let certificates = read.map_err(|e| wrong(format!("is not PEM ({e})")))?;
@@ -137,7 +141,10 @@ impl HttpConnector for Checked {
             let is_empty = answer.body().content_length() == Some(0);
             if is_tables && answer.status().is_success() && is_empty {
                 let transient = Some(ErrorKind::TransientError);
-                return Err(ConnectorError::other("the answer is empty".into(), transient));
+                return Err(ConnectorError::other(
+                    "the answer is empty".into(),
+                    transient,
+                ));
             }
             Ok(answer.map(|body| SdkBody::from_body_1_x(Limited::new(body, ANSWER_BYTES_MAX))))
         })
@@ -153,7 +160,11 @@ mod tests {
         let amazons = webpki_root_certs::TLS_SERVER_ROOT_CERTS
             .iter()
             .filter(|root| is_amazons(root));
-        assert_eq!(amazons.count(), 5, "Amazon Root CA 1 to 4, and Starfield's G2");
+        assert_eq!(
+            amazons.count(),
+            5,
+            "Amazon Root CA 1 to 4, and Starfield's G2"
+        );
     }
 
     #[test]
@@ -170,7 +181,10 @@ mod tests {
         ] {
             std::fs::write(&file, text).expect("written");
             let why = refused();
-            assert!(why.starts_with("AWS_CA_BUNDLE names ") && why.contains("PEM"), "{why}");
+            assert!(
+                why.starts_with("AWS_CA_BUNDLE names ") && why.contains("PEM"),
+                "{why}"
+            );
         }
         let certificate = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
         let certificate = certificate.expect("a certificate").cert.pem();

@@ -77,7 +77,10 @@ async fn what_a_call_sends_is_signed_names_the_action_and_carries_the_trace() {
     ] {
         assert!(said.contains(header), "{header} in {said}");
     }
-    assert!(!said.contains("canary\r") && !said.contains("canary\""), "{said}");
+    assert!(
+        !said.contains("canary\r") && !said.contains("canary\""),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -107,7 +110,8 @@ async fn what_may_pass_is_tried_again_a_bounded_number_of_times() {
 async fn a_refusal_is_told_with_its_code_its_request_id_and_its_remedy_and_not_tried_again() {
     let refusal = |code: &'static str| async move {
         let (listener, endpoint) = here().await;
-        let body = format!(r#"{{"__type":"com.amazonaws.sqs#{code}","message":"Canonical: canary"}}"#);
+        let body =
+            format!(r#"{{"__type":"com.amazonaws.sqs#{code}","message":"Canonical: canary"}}"#);
         let answer = move || {
             let mut headers = HeaderMap::new();
             headers.insert("x-amzn-requestid", "f-1".parse().unwrap());
@@ -123,17 +127,28 @@ async fn a_refusal_is_told_with_its_code_its_request_id_and_its_remedy_and_not_t
         ("ExpiredTokenException", "The credentials have ended"),
     ] {
         let told = told(&refusal(code).await).await;
-        let expected = format!("answered {code}: the credentials or the signature were not accepted (status 400, request id f-1). ");
+        let expected = format!(
+            "answered {code}: the credentials or the signature were not accepted (status 400, request id f-1). "
+        );
         assert!(told.contains(&expected) && told.contains(remedy), "{told}");
     }
     for (code, remedy) in [
-        ("AccessDeniedException", "The role may not do that: deploy template.yaml again"),
-        ("QueueDoesNotExist", "It does not exist: deploy template.yaml"),
+        (
+            "AccessDeniedException",
+            "The role may not do that: deploy template.yaml again",
+        ),
+        (
+            "QueueDoesNotExist",
+            "It does not exist: deploy template.yaml",
+        ),
     ] {
         let body = r#"{"__type":"x","message":"There is none."}"#.replace('x', code);
         let (endpoint, count) = answering(400, Box::leak(body.into_boxed_str())).await;
         let told = told(&endpoint).await;
-        assert!(told.contains(&format!("answered {code}: There is none. (status 400")), "{told}");
+        assert!(
+            told.contains(&format!("answered {code}: There is none. (status 400")),
+            "{told}"
+        );
         assert!(told.contains(remedy), "{told}");
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
@@ -156,7 +171,10 @@ async fn an_answer_that_is_cut_is_no_acceptance() {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             request(&mut stream).await;
-            stream.write_all(&OK.as_bytes()[..OK.len() - 4]).await.unwrap();
+            stream
+                .write_all(&OK.as_bytes()[..OK.len() - 4])
+                .await
+                .unwrap();
         }
     });
     let told = told(&endpoint).await;
@@ -183,7 +201,8 @@ async fn a_call_without_an_answer_is_over_in_time() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_and_one_that_died_meanwhile_costs_an_attempt_and_not_the_call() {
+async fn a_connection_is_used_again_and_one_that_died_meanwhile_costs_an_attempt_and_not_the_call()
+{
     let (listener, endpoint) = here().await;
     let aws = aws(&endpoint);
     let serving = tokio::spawn(async move {

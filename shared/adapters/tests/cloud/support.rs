@@ -36,7 +36,13 @@ pub fn aws(endpoint: &str) -> Aws {
 }
 
 pub fn credentials() -> Credentials {
-    Credentials::new("key", "canary", Some("canary-token".to_owned()), None, "test")
+    Credentials::new(
+        "key",
+        "canary",
+        Some("canary-token".to_owned()),
+        None,
+        "test",
+    )
 }
 
 /// The queues of a stack that has only the one at this address.

@@ -113,7 +113,13 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
         ..entry()
     };
     let written = store
-        .save(&session, 0, &Marks::default(), std::slice::from_ref(&entry), 7_000)
+        .save(
+            &session,
+            0,
+            &Marks::default(),
+            std::slice::from_ref(&entry),
+            7_000,
+        )
         .await;
     assert_eq!(written.unwrap(), Written::Yes(None));
     let read = async |item: &str| {
@@ -130,7 +136,10 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
     let record = read("session").await;
     assert_eq!(record["version"], number(1));
     assert_eq!(record["due_at"], number(u64::MAX / 2));
-    assert_eq!(record["due_shard"], number(session.thread.due_shard().into()));
+    assert_eq!(
+        record["due_shard"],
+        number(session.thread.due_shard().into())
+    );
     assert_eq!(record["tenant"], AttributeValue::S("discord:1".to_owned()));
     assert_eq!(read("turn#t").await["expires_at"], number(7));
     let (stored, _) = store.record(&session.thread).await.unwrap();
@@ -153,7 +162,11 @@ async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
     let (mut found, mut pages, mut after) = (Vec::new(), 0, None);
     loop {
         let page = store.page(after.as_ref(), 2).await.unwrap();
-        found.extend(page.threads.iter().map(|(session, _)| session.thread.to_string()));
+        found.extend(
+            page.threads
+                .iter()
+                .map(|(session, _)| session.thread.to_string()),
+        );
         pages += 1;
         after = page.next;
         if after.is_none() {
@@ -161,16 +174,24 @@ async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
         }
     }
     found.sort();
-    let expected: Vec<String> = (0..5).map(|number| session(number).thread.to_string()).collect();
+    let expected: Vec<String> = (0..5)
+        .map(|number| session(number).thread.to_string())
+        .collect();
     assert_eq!((found, pages), (expected.clone(), 3));
     let armed = store.all_armed().await.unwrap();
-    assert_eq!(armed.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        armed.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        expected
+    );
     let mut due = Vec::new();
     for shard in 0..bobbin_adapters::store::DUE_SHARDS {
         due.extend(store.due(shard, 1_002).await.unwrap());
     }
     due.sort_by_key(|(_, at_ms)| *at_ms);
-    assert_eq!(due.iter().map(|(_, at_ms)| *at_ms).collect::<Vec<_>>(), [1_000, 1_001, 1_002]);
+    assert_eq!(
+        due.iter().map(|(_, at_ms)| *at_ms).collect::<Vec<_>>(),
+        [1_000, 1_001, 1_002]
+    );
     let thread = session(0).thread;
     assert_eq!(store.everything(&thread).await.unwrap().len(), 1);
 }
@@ -230,7 +251,9 @@ async fn an_answer_that_is_not_the_tables_is_no_answer() {
     ] {
         let (endpoint, _) = scripted(vec![(200, strange.clone())]).await;
         let told = store(&endpoint).record(&thread).await.unwrap_err();
-        let place = format!("the table does not answer: the answer of DynamoDB at {endpoint} could not be read");
+        let place = format!(
+            "the table does not answer: the answer of DynamoDB at {endpoint} could not be read"
+        );
         assert!(told.to_string().starts_with(&place), "{strange}: {told}");
         assert!(!told.to_string().contains("canary"), "{told}");
         assert!(store(&endpoint).due(0, 1).await.is_err(), "{strange}");
