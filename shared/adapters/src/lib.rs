@@ -19,6 +19,8 @@ pub mod discord;
 pub mod http;
 mod http1;
 pub mod lambda;
+#[cfg(feature = "deployed")]
+pub mod laptop;
 pub mod letters;
 pub mod metrics;
 #[cfg(feature = "deployed")]
