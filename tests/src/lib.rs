@@ -25,5 +25,6 @@ pub mod promises;
 pub mod provider;
 pub mod runtime;
 pub mod stack;
+pub mod venv;
 pub mod wait;
 pub mod world;

@@ -41,7 +41,7 @@ pub const PAUSE_MS_MAX: u64 = 60_000;
 pub const CALL_MS_MAX: u64 = 30_000;
 /// Between two looks at a condition.
 pub const LOOK_MS: u64 = 150;
-/// ministack's installation from a package index.
+/// The installation of a virtual environment from a package index.
 pub const INSTALL_MS_MAX: u64 = 5 * 60_000;
 /// ministack answers its health call.
 pub const EMULATOR_START_MS_MAX: u64 = 30_000;

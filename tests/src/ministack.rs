@@ -13,17 +13,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::limits::{
-    DEPLOY_MS_MAX, EMULATOR_START_MS_MAX, INSTALL_MS_MAX, MAPPINGS, ROLES_MS_MAX, STOP_MS_MAX,
-};
+use crate::limits::{DEPLOY_MS_MAX, EMULATOR_START_MS_MAX, MAPPINGS, ROLES_MS_MAX, STOP_MS_MAX};
 use crate::stack::{Ready, tail};
 use crate::wait::within_blocking;
 use crate::world::Deployment;
-use crate::{binaries, processes};
+use crate::{binaries, processes, venv};
 
 /// Name of the deployed stack.
 const STACK: &str = "bobbin";
-/// The folder in which this crate keeps what belongs to ministack.
+/// What is installed.
 const REQUIREMENTS: &str = "tests/ministack/requirements.txt";
 
 /// A running emulator. It ends when this is dropped; [`Emulator::end`] also says what was left behind.
@@ -68,85 +66,13 @@ pub struct Tried {
     pub unenforced: Vec<String>,
 }
 
-/// Installs ministack, unless it is there already, and returns the folder of its programs.
-///
-/// # Errors
-/// What pip said.
-pub fn install() -> Result<PathBuf, String> {
-    let requirements = binaries::workspace().join(REQUIREMENTS);
-    let wanted = std::fs::read_to_string(&requirements)
-        .map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
-    let version = wanted
-        .lines()
-        .find_map(|line| line.strip_prefix("ministack=="))
-        .ok_or("ministack is not among the requirements")?;
-    let version = version.trim_end_matches(['\\', ' ']);
-    let cache = binaries::workspace().join(".bobbin/cache");
-    std::fs::create_dir_all(&cache).map_err(|error| error.to_string())?;
-    let folder = cache.join(format!("ministack-{version}"));
-    let lock = File::create(cache.join(format!("ministack-{version}.lock")))
-        .map_err(|error| error.to_string())?;
-    // Two test runs may want it at once; the second waits for the first.
-    lock.lock().map_err(|error| error.to_string())?;
-    let done = folder.join("installed-requirements.txt");
-    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
-        return Ok(folder.join("bin"));
-    }
-    let log = File::create(cache.join(format!("ministack-{version}.log")))
-        .map_err(|error| error.to_string())?;
-    let run = |command: &mut Command| -> Result<(), String> {
-        let out = log.try_clone().map_err(|error| error.to_string())?;
-        let err = log.try_clone().map_err(|error| error.to_string())?;
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .spawn()
-            .map_err(|error| format!("{command:?}: {error}"))?;
-        let status = within_blocking(INSTALL_MS_MAX, || {
-            child
-                .try_wait()
-                .map_err(|error| error.to_string())?
-                .ok_or_else(|| "it still runs".to_owned())
-        });
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            other => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(format!(
-                    "{command:?}: {other:?}\n{}",
-                    tail(&cache.join(format!("ministack-{version}.log")))
-                ))
-            }
-        }
-    };
-    run(Command::new("python3")
-        .args(["-m", "venv", "--clear"])
-        .arg(&folder))?;
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--require-hashes",
-        "--requirement",
-    ];
-    run(Command::new(folder.join("bin/python"))
-        .args(pip)
-        .arg(&requirements))?;
-    std::fs::write(&done, wanted).map_err(|error| error.to_string())?;
-    Ok(folder.join("bin"))
-}
-
 impl Emulator {
     /// Starts it: environment cleared, loopback only, signatures and roles checked, everything of it in one folder.
     ///
     /// # Errors
     /// When it cannot be installed, or does not answer within its bound; with the end of its output.
     pub fn start() -> Result<Self, String> {
-        let programs = install()?;
+        let programs = venv::install("ministack", REQUIREMENTS)?;
         let folder = tempfile::Builder::new()
             .prefix("bobbin-ministack-")
             .tempdir()

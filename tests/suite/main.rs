@@ -25,6 +25,7 @@ mod slack;
 mod slack_surface;
 mod surface;
 mod traces;
+mod translated;
 mod trips;
 mod trouble;
 mod upgrade;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     let trials: Vec<Trial> = [
         promises::trials(),
         deployment::trials(),
+        translated::trials(),
         costs::trials(),
         protocol::trials(),
         fuzz::trials(),

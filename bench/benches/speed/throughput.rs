@@ -91,7 +91,7 @@ fn stack(report: &mut Report, crowd: &Path, around: &Path, threads: u64) -> Resu
     let taken: Stack = run(crowd, "stack", threads, Some(&folder))?;
     let turns = (threads * TURNS) as f64;
     report.conditions.push(format!(
-        "throughput: {threads} threads with {TURNS} turns each, WorkerConcurrency {}",
+        "throughput: {threads} threads with {TURNS} turns each, workers {}",
         taken.workers
     ));
     let mut add = |figure: &str, unit, program: &str, values: Vec<f64>| {

@@ -14,6 +14,9 @@ use crate::ready::Ready;
 /// The parameter that holds what hardly anybody changes.
 const OVERRIDES: &str = "Overrides";
 
+/// A laptop is no new account: room for 60 threads at once.
+const CONCURRENCY: &str = "200";
+
 /// Parameters of the template, and what is put into its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
@@ -42,6 +45,7 @@ impl Deployment {
         ]
         .map(|(name, value)| (name.to_owned(), value.clone()))
         .into();
+        parameters.insert("Concurrency".to_owned(), CONCURRENCY.to_owned());
         let mut overrides: Map<String, Value> = [
             ("daytona_api", &ready.daytona_api),
             ("discord_api", &ready.discord_api),

@@ -178,6 +178,8 @@ impl Dynamo {
                     return Err(DynamoError::KeySchema(name.to_owned()));
                 }
                 self.deploy_indexes(name, table, &present["Table"]).await?;
+                self.deploy_protection(name, table, &present["Table"])
+                    .await?;
             }
             Err(_) => {
                 self.call("CreateTable", name, &table.create).await?;
@@ -215,6 +217,21 @@ impl Dynamo {
                 "AttributeDefinitions": table.create["AttributeDefinitions"],
                 "GlobalSecondaryIndexUpdates": [update],
             });
+            self.call("UpdateTable", name, &request).await?;
+        }
+        Ok(())
+    }
+
+    async fn deploy_protection(
+        &self,
+        name: &str,
+        table: &TableSettings,
+        present: &Value,
+    ) -> Result<(), DynamoError> {
+        let is_protected = |table: &Value| table["DeletionProtectionEnabled"] == true;
+        let wanted = is_protected(&table.create);
+        if wanted != is_protected(present) {
+            let request = json!({ "TableName": name, "DeletionProtectionEnabled": wanted });
             self.call("UpdateTable", name, &request).await?;
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! The template's text as plain JSON, and the functions in it: `Ref`, `Fn::Sub`, `Fn::GetAtt`, `Fn::Join`, `Fn::Select`,
-//! `Fn::Split`, `Fn::If`. Others are refused by name.
+//! `Fn::Split`, `Fn::If`, `Fn::FindInMap`. Others are refused by name.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ pub(crate) struct Scope {
     pub(crate) attributes: BTreeMap<String, String>,
     /// What came of the conditions.
     pub(crate) conditions: BTreeMap<String, bool>,
+    /// The section `Mappings`.
+    pub(crate) mappings: Value,
 }
 
 /// Turns YAML with short tags (`!Ref`) into JSON with the long names (`{"Ref": …}`).
@@ -143,7 +145,24 @@ impl Scope {
                 }
                 _ => Err("Fn::If needs a condition and two values".to_owned()),
             },
+            ("Fn::FindInMap", Value::Array(parts)) => match parts.as_slice() {
+                [mapping, top, second] => {
+                    let key = |part| Ok::<_, String>(text(&self.resolve(part)?));
+                    self.find(&key(mapping)?, &key(top)?, &key(second)?)
+                }
+                _ => Err("Fn::FindInMap needs a mapping and two keys".to_owned()),
+            },
             _ => Err(format!("this engine does not have {name}")),
+        }
+    }
+
+    fn find(&self, mapping: &str, top: &str, second: &str) -> Result<Value, String> {
+        let found = &self.mappings[mapping][top][second];
+        match found {
+            Value::Null => Err(format!(
+                "Fn::FindInMap: there is no {mapping}, {top}, {second} in Mappings"
+            )),
+            found => Ok(found.clone()),
         }
     }
 

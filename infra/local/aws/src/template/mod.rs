@@ -3,7 +3,7 @@
 //! Promised: what this engine does not honour is named ([`Plan::unhonoured`]), never passed over in silence; a template
 //! that cannot be understood is refused with the place and the reason. Values of parameters are in no message.
 //!
-//! Deliberately absent: mappings, rules, macros beyond the shape of serverless functions.
+//! Deliberately absent: rules, macros beyond the shape of serverless functions.
 
 mod conditions;
 mod intrinsic;
@@ -142,6 +142,7 @@ impl Template {
     ) -> Result<Plan, TemplateError> {
         let mut scope = Scope {
             references: self.parameters.clone(),
+            mappings: self.document["Mappings"].clone(),
             ..Scope::default()
         };
         for (name, value) in [
@@ -158,7 +159,7 @@ impl Template {
 
         let mut plan = Plan::default();
         let mut unhonoured = Unhonoured::default();
-        for section in ["Mappings", "Rules", "Hooks"] {
+        for section in ["Rules", "Hooks"] {
             if !self.document[section].is_null() {
                 unhonoured.add(section, "", "", "not read by this engine");
             }

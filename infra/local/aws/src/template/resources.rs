@@ -125,6 +125,7 @@ impl Reading<'_> {
         unhonoured: &mut Unhonoured,
     ) -> Result<(), String> {
         let kind = resource["Type"].as_str().ok_or("it has no Type")?;
+        policies(resource)?;
         let mut properties = match kind {
             TABLE | QUEUE | SECRET | GROUP => self.scope.resolve(&resource["Properties"])?,
             FUNCTION => {
@@ -310,6 +311,22 @@ impl Reading<'_> {
             environment,
         })
     }
+}
+
+/// Nothing is deleted here with a stack, so what a policy says is only checked as `CloudFormation` does.
+fn policies(resource: &Value) -> Result<(), String> {
+    const ON_DELETION: [&str; 4] = ["Delete", "Retain", "RetainExceptOnCreate", "Snapshot"];
+    const ON_REPLACEMENT: [&str; 3] = ["Delete", "Retain", "Snapshot"];
+    for (name, allowed) in [
+        ("DeletionPolicy", ON_DELETION.as_slice()),
+        ("UpdateReplacePolicy", ON_REPLACEMENT.as_slice()),
+    ] {
+        let policy = &resource[name];
+        if !policy.is_null() && !policy.as_str().is_some_and(|said| allowed.contains(&said)) {
+            return Err(format!("{name} must be one of {}", allowed.join(", ")));
+        }
+    }
+    Ok(())
 }
 
 fn secret(properties: &mut Properties<'_>) -> Result<Source, String> {

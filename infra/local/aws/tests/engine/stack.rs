@@ -254,10 +254,11 @@ async fn parameters_and_functions_of_the_template_are_resolved() {
         "tests/engine/template.yaml",
         &["Echo", "Brief", "Broken"],
     );
-    wanted.parameters = BTreeMap::from([("Greeting".to_owned(), "salve".to_owned())]);
+    wanted.parameters = map(&[("Greeting", "salve"), ("Days", "30")]);
     let stack = Stack::start_with(folder, wanted).await;
     let outputs = stack.engine.outputs();
     assert_eq!(outputs["Joined"], "salve-us-east-1");
+    assert_eq!(outputs["Sized"], "long");
     assert_eq!(
         Some(outputs["Address"].clone()),
         stack.engine.function_url("Echo")
@@ -265,6 +266,41 @@ async fn parameters_and_functions_of_the_template_are_resolved() {
     assert!(stack.engine.unhonoured().contains(
         &"AWS::CloudWatch::Alarm (Watch): resources of this type are not set up here".to_owned()
     ));
+}
+
+#[tokio::test]
+async fn a_key_that_no_mapping_has_and_a_policy_that_cloudformation_does_not_know_are_refused() {
+    let folder = Folder::new();
+    let small = std::fs::read_to_string(SMALL).unwrap();
+    for (from, to, said) in [
+        (
+            "!FindInMap [Sizes, !Ref Days, word]",
+            "!FindInMap [Sizes, !Ref Days, words]",
+            "output Sized in the template: Fn::FindInMap: there is no Sizes, 7, words in Mappings",
+        ),
+        (
+            "!FindInMap [Sizes, !Ref Days, word]",
+            "!FindInMap [Sizes, word]",
+            "output Sized in the template: Fn::FindInMap needs a mapping and two keys",
+        ),
+        (
+            "DeletionPolicy: RetainExceptOnCreate",
+            "DeletionPolicy: Keep",
+            "resource Plain in the template: DeletionPolicy must be one of Delete, Retain, RetainExceptOnCreate, Snapshot",
+        ),
+        (
+            "UpdateReplacePolicy: Retain",
+            "UpdateReplacePolicy: RetainExceptOnCreate",
+            "resource Plain in the template: UpdateReplacePolicy must be one of Delete, Retain, Snapshot",
+        ),
+    ] {
+        assert!(small.contains(from), "{from}");
+        let changed = folder.0.join("template.yaml");
+        std::fs::write(&changed, small.replace(from, to)).unwrap();
+        let wanted = settings(&folder, &changed.display().to_string(), &SMALLS);
+        let refused = Engine::start(wanted).await.err().unwrap().to_string();
+        assert_eq!(refused, said);
+    }
 }
 
 async fn refusal(change: impl FnOnce(&mut bobbin_local_aws::Settings)) -> String {
@@ -313,10 +349,16 @@ async fn a_start_that_cannot_work_says_what_to_do() {
         days.await,
         "parameter LogRetentionDays: its value is not one of AllowedValues"
     );
-    let most = refusal(|settings| settings.parameters = map(&[("WorkerConcurrency", "1")]));
+    let share = refusal(|settings| settings.parameters = map(&[("Concurrency", "11")]));
     assert_eq!(
-        most.await,
-        "parameter WorkerConcurrency: it must be 2 to 1000, as Lambda takes it"
+        share.await,
+        "parameter Concurrency: its value is not one of AllowedValues"
+    );
+    let mut most = settings(&Folder::new(), SMALL, &SMALLS);
+    most.parameters = map(&[("Most", "6")]);
+    assert_eq!(
+        Engine::start(most).await.err().unwrap().to_string(),
+        "parameter Most: it must be 0 to 5"
     );
     let unknown = refusal(|settings| settings.secrets = map(&[("Secret", "{}")]));
     assert_eq!(

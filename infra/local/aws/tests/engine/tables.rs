@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use std::sync::Arc;
@@ -120,4 +121,32 @@ async fn an_index_lags_as_long_as_asked_while_the_table_is_fresh() {
     assert_eq!(due(&client).await.len(), 3);
     lag(0).await;
     assert_eq!(due(&client).await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_table_is_protected_from_deletion_while_the_template_says_so() {
+    let folder = Arc::new(Folder::new());
+    let with = async |protect: &str| {
+        let mut settings = settings(
+            &folder,
+            "../../../template.yaml",
+            &["Ingress", "Worker", "Sweeper"],
+        );
+        let parameter = ("ProtectTable".to_owned(), protect.to_owned());
+        settings.parameters = [parameter].into();
+        Stack::start_with(folder.clone(), settings).await
+    };
+    let delete = async |stack: &Stack| {
+        let asked = client(stack).delete_table().table_name(TABLE);
+        let answer = asked.send().await;
+        answer.map_err(|error| error.message().unwrap_or_default().to_owned())
+    };
+    let protected = with("yes").await;
+    let refused = delete(&protected).await.unwrap_err();
+    assert!(refused.contains("deletion protection"), "{refused}");
+    protected.engine.stop().await;
+
+    let free = with("no").await;
+    delete(&free).await.unwrap();
+    free.engine.stop().await;
 }

@@ -1,0 +1,344 @@
+//! The template as `CloudFormation` gets it: what AWS's own transform and linter make of it, that two stacks live side by
+//! side in one account, that a first deployment can be undone, and that no lane can take another's concurrency.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use bobbin_tests::binaries::workspace;
+use bobbin_tests::venv;
+use libtest_mimic::Trial;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// Lambda keeps so many executions of an account for functions that reserve none.
+const UNRESERVED_MIN: u64 = 100;
+/// Lambda takes no smaller and no greater bound for a queue's mapping.
+const MAPPING: std::ops::RangeInclusive<u64> = 2..=1000;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("translated::sam_validate_with_lint_finds_nothing", || {
+            let findings: Vec<String> = template().findings.clone();
+            assert_eq!(findings, Vec::<String>::new());
+            let wrong = source().replace("ApplicationLogLevel:", "ApplicationLogLevels:");
+            let findings = translate(&wrong)?.findings;
+            assert!(!findings.is_empty(), "the linter does not look");
+            Ok(())
+        }),
+        Trial::test(
+            "translated::nothing_has_a_name_that_a_second_stack_would_want_too",
+            || {
+                assert_eq!(fixed_names(&template().translated), Vec::<String>::new());
+                let named_by_sam = translate(&source().replace("OmitName: true", ""))?.translated;
+                assert_eq!(
+                    fixed_names(&named_by_sam),
+                    [r#"SweeperTick: Name is "SweeperTick""#]
+                );
+                let mut clashing = template().translated.clone();
+                clashing["Resources"]["Dashboard"]["Properties"]["DashboardName"] =
+                    json!({"Ref": "AWS::StackName"});
+                assert_eq!(fixed_names(&clashing).len(), 1);
+                Ok(())
+            },
+        ),
+        Trial::test(
+            "translated::a_first_deployment_that_fails_leaves_nothing_behind",
+            || {
+                let at_first = parameters(&[]);
+                for (id, resource) in resources() {
+                    assert_ne!(resource["DeletionPolicy"], "Retain", "{id}");
+                    let protected = &resource["Properties"]["DeletionProtectionEnabled"];
+                    if !protected.is_null() {
+                        assert_eq!(resolve(protected, &at_first), Some(json!(false)), "{id}");
+                    }
+                }
+                let protection = &resources()["Table"]["Properties"]["DeletionProtectionEnabled"];
+                let later = parameters(&[("ProtectTable", "yes")]);
+                assert_eq!(resolve(protection, &later), Some(json!(true)));
+                Ok(())
+            },
+        ),
+        Trial::test("translated::every_log_level_reaches_cloudwatch", || {
+            for level in allowed("LogLevel") {
+                let level = level.as_str().unwrap().to_owned();
+                let chosen = parameters(&[("LogLevel", &level)]);
+                for (id, function) in functions() {
+                    let logging = &function["Properties"]["LoggingConfig"];
+                    assert_eq!(logging["LogFormat"], "JSON", "{id}");
+                    let application = resolve(&logging["ApplicationLogLevel"], &chosen);
+                    assert_eq!(application, Some(json!(level.to_uppercase())), "{id}");
+                    let system = resolve(&logging["SystemLogLevel"], &chosen).unwrap();
+                    let known = ["DEBUG", "INFO", "WARN"];
+                    assert!(known.contains(&system.as_str().unwrap()), "{id}: {system}");
+                }
+            }
+            Ok(())
+        }),
+        Trial::test("translated::a_new_account_takes_the_default_share", || {
+            let share = share(10);
+            assert_eq!(resolved_default("Concurrency"), 10);
+            assert_eq!(
+                share.reserved,
+                BTreeMap::new(),
+                "there is nothing to reserve"
+            );
+            Ok(())
+        }),
+        Trial::test(
+            "translated::no_lane_of_any_share_can_take_anothers_room",
+            || {
+                let mut before: Option<Share> = None;
+                for count in allowed("Concurrency") {
+                    let count = count.as_u64().unwrap();
+                    let share = share(count);
+                    fits(count, &share);
+                    if let Some(before) = before {
+                        for (lane, most) in &before.mappings {
+                            assert!(share.mappings[lane] >= *most, "{lane} at {count}");
+                        }
+                    }
+                    before = Some(share);
+                }
+                Ok(())
+            },
+        ),
+        Trial::test("translated::readme_says_what_each_share_gives", || {
+            let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
+            for count in allowed("Concurrency") {
+                let count = count.as_u64().unwrap();
+                let share = share(count);
+                let ingress = match share.reserved.get("Ingress") {
+                    Some(reserved) => format!("{reserved}, reserved"),
+                    None => format!("what is left, {} at least", count - share.running() - 1),
+                };
+                let line = format!(
+                    "| {count} | {} | {} | {ingress} |",
+                    share.mappings["WorkerMessages"], share.mappings["WorkerControl"]
+                );
+                assert!(readme.contains(&line), "README has no line {line}");
+            }
+            Ok(())
+        }),
+    ]
+}
+
+/// What AWS's libraries say of a template.
+#[derive(Debug, Deserialize)]
+struct Translation {
+    findings: Vec<String>,
+    translated: Value,
+}
+
+fn source() -> String {
+    std::fs::read_to_string(workspace().join("template.yaml")).unwrap()
+}
+
+/// The project's template, translated once.
+fn template() -> &'static Translation {
+    static TEMPLATE: OnceLock<Translation> = OnceLock::new();
+    TEMPLATE.get_or_init(|| translate(&source()).unwrap())
+}
+
+fn translate(text: &str) -> Result<Translation, String> {
+    let programs = venv::install("cfn-lint", "tests/template/requirements.txt")?;
+    let mut script = Command::new(programs.join("python"))
+        .arg(workspace().join("tests/template/translate.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let mut stdin = script.stdin.take().ok_or("no standard input")?;
+    // The script reads all of it before it writes anything.
+    stdin
+        .write_all(text.as_bytes())
+        .map_err(|error| error.to_string())?;
+    drop(stdin);
+    let told = script
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    if !told.status.success() {
+        return Err(format!("translate.py ended with {}", told.status));
+    }
+    serde_json::from_slice(&told.stdout).map_err(|error| error.to_string())
+}
+
+fn resources() -> &'static Map<String, Value> {
+    template().translated["Resources"].as_object().unwrap()
+}
+
+fn of_type(kind: &str) -> Vec<(&'static String, &'static Value)> {
+    let all = resources().iter();
+    all.filter(|(_, one)| one["Type"] == kind).collect()
+}
+
+fn functions() -> Vec<(&'static String, &'static Value)> {
+    let functions = of_type("AWS::Lambda::Function");
+    let names: Vec<&str> = functions.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(
+        names,
+        ["Ingress", "Sweeper", "Worker"],
+        "in another order, or more"
+    );
+    functions
+}
+
+/// Names of resources that are the same in every stack, as `logical id: property is value`.
+fn fixed_names(translated: &Value) -> Vec<String> {
+    let resources = translated["Resources"].as_object().unwrap();
+    let mut fixed = Vec::new();
+    for (id, resource) in resources {
+        let everywhere = resource["Type"] == "AWS::CloudWatch::Dashboard";
+        for (name, value) in resource["Properties"].as_object().into_iter().flatten() {
+            // A metric's name says what is looked at, not what the alarm is called.
+            if !name.ends_with("Name") || name == "MetricName" {
+                continue;
+            }
+            let text = value.to_string();
+            let of_stack = text.contains("AWS::StackName");
+            let of_region = !everywhere || text.contains("AWS::Region");
+            let of_resource = value["Ref"]
+                .as_str()
+                .is_some_and(|other| resources.contains_key(other));
+            if !of_resource && !(of_stack && of_region) {
+                fixed.push(format!("{id}: {name} is {value}"));
+            }
+        }
+    }
+    fixed
+}
+
+fn allowed(parameter: &str) -> Vec<Value> {
+    let declared = &template().translated["Parameters"][parameter];
+    let allowed = declared["AllowedValues"].as_array().unwrap().clone();
+    assert!(allowed.len() >= 2);
+    allowed
+}
+
+fn resolved_default(parameter: &str) -> u64 {
+    template().translated["Parameters"][parameter]["Default"]
+        .as_u64()
+        .unwrap()
+}
+
+/// The parameters as texts, defaults where nothing is chosen.
+fn parameters(chosen: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let declared = template().translated["Parameters"].as_object().unwrap();
+    let mut all: BTreeMap<String, String> = declared
+        .iter()
+        .map(|(name, one)| (name.clone(), plain(&one["Default"])))
+        .collect();
+    for (name, value) in chosen {
+        let before = all.insert((*name).to_owned(), (*value).to_owned());
+        assert!(before.is_some(), "{name} is no parameter");
+    }
+    all
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or(value.to_string(), str::to_owned)
+}
+
+/// What a value of the translated template comes to; none: the property is left out.
+fn resolve(value: &Value, parameters: &BTreeMap<String, String>) -> Option<Value> {
+    if let Some(name) = value["Ref"].as_str() {
+        return match name {
+            "AWS::NoValue" => None,
+            name => Some(json!(parameters[name])),
+        };
+    }
+    if let Some(keys) = value["Fn::FindInMap"].as_array() {
+        let keys: Vec<String> = keys
+            .iter()
+            .map(|key| plain(&resolve(key, parameters).unwrap()))
+            .collect();
+        let found = &template().translated["Mappings"][&keys[0]][&keys[1]][&keys[2]];
+        assert!(!found.is_null(), "{keys:?}");
+        return Some(found.clone());
+    }
+    if let Some(parts) = value["Fn::If"].as_array() {
+        let condition = &template().translated["Conditions"][parts[0].as_str().unwrap()];
+        let branch = if holds(condition, parameters) { 1 } else { 2 };
+        return resolve(&parts[branch], parameters);
+    }
+    assert!(!value.is_object(), "{value} is not understood here");
+    Some(value.clone())
+}
+
+fn holds(condition: &Value, parameters: &BTreeMap<String, String>) -> bool {
+    let (name, parts) = condition.as_object().unwrap().iter().next().unwrap();
+    let parts = parts.as_array().unwrap();
+    match name.as_str() {
+        "Fn::Not" => !holds(&parts[0], parameters),
+        "Fn::Or" => parts.iter().any(|part| holds(part, parameters)),
+        "Fn::Equals" => {
+            let side = |part| plain(&resolve(part, parameters).unwrap());
+            side(&parts[0]) == side(&parts[1])
+        }
+        other => panic!("{other} is not understood here"),
+    }
+}
+
+/// What a share of the account's limit is divided into.
+struct Share {
+    /// Most executions of the worker for each of its queues, by the mapping's logical id.
+    mappings: BTreeMap<String, u64>,
+    /// Reserved executions by function.
+    reserved: BTreeMap<String, u64>,
+}
+
+impl Share {
+    /// Most executions of the worker at once.
+    fn running(&self) -> u64 {
+        self.mappings.values().sum()
+    }
+}
+
+fn share(count: u64) -> Share {
+    let chosen = parameters(&[("Concurrency", &count.to_string())]);
+    let mappings: BTreeMap<String, u64> = of_type("AWS::Lambda::EventSourceMapping")
+        .into_iter()
+        .map(|(id, mapping)| {
+            let properties = &mapping["Properties"];
+            assert_eq!(properties["FunctionName"]["Ref"], "Worker", "{id}");
+            let most = &properties["ScalingConfig"]["MaximumConcurrency"];
+            assert!(!most.is_null(), "{id} has no bound of its own");
+            let most = resolve(most, &chosen).unwrap().as_u64().unwrap();
+            (id.clone(), most)
+        })
+        .collect();
+    assert_eq!(mappings.len(), 4);
+    let reserved = functions()
+        .into_iter()
+        .filter_map(|(id, function)| {
+            let reserved = &function["Properties"]["ReservedConcurrentExecutions"];
+            Some((id.clone(), resolve(reserved, &chosen)?.as_u64().unwrap()))
+        })
+        .collect();
+    Share { mappings, reserved }
+}
+
+/// Every lane at its bound at once still fits, and Lambda takes the numbers.
+fn fits(count: u64, share: &Share) {
+    for (lane, most) in &share.mappings {
+        assert!(MAPPING.contains(most), "{lane} of {count}: {most}");
+    }
+    if share.reserved.is_empty() {
+        // One for the sweeper, and one at least for ingress.
+        let together = share.running() + 1 + 1;
+        assert!(together <= count, "{together} of {count}");
+        return;
+    }
+    assert_eq!(share.reserved.len(), 3, "all reserve or none, at {count}");
+    let reserved: u64 = share.reserved.values().sum();
+    assert!(
+        reserved + UNRESERVED_MIN <= count,
+        "{reserved} reserved of {count}"
+    );
+    // The worker's reservation holds all its lanes at once, so a full lane leaves the others theirs.
+    assert!(share.running() <= share.reserved["Worker"], "at {count}");
+    assert!(share.reserved["Ingress"] >= 10, "at {count}");
+    // A tick that is late may still run when the next begins.
+    assert_eq!(share.reserved["Sweeper"], 2, "at {count}");
+}
