@@ -19,7 +19,7 @@ pub struct All {
     from_env: bool,
     /// Tell what would be done, and write nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
     #[command(flatten)]
     test: trial::Wanted,
 }

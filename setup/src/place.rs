@@ -1,9 +1,12 @@
 //! What is being set up: the stack, looked for when it is first needed, the keys, and the addresses of the services.
 
+use std::path::PathBuf;
+
 use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::deployed::Deployed;
 use bobbin_adapters::discord::{Application, Discord, DiscordError, application};
 use bobbin_adapters::http::{Hosts, Http};
+use bobbin_adapters::laptop::Laptop;
 use bobbin_adapters::model_keys::ModelProvider;
 use bobbin_adapters::secrets::Secret;
 use bobbin_adapters::slack::Slack;
@@ -25,7 +28,13 @@ pub struct Around {
         value_name = "NAME"
     )]
     pub stack: String,
-    /// Address of AWS, where it is not Amazon's: the laptop stack's
+    /// The laptop stack that runs beside this (`cargo run`), whatever else is said of a stack
+    #[arg(long, global = true)]
+    pub laptop: bool,
+    /// State folder of the laptop stack, if it is not .bobbin/state of the checkout
+    #[arg(long, global = true, value_name = "DIR", requires = "laptop")]
+    pub state_dir: Option<PathBuf>,
+    /// Address of AWS, where it is not Amazon's: an emulator's
     #[arg(long, global = true, env = "AWS_ENDPOINT_URL", value_name = "URL")]
     pub aws_endpoint: Option<String>,
     /// Base of Discord's API; without it the stack's, or https://discord.com/api/v10
@@ -118,9 +127,46 @@ impl Place {
     /// # Errors
     /// Why it is not found, and what to do.
     pub async fn stack(&self) -> Result<&Deployed, String> {
-        let find = || Deployed::find(&self.around.stack, self.around.aws_endpoint.as_deref());
+        let find = || async {
+            match self.laptop()? {
+                Some(laptop) => laptop.deployed().await,
+                None => {
+                    let endpoint = self.around.aws_endpoint.as_deref();
+                    Deployed::find(&self.around.stack, endpoint).await
+                }
+            }
+        };
         let found = self.stack.get_or_init(find).await;
         found.as_ref().map_err(Clone::clone)
+    }
+
+    /// The laptop stack, if it is the one that is meant.
+    ///
+    /// # Errors
+    /// That it does not run, and how to start it.
+    pub fn laptop(&self) -> Result<Option<Laptop>, String> {
+        let find = || Laptop::find(self.around.state_dir.as_deref());
+        self.around.laptop.then(find).transpose()
+    }
+
+    /// The address that stands for AWS's own, where one does.
+    ///
+    /// # Errors
+    /// As [`Place::laptop`].
+    pub fn aws_endpoint(&self) -> Result<Option<String>, String> {
+        Ok(match self.laptop()? {
+            Some(laptop) => Some(laptop.whereabouts.aws_endpoint),
+            None => self.around.aws_endpoint.clone(),
+        })
+    }
+
+    /// How the stack is named on a command line of this program.
+    #[must_use]
+    pub fn said(&self) -> String {
+        match self.laptop() {
+            Ok(Some(laptop)) => laptop.said,
+            _ => format!("--stack {}", self.around.stack),
+        }
     }
 
     /// The stack's name, whether it is there or not.

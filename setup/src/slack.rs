@@ -1,5 +1,6 @@
 //! The Slack app: its manifest, made of the names that the code uses.
 
+use bobbin_adapters::http::is_loopback;
 use bobbin_core::wire::slack::manifest::{link, manifest};
 use clap::{Args, Subcommand};
 
@@ -21,6 +22,16 @@ pub struct Manifest {
     /// Print the link alone
     #[arg(long)]
     pub link: bool,
+}
+
+/// What Slack could not reach is told before the manifest's own rules are: the laptop stack's address is right, and of no
+/// use here.
+fn of_this_machine(address: &str) -> Option<String> {
+    is_loopback(address).then(|| {
+        format!(
+            "This stack answers at {address}, on this machine alone, and Slack delivers to https addresses that it can reach. Open a tunnel to it, and name that: bobbin-setup slack manifest --address https://TUNNEL. The chat page of the laptop stack needs no app."
+        )
+    })
 }
 
 /// Prints it as it is, so that it can be piped on. Undone by deleting the app at Slack: nothing is written here.
@@ -55,5 +66,12 @@ pub async fn link_for_stack(place: &Place) -> Result<String, String> {
 }
 
 async fn address_of(place: &Place) -> Result<String, String> {
-    Ok(place.stack().await?.output("IngressAddress")?.to_owned())
+    let address = match place.laptop()? {
+        Some(laptop) => laptop.whereabouts.ingress,
+        None => place.stack().await?.output("IngressAddress")?.to_owned(),
+    };
+    match of_this_machine(&address) {
+        Some(why) => Err(why),
+        None => Ok(address),
+    }
 }

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod made_up;
 pub mod ministack;
 pub mod model;
+pub mod namespace;
 pub mod operator;
 pub mod processes;
 pub mod promises;

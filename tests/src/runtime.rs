@@ -25,7 +25,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::binaries;
-use crate::limits::{FUNCTION_ANSWER_MS_MAX, FUNCTION_START_MS_MAX};
+use crate::limits::{ANSWER_MS_MAX, FUNCTION_ANSWER_MS_MAX, FUNCTION_START_MS_MAX};
+use crate::namespace::Namespace;
 
 /// A call that a function made.
 #[derive(Debug, Clone)]
@@ -72,6 +73,7 @@ struct Shared {
     report: Mutex<Option<Value>>,
     calls: Mutex<Vec<Called>>,
     secret: Value,
+    answer_ms_max: u64,
 }
 
 /// The environment that the template would give, every address of it on loopback.
@@ -125,21 +127,6 @@ impl Function {
             .await
             .expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let (event_sender, event_receiver) = mpsc::channel(1);
-        let (answer_sender, answers) = mpsc::channel(1);
-        let (asked_sender, mut asked) = mpsc::channel(1);
-        let shared = Arc::new(Shared {
-            events: AsyncMutex::new(event_receiver),
-            answers: answer_sender,
-            asked: asked_sender,
-            report: Mutex::default(),
-            calls: Mutex::default(),
-            secret,
-        });
-        let routes = routes(Arc::clone(&shared));
-        let serving = tokio::spawn(async move {
-            axum::serve(listener, routes).await.unwrap_or_default();
-        });
         let mut variables = environment(&format!("http://{address}"));
         variables.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), address));
         for (name, value) in [
@@ -152,9 +139,55 @@ impl Function {
             variables.push((name.to_owned(), value.to_owned()));
         }
         change(&mut variables);
+        let command = Command::new(binaries::folder().join(program));
+        Self::launch(command, variables, listener, secret, FUNCTION_ANSWER_MS_MAX).await
+    }
+
+    /// Starts a function's program as a container of `sam local invoke` does: in a network of its own, with these
+    /// variables and Lambda's, and with nothing behind it but what they lead to.
+    ///
+    /// # Panics
+    /// As [`Function::start`].
+    pub async fn start_in(
+        namespace: &Namespace,
+        program: &str,
+        mut variables: Vec<(String, String)>,
+    ) -> Started {
+        let listener = TcpListener::bind((namespace.outside, 0))
+            .await
+            .expect("the address is this machine's");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        variables.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), address));
+        let command = namespace.command(&binaries::folder().join(program));
+        Self::launch(command, variables, listener, Value::Null, ANSWER_MS_MAX).await
+    }
+
+    async fn launch(
+        mut command: Command,
+        variables: Vec<(String, String)>,
+        listener: TcpListener,
+        secret: Value,
+        answer_ms_max: u64,
+    ) -> Started {
+        let (event_sender, event_receiver) = mpsc::channel(1);
+        let (answer_sender, answers) = mpsc::channel(1);
+        let (asked_sender, mut asked) = mpsc::channel(1);
+        let shared = Arc::new(Shared {
+            events: AsyncMutex::new(event_receiver),
+            answers: answer_sender,
+            asked: asked_sender,
+            report: Mutex::default(),
+            calls: Mutex::default(),
+            secret,
+            answer_ms_max,
+        });
+        let routes = routes(Arc::clone(&shared));
+        let serving = tokio::spawn(async move {
+            axum::serve(listener, routes).await.unwrap_or_default();
+        });
         let output = NamedTempFile::new().expect("the system has a folder for temporary files");
         let out = || output.reopen().expect("the file is ours");
-        let mut program = Command::new(binaries::folder().join(program))
+        let mut program = command
             .env_clear()
             .envs(variables)
             .stdin(Stdio::null())
@@ -162,7 +195,7 @@ impl Function {
             .stderr(out())
             .kill_on_drop(true)
             .spawn()
-            .unwrap_or_else(|error| panic!("{program} cannot be started: {error}"));
+            .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
         // Both at once: which of the two happens is what is asked here.
         let bound = Duration::from_millis(FUNCTION_START_MS_MAX);
         let came = timeout(bound, async {
@@ -206,11 +239,11 @@ impl Function {
     pub async fn invoke(&mut self, event: &Value) -> Result<Value, Value> {
         let sent = self.events.send(event.clone()).await;
         assert!(sent.is_ok(), "nobody asks for work any more");
-        let bound = Duration::from_millis(FUNCTION_ANSWER_MS_MAX);
-        match timeout(bound, self.answers.recv()).await {
+        let ms_max = self.shared.answer_ms_max;
+        match timeout(Duration::from_millis(ms_max), self.answers.recv()).await {
             Ok(Some(answer)) => answer,
             _ => panic!(
-                "no answer within {FUNCTION_ANSWER_MS_MAX} ms:\n{}",
+                "no answer within {ms_max} ms:\n{}",
                 read(self.output.path())
             ),
         }
@@ -272,7 +305,7 @@ async fn next(State(shared): State<Arc<Shared>>) -> Response {
         return StatusCode::GONE.into_response();
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let deadline_ms = now.unwrap_or_default().as_millis() + u128::from(FUNCTION_ANSWER_MS_MAX);
+    let deadline_ms = now.unwrap_or_default().as_millis() + u128::from(shared.answer_ms_max);
     let headers = [
         ("lambda-runtime-aws-request-id", "1".to_owned()),
         ("lambda-runtime-deadline-ms", deadline_ms.to_string()),

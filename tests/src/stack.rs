@@ -63,6 +63,8 @@ pub struct Options {
     pub stand_in_agent: bool,
     /// More of the environment, such as a key that is wrong on purpose.
     pub environment: Vec<(String, String)>,
+    /// The address at which containers reach it.
+    pub containers: Option<String>,
 }
 
 impl Options {
@@ -163,6 +165,9 @@ impl Stack {
         }
         if options.without_aws {
             command.arg("--without-aws");
+        }
+        if let Some(host) = &options.containers {
+            command.arg(format!("--containers={host}"));
         }
         if options.stand_in_agent {
             command.env("BOBBIN_AGENT_DIR", stand_in_agent(folder.path()));

@@ -270,14 +270,12 @@ impl Worker {
         false
     }
 
-    /// A dead letter that nobody can read: its group and its id still say whose it was, and that thread is told. True:
-    /// it may be deleted; left where it is it would hold back every later dead letter of its thread.
+    /// A dead letter that nobody can read: its group still says whose it was, and that thread is told. What its own id was
+    /// nobody knows any more: among the dead letters its deduplication id is SQS's. True: it may be deleted; left where it is
+    /// it would hold back every later dead letter of its thread.
     async fn bury_unread(&self, record: &SqsMessage) -> bool {
-        let attribute = |name: &str| record.attributes.get(name).map(String::as_str);
-        let (Some(group), Some(id)) = (
-            attribute("MessageGroupId"),
-            attribute("MessageDeduplicationId"),
-        ) else {
+        let group = record.attributes.get("MessageGroupId");
+        let (Some(group), Some(id)) = (group, record.message_id.as_deref()) else {
             return false;
         };
         match group.parse() {

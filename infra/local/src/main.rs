@@ -2,9 +2,10 @@
 //!
 //! Embedded AWS configured from `template.yaml`, the three functions as real `bootstrap` processes, a
 //! Daytona-compatible provider with real OpenCode servers, Discord- and Slack-compatible APIs with a chat page, and a
-//! scripted model. Binds loopback only; ends everything that it started.
+//! scripted model. Binds loopback only, unless it is asked to let containers in; ends everything that it started.
 
 mod backstage;
+mod containers;
 mod deployment;
 mod front;
 mod functions;
@@ -41,14 +42,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let filter = EnvFilter::try_from_env("BOBBIN_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"))
+    let filter = match EnvFilter::try_from_env("BOBBIN_LOG") {
         // At its most verbose the table prints whole items, and with them what people asked.
-        .add_directive(
+        Ok(wanted) => wanted.add_directive(
             "dynoxide::server=info"
                 .parse()
                 .expect("a target and a level are a directive"),
-        );
+        ),
+        // A condition that does not hold is no trouble, and the table calls it a warning.
+        Err(_) => EnvFilter::new("warn,dynoxide=error"),
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

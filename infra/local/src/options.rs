@@ -5,9 +5,12 @@ use std::path::PathBuf;
 
 use bobbin_core::keys::Key;
 
+use crate::containers::Containers;
+
 /// What `--help` prints.
 pub const HELP: &str = "\
-Bobbin's laptop stack: chat page, functions, queues, table, sandboxes and a scripted model, on loopback only.
+Bobbin's laptop stack: chat page, functions, queues, table, sandboxes and a scripted model, on loopback only
+unless --containers is given.
 
 Usage: cargo run -- [OPTIONS]
 
@@ -19,6 +22,9 @@ Usage: cargo run -- [OPTIONS]
   --limits JSON       bounds that differ from the defaults, e.g. '{\"idle_pause_ms\": 60000}'
   --parameters JSON   parameters of template.yaml that differ, e.g. '{\"AllowedUsers\": \"U0123\"}'
   --keys JSON         keys in the stack's secrets that differ, e.g. '{\"openai_api_key\": \"...\"}'; an empty one is left out
+  --containers[=HOST] for functions in containers of `sam local invoke`: listen on Docker's bridge too (172.17.0.1, or HOST);
+                      whoever reaches that address may then use this stack, so only while you need it
+  --unhonoured        list what of template.yaml has no effect here
   --without-aws       leave the embedded AWS out: chats, provider and model only
   --help              this text
 
@@ -47,6 +53,10 @@ pub struct Options {
     pub parameters: BTreeMap<String, String>,
     /// Keys in the stack's secrets, above all that the stack would put there itself.
     pub keys: BTreeMap<String, String>,
+    /// Let containers reach the stack, and how they do.
+    pub containers: Option<Containers>,
+    /// List what of the template is not honoured.
+    pub unhonoured: bool,
     /// Leave the embedded AWS out.
     pub without_aws: bool,
 }
@@ -110,6 +120,14 @@ impl Options {
                         return Err(format!("--keys: {name} is no key of a stack."));
                     }
                 }
+                // What follows may be the next option, so its value has to be joined to it.
+                "--containers" => {
+                    options.containers = Some(match &inline {
+                        Some(host) => Containers::named(host)?,
+                        None => Containers::usual(),
+                    });
+                }
+                "--unhonoured" => options.unhonoured = true,
                 "--fresh" => options.fresh = true,
                 "--no-build" => options.no_build = true,
                 "--without-aws" => options.without_aws = true,
@@ -139,15 +157,23 @@ mod tests {
             limits: None,
             parameters: BTreeMap::from([("Model".to_owned(), "a/b".to_owned())]),
             keys: BTreeMap::from([("openai_api_key".to_owned(), "k".to_owned())]),
+            containers: Some(Containers::named("10.1.2.3").expect("an address")),
+            unhonoured: true,
             without_aws: false,
         };
         assert_eq!(
             parse(
-                r#"--port 8080 --state-dir=s --fresh --no-build --ready-file r --parameters {"Model":"a/b"} --keys {"openai_api_key":"k"}"#
+                r#"--containers=10.1.2.3 --unhonoured --port 8080 --state-dir=s --fresh --no-build --ready-file r --parameters {"Model":"a/b"} --keys {"openai_api_key":"k"}"#
             ),
             Ok(Parsed::Run(options))
         );
         assert_eq!(parse("--help"), Ok(Parsed::Help));
+        let options = Options {
+            containers: Some(Containers::usual()),
+            fresh: true,
+            ..Options::default()
+        };
+        assert_eq!(parse("--containers --fresh"), Ok(Parsed::Run(options)));
     }
 
     #[test]
@@ -157,6 +183,10 @@ mod tests {
             Err("--prot is not an option.".to_owned())
         );
         assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
+        assert!(
+            parse("--containers=0.0.0.0")
+                .is_err_and(|e| e.starts_with("--containers=0.0.0.0 is no address"))
+        );
         assert_eq!(
             parse(r#"--parameters {"Model":1,"x":"secret"}"#),
             Err("--parameters is not a JSON object of texts.".to_owned())

@@ -18,6 +18,8 @@ pub struct Ready {
     pub ingress: String,
     /// The embedded AWS.
     pub aws_endpoint: String,
+    /// The address or name by which containers reach this machine, if the stack was started for them.
+    pub container_host: Option<String>,
     /// The provider's control API.
     pub daytona_api: String,
     /// Its key.
@@ -64,13 +66,22 @@ pub struct Ready {
     pub pids: BTreeMap<String, u32>,
 }
 
-/// Where the stack is, without a key: what the operator's command line looks for in the state folder.
+/// Where the stack is and what can be named there, without a key: what the command lines look for in the state folder.
 #[derive(Debug, Serialize)]
 pub struct Whereabouts<'a> {
     stack: &'a str,
     console: &'a str,
     ingress: &'a str,
     aws_endpoint: &'a str,
+    container_host: Option<&'a str>,
+    discord_application_id: &'a str,
+    discord_guild_id: &'a str,
+    discord_channel_id: &'a str,
+    discord_user_id: &'a str,
+    slack_team_id: &'a str,
+    slack_channel_id: &'a str,
+    slack_user_id: &'a str,
+    slack_bot_user_id: &'a str,
 }
 
 impl Ready {
@@ -82,6 +93,15 @@ impl Ready {
             console: &self.console,
             ingress: &self.ingress,
             aws_endpoint: &self.aws_endpoint,
+            container_host: self.container_host.as_deref(),
+            discord_application_id: &self.discord_application_id,
+            discord_guild_id: &self.discord_guild_id,
+            discord_channel_id: &self.discord_channel_id,
+            discord_user_id: &self.discord_user_id,
+            slack_team_id: &self.slack_team_id,
+            slack_channel_id: &self.slack_channel_id,
+            slack_user_id: &self.slack_user_id,
+            slack_bot_user_id: &self.slack_bot_user_id,
         }
     }
 }

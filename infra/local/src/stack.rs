@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bobbin_core::wire::discord;
-use bobbin_local_aws::{Clock, Engine, FolderError, FolderLock, LogLine};
+use bobbin_local_aws::{Clock, Engine, FolderError, FolderLock, LogLine, TemplateError};
 use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_gate::Gates;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::STACK;
 use crate::backstage::Behind;
+use crate::containers::{self, Relay};
 use crate::deployment::Deployment;
 use crate::front::Front;
 use crate::functions;
@@ -75,6 +76,8 @@ pub struct Stack {
     ready: Ready,
     ready_file: PathBuf,
     notes: Vec<String>,
+    /// What of the template has no effect here.
+    unhonoured: Vec<String>,
     /// Held for as long as the stack runs: one stack a state folder.
     _lock: FolderLock,
 }
@@ -86,6 +89,14 @@ struct Parts {
     chat: Option<Arc<Chat>>,
     engine: Option<Engine>,
     front: Option<Front>,
+    relays: Vec<Relay>,
+}
+
+/// What is to be said when everything is up.
+struct Up {
+    ready: Ready,
+    notes: Vec<String>,
+    unhonoured: Vec<String>,
 }
 
 impl Parts {
@@ -130,11 +141,16 @@ impl Stack {
             .map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
         let mut parts = Parts::default();
         match start_parts(&mut parts, options, &ended, &root, &state_dir).await {
-            Ok((ready, notes)) => Ok(Self {
+            Ok(Up {
+                ready,
+                notes,
+                unhonoured,
+            }) => Ok(Self {
                 parts,
                 ready,
                 ready_file: state_dir.join(READY),
                 notes,
+                unhonoured,
                 _lock: lock,
             }),
             Err(message) => {
@@ -146,13 +162,30 @@ impl Stack {
 
     /// Says where everything is.
     pub fn announce(&self, options: &Options) {
-        for note in &self.notes {
-            println!("  note: {note}");
-        }
         println!("\n  Chat page   {}", self.ready.console);
         if !options.without_aws {
             println!("  Ingress     {}", self.ready.ingress);
             println!("  AWS         {}", self.ready.aws_endpoint);
+        }
+        let unhonoured = self.unhonoured.len();
+        let (listed, counted) = match (unhonoured, options.unhonoured) {
+            (0, _) => (None, None),
+            (_, true) => (Some(&self.unhonoured), None),
+            (_, false) => (
+                None,
+                Some(format!(
+                    "{unhonoured} settings of template.yaml have no effect on a laptop (alarms, roles, encryption and the like); --unhonoured lists them"
+                )),
+            ),
+        };
+        for (index, note) in self.notes.iter().chain(&counted).enumerate() {
+            println!("{}  note: {note}", if index == 0 { "\n" } else { "" });
+        }
+        if let Some(listed) = listed {
+            println!("\n  Of template.yaml, this has no effect here:");
+            for line in listed {
+                println!("    {line}");
+            }
         }
         println!(
             "\nOpen the chat page and type /sandbox in #general, or mention @bobbin on the Slack side. Ctrl-C stops everything."
@@ -173,12 +206,17 @@ async fn start_parts(
     ended: &Ended,
     root: &Path,
     state_dir: &Path,
-) -> Result<(Ready, Vec<String>), String> {
+) -> Result<Up, String> {
     let outside = Outside::look()?;
     let keys = Keys::keep(state_dir)?;
     let mut notes = outside.notes.clone();
     let began = Instant::now();
     println!("Starting Bobbin's laptop stack");
+    let containers = options.containers.as_ref();
+    if let Some(containers) = containers {
+        containers.check().await?;
+        notes.push(containers.exposed());
+    }
 
     let tools = match std::env::var_os("BOBBIN_AGENT_DIR") {
         Some(folder) => PathBuf::from(folder),
@@ -186,7 +224,7 @@ async fn start_parts(
             let cache = root.join(".bobbin/cache");
             let opencode = opencode::install(&cache, |line| say(began, line))
                 .await
-                .map_err(|e| e.to_string())?;
+                .map_err(|e| failed("The agent could not be got", &e, "OpenCode comes by npm: check the network and that npm works, or set BOBBIN_AGENT_DIR to a folder that holds a program `opencode`."))?;
             notes.extend(opencode.warnings.iter().cloned());
             opencode.bin_dir
         }
@@ -208,7 +246,9 @@ async fn start_parts(
     };
     ended.check()?;
 
-    let model = Model::start(0).await.map_err(|e| e.to_string())?;
+    let model = Model::start(0)
+        .await
+        .map_err(|e| failed("The scripted model could not be started", &e, START_AGAIN))?;
     let model_api = model.base_url();
     parts.model = Some(model);
 
@@ -220,13 +260,16 @@ async fn start_parts(
     settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
     let gates = Gates::default();
     settings.gates = gates.clone();
-    let provider = Arc::new(Provider::start(settings).await.map_err(|e| e.to_string())?);
+    settings.also_on = containers.and_then(|it| it.address);
+    let provider = Provider::start(settings)
+        .await
+        .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
+    let provider = Arc::new(provider);
     if let Confinement::None { why } = provider.confinement() {
         notes.push(format!(
             "sandboxes are NOT confined ({why}): what the agent runs, runs as you"
         ));
     }
-    say(began, &format!("sandboxes: {}", provider.api_url()));
     parts.provider = Some(Arc::clone(&provider));
 
     let table = Arc::new(OnceLock::new());
@@ -250,9 +293,8 @@ async fn start_parts(
         gates: gates.clone(),
     })
     .await
-    .map_err(|e| e.to_string())?;
+    .map_err(|e| failed("The chat page could not be started", &e, "--port names another port (0 takes a free one); --fresh starts with an empty state folder, --state-dir with another one."))?;
     let chat = Arc::new(chat);
-    say(began, &format!("chat page: {}", chat.page()));
     parts.chat = Some(Arc::clone(&chat));
     register_commands(&client, &chat, &keys).await?;
     ended.check()?;
@@ -282,16 +324,11 @@ async fn start_parts(
         pids: BTreeMap::from([("bobbin-local".to_owned(), std::process::id())]),
         ..Ready::default()
     };
+    let mut unhonoured = Vec::new();
     if !options.without_aws {
         let deployment = Deployment::new(&ready, options, &outside, &model_api)?;
         let engine = start_engine(root, state_dir, binaries, deployment, gates).await?;
-        say(began, &format!("AWS: {}", engine.endpoint()));
-        notes.extend(
-            engine
-                .unhonoured()
-                .into_iter()
-                .map(|property| format!("not honoured from template.yaml: {property}")),
-        );
+        unhonoured = engine.unhonoured();
         let function_url = engine
             .function_url("Ingress")
             .ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;
@@ -320,12 +357,51 @@ async fn start_parts(
         );
     }
     ended.check()?;
+    if let Some(containers) = containers {
+        ready.container_host = Some(containers.host.clone());
+        // The provider listens there by itself.
+        let ports = [&ready.console, &ready.aws_endpoint].map(|at| containers::port(at));
+        for (address, port) in ports
+            .into_iter()
+            .filter_map(|port| Some((containers.address?, port?)))
+        {
+            parts.relays.push(Relay::start(address, port).await?);
+        }
+    }
     ready::write(&ready.whereabouts(), &state_dir.join(READY))?;
     if let Some(file) = &options.ready_file {
         ready::write(&ready, file)?;
     }
-    say(began, "ready");
-    Ok((ready, notes))
+    say(began, "everything is up");
+    Ok(Up {
+        ready,
+        notes,
+        unhonoured,
+    })
+}
+
+/// What to do where a port or the state folder is in the way.
+const START_AGAIN: &str = "Start again; if it stays, --fresh starts with an empty state folder, --state-dir with another one.";
+
+/// A step that failed, why, and what to do.
+fn failed(step: &str, why: &impl std::fmt::Display, advice: &str) -> String {
+    format!("{step}: {why}.\n{advice}")
+}
+
+fn engine_failed(why: &bobbin_local_aws::Error) -> String {
+    let advice = match why {
+        bobbin_local_aws::Error::Template(TemplateError::Parameter(..)) => {
+            "Correct it where it was given: in --parameters, or in the environment that names a real service."
+        }
+        bobbin_local_aws::Error::Template(_) => {
+            "git diff template.yaml shows what was changed since it was right."
+        }
+        bobbin_local_aws::Error::Executable { .. } => {
+            "Start without --no-build, so that the functions are built."
+        }
+        _ => START_AGAIN,
+    };
+    failed("AWS could not be started", why, advice)
 }
 
 /// The first request also starts the function's first process: what is wrong with it shows now, not at the first task.
@@ -334,15 +410,18 @@ async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> 
         .get(format!("{ingress}/health"))
         .send()
         .await
-        .map_err(|e| format!("the ingress does not answer: {}", e.without_url()))?;
+        .map_err(|e| {
+            let why = e.without_url();
+            failed("The ingress does not answer", &why, LOOK)
+        })?;
     if sent.status().is_success() {
         return Ok(());
     }
-    Err(format!(
-        "the ingress function is not healthy ({}); BOBBIN_LOG=info shows what it prints.",
-        sent.status()
-    ))
+    Err(failed("The ingress is not healthy", &sent.status(), LOOK))
 }
+
+/// How a function that does not start is looked into.
+const LOOK: &str = "Start again with BOBBIN_LOG=info, which shows what the functions print: the line with start.refused says what is wrong.";
 
 async fn start_engine(
     root: &Path,
@@ -368,7 +447,7 @@ async fn start_engine(
             |line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text),
         ),
     };
-    Engine::start(settings).await.map_err(|e| e.to_string())
+    Engine::start(settings).await.map_err(|e| engine_failed(&e))
 }
 
 /// The Slack app as its manifest declares it.

@@ -2,6 +2,7 @@
 //! `DescribeStacks`; its keys, its queues and its table by those. Deliberately absent: every call that changes a stack.
 
 mod keyring;
+mod taken;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use aws_sdk_cloudformation::types::Stack;
 use bobbin_core::message::Body;
 
 pub use self::keyring::Keyring;
+pub use self::taken::Taken;
 use crate::aws::{Aws, CallError, Cause, NO_CREDENTIALS};
 use crate::store::Store;
 

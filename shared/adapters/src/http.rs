@@ -5,15 +5,17 @@
 //! password in a URL; no private, link-local or otherwise special address, neither written out nor behind a name;
 //! a bound on time and on the bytes of an answer; no error text with a URL's query or a header. Deliberately absent:
 //! retries (the caller knows what a repeat means) and proxies from the environment (they would see past the guard).
+//!
+//! In a container of `sam local invoke` that works against the laptop stack, loopback is that container's own. What the
+//! stack calls loopback is then reached on the host of `AWS_ENDPOINT_URL`, by the same rules.
 
-use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 pub use reqwest::Method;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_TYPE, HOST, HeaderMap};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 
@@ -86,18 +88,50 @@ pub enum Hosts {
     Public,
 }
 
+/// Where the loopback of the machine that runs `sam local invoke` is reached from within its container.
+static CONTAINER_HOST: LazyLock<Option<String>> =
+    LazyLock::new(|| container_host(|name| std::env::var(name).ok()));
+
+/// Only SAM's own containers have `AWS_SAM_LOCAL`, and only against a laptop stack is AWS spoken to by plain http.
+fn container_host(var: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if var(SAM_LOCAL)? != "true" {
+        return None;
+    }
+    let endpoint = Url::parse(&var("AWS_ENDPOINT_URL")?).ok()?;
+    let host = endpoint.host_str()?;
+    (endpoint.scheme() == "http" && !is_loopback_host(host)).then(|| host.to_owned())
+}
+
 /// The rules for one client's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     hosts: Hosts,
     loopback: bool,
+    container_host: Option<String>,
 }
 
 impl Guard {
     /// `loopback`: the client's own configured base is loopback, so plain http to loopback is allowed.
     #[must_use]
-    pub const fn new(hosts: Hosts, loopback: bool) -> Self {
-        Self { hosts, loopback }
+    pub fn new(hosts: Hosts, loopback: bool) -> Self {
+        Self {
+            hosts,
+            loopback,
+            container_host: CONTAINER_HOST.clone().filter(|_| loopback),
+        }
+    }
+
+    /// Where an address that was checked is reached, and the host that it names, if that is another one.
+    fn reached(&self, mut url: Url) -> (Url, Option<String>) {
+        let named = url.host_str().filter(|host| is_loopback_host(host));
+        let (Some(host), Some(_)) = (&self.container_host, named) else {
+            return (url, None);
+        };
+        let authority = url.authority().to_owned();
+        match url.set_host(Some(host)) {
+            Ok(()) => (url, Some(authority)),
+            Err(_) => (url, None),
+        }
     }
 
     /// Checks an address before anything is sent to it. A name's addresses are checked again when it is resolved.
@@ -128,7 +162,7 @@ impl Guard {
         if !matches!(url.scheme(), "http" | "https") {
             return Some("only https is spoken");
         }
-        if is_loopback_host(host) {
+        if is_loopback_host(host) || self.container_host.as_deref() == Some(host) {
             return (!self.loopback)
                 .then_some("loopback is only for a client whose own base is loopback");
         }
@@ -167,25 +201,8 @@ fn literal(host: &str) -> Option<IpAddr> {
         .ok()
 }
 
-/// Loopback, or what stands for it in a container of `sam local`.
 pub(crate) fn is_loopback_host(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost")
-        || literal(host).is_some_and(|ip| ip.is_loopback())
-        || is_container_host(host)
-}
-
-fn is_container_host(host: &str) -> bool {
-    static HOST: OnceLock<Option<String>> = OnceLock::new();
-    let container_host = HOST.get_or_init(|| container_host(|name| env::var(name).ok()));
-    let is_it = |known: &String| known.eq_ignore_ascii_case(host);
-    container_host.as_ref().is_some_and(is_it)
-}
-
-/// The machine that runs `sam local`, as its containers reach it: the laptop stack is there, at `AWS_ENDPOINT_URL`. None
-/// outside of such a container, and none beside AWS itself.
-fn container_host(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    variable(SAM_LOCAL).filter(|set| set == "true")?;
-    host_of(&variable("AWS_ENDPOINT_URL")?)
+    host.eq_ignore_ascii_case("localhost") || literal(host).is_some_and(|ip| ip.is_loopback())
 }
 
 /// Whether the address is loopback, as the laptop stack's are.
@@ -237,20 +254,23 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 /// Resolves names and drops every address that the guard would refuse.
 struct GuardedResolver {
     loopback: bool,
+    container_host: Option<String>,
 }
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let loopback = self.loopback && name.as_str().eq_ignore_ascii_case("localhost");
-        let container_host = self.loopback && is_container_host(name.as_str());
+        let is_container_host = self.container_host.as_deref() == Some(name.as_str());
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let allowed: Vec<SocketAddr> = found
                 .filter(|at| {
-                    if loopback {
+                    if is_container_host {
+                        true
+                    } else if loopback {
                         at.ip().is_loopback()
                     } else {
-                        container_host || is_public(at.ip())
+                        is_public(at.ip())
                     }
                 })
                 .collect();
@@ -297,6 +317,7 @@ impl Http {
     pub fn guarded(guard: Guard) -> Self {
         let resolver = Arc::new(GuardedResolver {
             loopback: guard.loopback,
+            container_host: guard.container_host.clone(),
         });
         let client = Client::builder()
             .tls_backend_preconfigured(tls())
@@ -328,11 +349,15 @@ impl Http {
     /// # Errors
     /// [`HttpError::Refused`].
     pub fn request(&self, method: Method, address: &str) -> Result<RequestBuilder, HttpError> {
-        let url = self.guard.check(address)?;
-        Ok(self
+        let (url, named) = self.guard.reached(self.guard.check(address)?);
+        let request = self
             .client
             .request(method, url)
-            .timeout(Duration::from_millis(REQUEST_MS)))
+            .timeout(Duration::from_millis(REQUEST_MS));
+        Ok(match named {
+            Some(host) => request.header(HOST, host),
+            None => request,
+        })
     }
 
     /// Sends a request that [`Http::request`] began, and reads its answer up to the bound. Every status is an answer.
@@ -523,24 +548,6 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_around_a_container_is_known_only_to_sam_local() {
-        let with = |sam: &'static str, endpoint: &'static str| {
-            container_host(move |name| {
-                let value = match name {
-                    SAM_LOCAL => sam,
-                    _ => endpoint,
-                };
-                (!value.is_empty()).then(|| value.to_owned())
-            })
-        };
-        let host = "http://host.docker.internal:4566";
-        assert_eq!(with("true", host).as_deref(), Some("host.docker.internal"));
-        assert_eq!(with("", host), None);
-        assert_eq!(with("false", host), None);
-        assert_eq!(with("true", ""), None);
-    }
-
-    #[test]
     fn loopback_passes_only_for_a_client_whose_base_is_loopback() {
         for address in [
             "http://127.0.0.1:4096/x",
@@ -553,6 +560,58 @@ mod tests {
         assert!(named(true).check("http://10.0.0.1/").is_err());
         assert!(named(true).check("http://localhost.evil.test/").is_err());
         assert!(Http::new("http://192.168.1.1/api", Hosts::Public).is_err());
+    }
+
+    #[test]
+    fn loopback_is_the_containers_host_under_sam_local_invoke_alone() {
+        let host = |sam: Option<&str>, endpoint: Option<&str>| {
+            let set = |name: &str| match name {
+                "AWS_SAM_LOCAL" => sam.map(str::to_owned),
+                "AWS_ENDPOINT_URL" => endpoint.map(str::to_owned),
+                _ => None,
+            };
+            container_host(set)
+        };
+        let (sam, bridge) = (Some("true"), Some("http://172.17.0.1:4566"));
+        assert_eq!(host(sam, bridge).as_deref(), Some("172.17.0.1"));
+        let name = Some("http://host.docker.internal:4566");
+        assert_eq!(host(sam, name).as_deref(), Some("host.docker.internal"));
+        // A deployed function, one beside the laptop stack, and a container that works with a deployed stack.
+        for (sam, endpoint) in [
+            (None, bridge),
+            (Some(""), bridge),
+            (sam, Some("http://127.0.0.1:4566")),
+            (sam, Some("https://sqs.eu-central-1.amazonaws.com")),
+            (sam, Some("")),
+            (sam, None),
+        ] {
+            assert_eq!(host(sam, endpoint), None, "{sam:?} {endpoint:?}");
+        }
+    }
+
+    #[test]
+    fn in_a_container_loopback_is_reached_on_its_host_under_its_own_name_and_nothing_else_is() {
+        let within = |loopback| Guard {
+            hosts: Hosts::Public,
+            loopback,
+            container_host: Some("172.17.0.1".to_owned()).filter(|_| loopback),
+        };
+        let reached = |address: &str| within(true).reached(within(true).check(address).unwrap());
+        let (url, named) = reached("http://127.0.0.1:4096/x?y=1");
+        assert_eq!(url.as_str(), "http://172.17.0.1:4096/x?y=1");
+        assert_eq!(named.as_deref(), Some("127.0.0.1:4096"));
+        assert!(within(true).check(url.as_str()).is_ok());
+        let (url, named) = reached("https://example.com/x");
+        assert_eq!((url.as_str(), named), ("https://example.com/x", None));
+        for refused in [
+            "http://172.17.0.2/",
+            "http://10.0.0.1/",
+            "http://example.com/",
+        ] {
+            assert!(within(true).check(refused).is_err(), "{refused}");
+        }
+        // A client whose own base is not the laptop stack's.
+        assert!(within(false).check("http://172.17.0.1:4096/").is_err());
     }
 
     #[test]
@@ -718,14 +777,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
-        let resolver = GuardedResolver { loopback: false };
+        let resolver = GuardedResolver {
+            loopback: false,
+            container_host: None,
+        };
         assert!(
             resolver
                 .resolve("localhost".parse().unwrap())
                 .await
                 .is_err()
         );
-        let resolver = GuardedResolver { loopback: true };
+        let resolver = GuardedResolver {
+            loopback: true,
+            container_host: None,
+        };
         assert!(resolver.resolve("localhost".parse().unwrap()).await.is_ok());
     }
 

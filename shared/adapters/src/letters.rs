@@ -40,7 +40,8 @@ pub struct Letter {
     pub queue: &'static str,
     /// SQS's own id of it.
     pub sqs_id: String,
-    /// Its deduplication id: of a prompt, the id of its turn.
+    /// The id in its body: of a prompt, the id of its turn. Of one that this version cannot read SQS's own id, which the
+    /// queue of dead letters makes its deduplication id (SQS developer guide, "Using dead-letter queues").
     pub id: String,
     /// Its message group: of what belongs to a thread, the thread.
     pub group: String,
@@ -175,18 +176,21 @@ impl Letters {
     }
 }
 
-/// One without its group or id was never sent by us, and cannot be sent again as it was.
+/// One without its group was never sent by us, and cannot be sent again as it was.
 fn letter(queue: &'static str, message: Message) -> Option<Letter> {
-    use MessageSystemAttributeName::{MessageDeduplicationId, MessageGroupId, SentTimestamp};
+    use MessageSystemAttributeName::{MessageGroupId, SentTimestamp};
     let attributes = message.attributes?;
     let text = message.body?;
+    let sqs_id = message.message_id?;
+    let body = Body::decode(&text).ok();
+    let id = body.as_ref().map_or(&sqs_id[..], Body::id).to_owned();
     Some(Letter {
         queue,
-        sqs_id: message.message_id?,
-        id: attributes.get(&MessageDeduplicationId)?.clone(),
+        id,
+        sqs_id,
         group: attributes.get(&MessageGroupId)?.clone(),
         dead_since_ms: attributes.get(&SentTimestamp)?.parse().ok()?,
-        body: Body::decode(&text).ok(),
+        body,
         receipt: message.receipt_handle?,
         text,
     })

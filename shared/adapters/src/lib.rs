@@ -15,6 +15,8 @@ pub mod deployed;
 pub mod discord;
 pub mod events;
 pub mod http;
+#[cfg(feature = "deployed")]
+pub mod laptop;
 pub mod letters;
 pub mod metrics;
 #[cfg(feature = "deployed")]

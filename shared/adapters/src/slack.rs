@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 pub use self::error::SlackError;
-pub use self::setting_up::{Installed, deliver};
+pub use self::setting_up::{Installed, deliver, signature};
 use crate::http::{Answer, Hosts, Http, HttpError};
 
 /// One call takes no longer.

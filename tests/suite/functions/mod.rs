@@ -2,6 +2,7 @@
 //! answer to every file in `events/`.
 
 mod configuration;
+mod container;
 mod events;
 
 use libtest_mimic::Trial;
@@ -11,6 +12,8 @@ use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![
+        container::environment(),
+        container::invoked(),
         trial(
             "functions::a_wrong_configuration_is_told_in_one_line_that_names_it",
             configuration::refused,

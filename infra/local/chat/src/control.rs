@@ -43,6 +43,13 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                 answer.as_bytes(),
             ))
         }
+        // What reaches the functions past this server: its token, trigger or message is known here before it is met.
+        ("POST", ["discord", "announce"]) => {
+            shown(discord::interaction::announce(&hub, body).map(|()| json!({"ok": true})))
+        }
+        ("POST", ["slack", "announce"]) => {
+            shown(slack::act::announce(&hub, body).map(|()| json!({"ok": true})))
+        }
         // For a stack whose functions run elsewhere, so that their address is known only after this has started.
         ("POST", ["ingress"]) => match body.str("url") {
             "" => refused("url is missing: the base of the ingress, such as http://127.0.0.1:8080"),

@@ -38,6 +38,7 @@ mod toolbox;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,9 @@ pub struct Settings {
     pub api_key: String,
     /// Port on 127.0.0.1; 0 takes a free one.
     pub port: u16,
+    /// An address of this machine at which the API and the previews listen too, on the same ports, for callers that do
+    /// not share its loopback.
+    pub also_on: Option<IpAddr>,
     /// Folders put first on PATH inside sandboxes, read-only: OpenCode, ripgrep.
     pub tools: Vec<PathBuf>,
     /// Repositories that stand in for those of GitHub, as `<owner>/<name>` or `<owner>/<name>.git` below this folder: git
@@ -91,6 +95,7 @@ impl Settings {
             state_dir,
             api_key,
             port: 0,
+            also_on: None,
             tools: Vec::new(),
             git_mirror: None,
             transition_ms: 150,
@@ -124,6 +129,16 @@ pub enum Error {
     StateDir {
         /// The folder.
         path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The second address cannot be listened on.
+    #[error(
+        "the sandbox provider cannot listen on port {port} of the second address too: {source}; start again for another port"
+    )]
+    ListenAlso {
+        /// The port, which is that of loopback.
+        port: u16,
         /// What the system says.
         source: std::io::Error,
     },
@@ -231,10 +246,14 @@ impl Provider {
             .await
             .map_err(listening)?;
         let port = listener.local_addr().map_err(listening)?.port();
+        let also = serve::also_on(settings.also_on, port)
+            .await
+            .map_err(|source| Error::ListenAlso { port, source })?;
         let (confinement, bwrap) = confine::detect(settings.confine).await;
         let shared = Arc::new(shared::Shared {
             api_key: settings.api_key,
             port,
+            also_on: settings.also_on,
             toolbox_url: settings
                 .toolbox_url
                 .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
@@ -255,13 +274,16 @@ impl Provider {
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
-        shared.tasks.spawn(serve::run(
-            listener,
-            shared
-                .gates
-                .before("provider", serve::peer, api::router(&shared)),
-            shared.stopping.clone(),
-        ));
+        let router = shared
+            .gates
+            .before("provider", serve::peer, api::router(&shared));
+        for listener in [Some(listener), also].into_iter().flatten() {
+            shared.tasks.spawn(serve::run(
+                listener,
+                router.clone(),
+                shared.stopping.clone(),
+            ));
+        }
         shared.tasks.spawn(timers::run(shared.clone()));
         Ok(Provider {
             shared,

@@ -72,6 +72,9 @@ async fn listen(shared: &Context, id: &str, port: u16) -> Result<u16, Fail> {
         .await
         .map_err(Fail::internal)?;
     let local = listener.local_addr().map_err(Fail::internal)?.port();
+    let also = serve::also_on(shared.also_on, local)
+        .await
+        .map_err(Fail::internal)?;
     let end: CancellationToken = shared.stopping.child_token();
     let router = Router::new().fallback(forward).with_state(Exposed {
         shared: shared.clone(),
@@ -79,9 +82,11 @@ async fn listen(shared: &Context, id: &str, port: u16) -> Result<u16, Fail> {
         port,
     });
     let router = shared.gates.before("agent", serve::peer, router);
-    shared
-        .tasks
-        .spawn(serve::run(listener, router, end.clone()));
+    for listener in [Some(listener), also].into_iter().flatten() {
+        shared
+            .tasks
+            .spawn(serve::run(listener, router.clone(), end.clone()));
+    }
     let made = Listener {
         port: local,
         _end: end.drop_guard(),

@@ -1,7 +1,7 @@
 //! An HTTP server whose connections can be cut: from within a handler, and all of them at the end.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::DRAIN_MS_MAX;
+
+/// A listener on the same port of a second address, if one is named.
+pub(crate) async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Option<TcpListener>> {
+    match address {
+        Some(address) => TcpListener::bind((address, port)).await.map(Some),
+        None => Ok(None),
+    }
+}
 
 /// Serves until `stopping`, then for at most [`DRAIN_MS_MAX`] what is open.
 pub(crate) async fn run(listener: TcpListener, router: Router, stopping: CancellationToken) {

@@ -1,5 +1,6 @@
 //! What every part of the provider shares.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) api_key: String,
     /// Port of the API.
     pub(crate) port: u16,
+    /// A second address on which it listens, and so do previews.
+    pub(crate) also_on: Option<IpAddr>,
     /// Announced as `toolboxProxyUrl`.
     pub(crate) toolbox_url: String,
     pub(crate) default_snapshot: String,

@@ -1,0 +1,203 @@
+//! For functions in containers of `sam local invoke`: what they need of this stack listens on an address that containers
+//! reach, on the same ports as on loopback. Off unless it is asked for.
+//!
+//! Bytes are passed on as they come, so a request still names the loopback address that it means, and what checks that
+//! (the chat page does) is none the wiser. The sandbox provider listens there by itself, because a port of a sandbox gets
+//! its listener when somebody asks for it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// Docker's own bridge, unless its configuration says otherwise (Docker's documentation, "Bridge network driver").
+const BRIDGE: &str = "172.17.0.1";
+/// How Docker Desktop calls the machine that it runs on; it reaches that one's loopback by itself.
+const DOCKER_DESKTOP: &str = "host.docker.internal";
+
+/// How containers reach this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Containers {
+    /// The address or name by which they do.
+    pub host: String,
+    /// The address to listen on; none where the name leads to loopback.
+    pub address: Option<IpAddr>,
+}
+
+impl Containers {
+    /// What `--containers` means without a value.
+    #[must_use]
+    pub fn usual() -> Self {
+        match cfg!(target_os = "macos") {
+            true => Self {
+                host: DOCKER_DESKTOP.to_owned(),
+                address: None,
+            },
+            false => Self {
+                host: BRIDGE.to_owned(),
+                address: BRIDGE.parse().ok(),
+            },
+        }
+    }
+
+    /// An address of this machine, or a name that containers have for its loopback.
+    ///
+    /// # Errors
+    /// A sentence, if it is neither.
+    pub fn named(host: &str) -> Result<Self, String> {
+        let address: Option<IpAddr> = host.parse().ok();
+        if let Some(address) = address.filter(|at| at.is_unspecified() || at.is_loopback()) {
+            return Err(format!(
+                "--containers={address} is no address that leads from a container to this machine alone: name the one that Docker's bridge has here, such as {BRIDGE}."
+            ));
+        }
+        let is_name = |host: &str| {
+            let known = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+            !host.is_empty() && host.chars().all(known)
+        };
+        if address.is_none() && !is_name(host) {
+            return Err(format!(
+                "--containers={host} is neither an address nor a name: give one such as {BRIDGE} or {DOCKER_DESKTOP}."
+            ));
+        }
+        Ok(Self {
+            host: match address {
+                Some(IpAddr::V6(address)) => format!("[{address}]"),
+                _ => host.to_owned(),
+            },
+            address,
+        })
+    }
+
+    /// Whether the address can be listened on, before anything else is begun.
+    ///
+    /// # Errors
+    /// What to do.
+    pub async fn check(&self) -> Result<(), String> {
+        let Some(address) = self.address else {
+            return Ok(());
+        };
+        match TcpListener::bind((address, 0)).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!(
+                "{address} cannot be listened on ({error}), so no container could reach this stack. Start Docker, or name the address that its bridge has here: --containers=ADDRESS (docker network inspect bridge calls it Gateway). With Docker Desktop it is --containers={DOCKER_DESKTOP}."
+            )),
+        }
+    }
+
+    /// What follows from it, for people.
+    #[must_use]
+    pub fn exposed(&self) -> String {
+        match self.address {
+            Some(address) => format!(
+                "for containers, AWS, the chats and the sandbox provider listen on {address} too. Every container of this machine, and whoever else can send to that address, may then read and write this stack's table, queues and secrets (your own keys among them, where you gave any). Leave --containers out when you are done."
+            ),
+            None => format!(
+                "containers are told to reach this stack at {}; nothing listens beside loopback for it",
+                self.host
+            ),
+        }
+    }
+}
+
+/// Passes connections on to the same port of loopback, until it is dropped.
+pub struct Relay(JoinHandle<()>);
+
+impl Relay {
+    /// Listens at `address`.
+    ///
+    /// # Errors
+    /// What the system says, and what to do.
+    pub async fn start(address: IpAddr, port: u16) -> Result<Self, String> {
+        let listener = TcpListener::bind((address, port)).await.map_err(|e| {
+            format!("Port {port} of {address} cannot be listened on ({e}): start again, for another port.")
+        })?;
+        Ok(Self(tokio::spawn(pass(listener, port))))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn pass(listener: TcpListener, port: u16) {
+    let mut open = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((outer, _)) => {
+                    open.spawn(one(outer, port));
+                }
+                Err(error) => tracing::warn!(%error, port, "a container could not be let in"),
+            },
+            Some(_) = open.join_next() => {}
+        }
+    }
+}
+
+async fn one(mut outer: TcpStream, port: u16) {
+    let Ok(mut inner) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else {
+        return;
+    };
+    // Small events must not wait for more.
+    let _ = (outer.set_nodelay(true), inner.set_nodelay(true));
+    // Either side may hang up.
+    let _ = copy_bidirectional(&mut outer, &mut inner).await;
+}
+
+/// The port of an address such as `http://127.0.0.1:8080/api`.
+#[must_use]
+pub fn port(address: &str) -> Option<u16> {
+    let rest = address.split("://").nth(1)?;
+    rest.split('/').next()?.rsplit(':').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_listened_on_a_name_is_not_and_nothing_opens_every_interface() {
+        let named = |host: &str| Containers::named(host).map(|it| (it.host, it.address.is_some()));
+        assert_eq!(named("172.18.0.1"), Ok(("172.18.0.1".to_owned(), true)));
+        assert_eq!(named("fd00::1"), Ok(("[fd00::1]".to_owned(), true)));
+        assert_eq!(
+            named("host.docker.internal"),
+            Ok(("host.docker.internal".to_owned(), false))
+        );
+        for (host, words) in [
+            ("0.0.0.0", "to this machine alone"),
+            ("::", "to this machine alone"),
+            ("127.0.0.1", "to this machine alone"),
+            ("http://x", "neither an address nor a name"),
+            ("", "neither an address nor a name"),
+        ] {
+            assert!(
+                named(host).is_err_and(|told| told.contains(words)),
+                "{host}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_port_of_every_address_of_the_stack_is_found() {
+        assert_eq!(port("http://127.0.0.1:8080"), Some(8080));
+        assert_eq!(port("http://127.0.0.1:8080/api/v10"), Some(8080));
+        assert_eq!(port("http://localhost/"), None);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_this_machine_has_not_is_told_with_what_to_do() {
+        // TEST-NET-3 belongs to nobody.
+        let containers = Containers::named("203.0.113.77").expect("an address");
+        let told = containers.check().await.expect_err("not of this machine");
+        assert!(
+            told.starts_with("203.0.113.77 cannot be listened on (")
+                && told.contains("--containers=ADDRESS"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! A message that is put into a queue and taken out again, so that a record of it can be given to a function by hand.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_sqs::types::MessageSystemAttributeName;
+
+use super::{CALL_MS_MAX, Deployed, told};
+
+/// Looks for the message, which may stand behind others.
+const LOOKS_MAX: u32 = 20;
+/// Between two of them.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// Most that SQS gives out at once.
+const BATCH_MAX: i32 = 10;
+/// What the credentials need.
+const ACTIONS: &str =
+    "sqs:SendMessage, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the stack's queues";
+
+/// A delivery of a message.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    /// SQS's own id of it.
+    pub message_id: String,
+    /// Names this delivery.
+    pub receipt_handle: String,
+    /// What was sent.
+    pub body: String,
+    /// Digest of that.
+    pub md5_of_body: String,
+    /// Such as `ApproximateReceiveCount`.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl Deployed {
+    /// Puts a body into a FIFO queue and takes that message out again, hidden for `held_seconds`. What else comes out is
+    /// put back.
+    ///
+    /// # Errors
+    /// What is missing and what to do; that somebody else was quicker.
+    pub async fn send_and_take(
+        &self,
+        queue_url: &str,
+        body: &str,
+        group: &str,
+        id: &str,
+        held_seconds: i32,
+    ) -> Result<Taken, String> {
+        let sqs = self.aws.sqs(CALL_MS_MAX);
+        let send = sqs.client.send_message();
+        let send = send
+            .queue_url(queue_url)
+            .message_body(body)
+            .message_group_id(group)
+            .message_deduplication_id(id);
+        let sent = send.send().await.map_err(|e| told(&sqs.failed(e), ACTIONS));
+        let sent = sent?.message_id.unwrap_or_default();
+        for _ in 0..LOOKS_MAX {
+            let receive = sqs.client.receive_message();
+            let receive = receive
+                .queue_url(queue_url)
+                .max_number_of_messages(BATCH_MAX)
+                .visibility_timeout(held_seconds)
+                .wait_time_seconds(0)
+                .message_system_attribute_names(MessageSystemAttributeName::All);
+            let received = receive.send().await;
+            let received = received.map_err(|e| told(&sqs.failed(e), ACTIONS))?;
+            let mut found = None;
+            for message in received.messages.unwrap_or_default() {
+                if message.message_id() == Some(&sent) {
+                    found = Some(message);
+                    continue;
+                }
+                let back = sqs.client.change_message_visibility();
+                let back = back
+                    .queue_url(queue_url)
+                    .set_receipt_handle(message.receipt_handle)
+                    .visibility_timeout(0);
+                let back = back.send().await;
+                back.map_err(|e| told(&sqs.failed(e), ACTIONS))?;
+            }
+            if let Some(message) = found {
+                let attributes = message.attributes.unwrap_or_default();
+                let attributes = attributes.into_iter();
+                return Ok(Taken {
+                    message_id: sent,
+                    receipt_handle: message.receipt_handle.unwrap_or_default(),
+                    body: message.body.unwrap_or_default(),
+                    md5_of_body: message.md5_of_body.unwrap_or_default(),
+                    attributes: attributes
+                        .map(|(name, value)| (name.as_str().to_owned(), value))
+                        .collect(),
+                });
+            }
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+        Err(format!(
+            "The message did not come out of {queue_url} again: the stack's own worker has taken it. Try again."
+        ))
+    }
+}
