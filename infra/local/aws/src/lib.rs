@@ -2,7 +2,7 @@
 //! tells of a stack in one process, set up from the project's own `template.yaml`.
 //!
 //! Promised: programs that use the real AWS SDKs find the semantics that AWS documents, as far as the services here are
-//! concerned; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
+//! concerned, and each raw answer is as AWS's own model of the service has it; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
 //! listens on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
 //!
 //! Signatures are verified with the keys of [`Engine::start_signed`]; [`Engine::start`] takes any and none.

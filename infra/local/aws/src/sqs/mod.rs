@@ -2,8 +2,8 @@
 //!
 //! Promised: a group of a FIFO queue is locked while one of its messages is in flight; its order survives failures;
 //! expired receipt handles are refused there; duplicates within five minutes are answered and dropped; a message that
-//! was received `maxReceiveCount` times moves to the dead-letter queue at the next receive; a waiting consumer wakes at
-//! once. All times come from the injected clock, computed when somebody looks.
+//! was received `maxReceiveCount` times moves to the dead-letter queue at the next receive, where on FIFO its own id is
+//! its deduplication id; a waiting consumer wakes at once; an action without an output answers an empty body. All times come from the injected clock, computed when somebody looks.
 //!
 //! Deliberately absent: queue policies and permissions, encryption, throttles, the cap on messages in flight,
 //! `ReceiveRequestAttemptId` (accepted, without effect), and the older query protocol.

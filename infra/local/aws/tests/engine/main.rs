@@ -5,6 +5,7 @@ mod access;
 mod killed;
 mod lambda;
 mod mapping;
+mod older;
 mod queues;
 mod redrive;
 mod rust_sdk;

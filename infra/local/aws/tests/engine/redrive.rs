@@ -37,6 +37,15 @@ async fn a_message_received_too_often_moves_and_its_group_flows_on() {
     assert_eq!(buried[0].message_id(), first[0].message_id());
     let told = buried[0].attributes().unwrap();
     assert_eq!(told[&MessageSystemAttributeName::MessageGroupId], "a");
+    // Not the one that it was sent with, which was its body.
+    assert_eq!(
+        told[&MessageSystemAttributeName::MessageDeduplicationId],
+        first[0].message_id().unwrap()
+    );
+    assert_eq!(
+        told[&MessageSystemAttributeName::ApproximateReceiveCount],
+        "3"
+    );
     assert_eq!(
         told[&MessageSystemAttributeName::DeadLetterQueueSourceArn],
         MAIN_ARN
