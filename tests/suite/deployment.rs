@@ -10,6 +10,20 @@ use bobbin_tests::binaries::workspace;
 use libtest_mimic::Trial;
 use serde_yaml_ng::Value;
 
+/// Where the thing is driven that an alarm looks at: metric, file, test.
+#[rustfmt::skip]
+const COUNTED: [(&str, &str, &str); 9] = [
+    ("ingress.failed", "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
+    ("control.dropped", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("message.buried", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("table.failed", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("turn.untold", "shared/core/src/decide/tests/steering.rs", "an_end_that_the_chat_never_takes_is_told_to_the_operator_once"),
+    ("turn.failed", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("turn.lost", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("sandbox.orphan.destroyed", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
+    ("provider.breaker.opened", "shared/adapters/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
+];
+
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test(
@@ -27,6 +41,24 @@ pub fn trials() -> Vec<Trial> {
                 assert!(asked.len() >= 5, "{asked:?}");
                 let unknown: Vec<_> = asked.difference(&known).collect();
                 assert!(unknown.is_empty(), "{unknown:?} are written nowhere");
+                Ok(())
+            },
+        ),
+        Trial::test(
+            "deployment::every_alarm_on_our_own_metrics_has_a_test_that_makes_it_count",
+            || {
+                for (id, alarm) in alarms() {
+                    if alarm["Namespace"] != NAMESPACE {
+                        continue;
+                    }
+                    let metric = alarm["MetricName"].as_str().unwrap();
+                    let (_, file, name) = COUNTED
+                        .iter()
+                        .find(|(one, ..)| *one == metric)
+                        .unwrap_or_else(|| panic!("nothing makes {id} count"));
+                    let text = std::fs::read_to_string(workspace().join(file)).unwrap();
+                    assert!(text.contains(name), "{file} has no {name}");
+                }
                 Ok(())
             },
         ),

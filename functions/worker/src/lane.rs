@@ -207,7 +207,10 @@ impl Worker {
             present.1.store.clone()
         };
         let found = store.load(&message.thread, message.about()).await;
-        Some(found.map_err(|error| error.failure()))
+        Some(found.map_err(|error| {
+            world::count_failure(&self.metrics, &error);
+            error.failure()
+        }))
     }
 
     /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
@@ -363,6 +366,7 @@ impl Worker {
                     &self.queues,
                     &parts.store,
                     limits,
+                    &self.metrics,
                     open,
                     receipt.receive,
                     now_ms(),
@@ -391,6 +395,7 @@ impl Worker {
             sandboxes: &parts.sandboxes,
             limits: &self.config.limits,
             model: &self.config.model,
+            metrics: &self.metrics,
         }
     }
 

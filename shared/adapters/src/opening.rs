@@ -10,6 +10,8 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::{Body, Message, Open, Work};
 
 use crate::chat::Chat;
+use crate::control::dropped;
+use crate::metrics::Metrics;
 use crate::queue::Queues;
 use crate::store::Store;
 
@@ -19,6 +21,7 @@ pub async fn open(
     queues: &Queues,
     store: &Store,
     limits: &Limits,
+    metrics: &Metrics,
     open: &Open,
     receive: u32,
     now_ms: Ms,
@@ -49,6 +52,10 @@ pub async fn open(
         },
         Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, limits),
         Err(failure) => {
+            // Who may not start one is only told so.
+            if !matches!(failure, Failure::TurnFailed { .. }) {
+                dropped(metrics);
+            }
             let words = match failure {
                 Failure::Wait { seen, .. } => {
                     format!("No thread could be started: {seen}. Try again in a few minutes.")
