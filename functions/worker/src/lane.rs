@@ -361,17 +361,7 @@ impl Worker {
                     .await
             }
             Body::Open(open) => {
-                opening::open(
-                    &parts.chat,
-                    &self.queues,
-                    &parts.store,
-                    limits,
-                    &self.metrics,
-                    open,
-                    receipt.receive,
-                    now_ms(),
-                )
-                .await
+                opening::open(&self.lane(parts), open, receipt.receive, now_ms()).await
             }
             Body::Control(control) => {
                 self.lane(parts)
