@@ -2,6 +2,7 @@
 //! no part of a key is printed.
 
 mod daytona;
+mod deployment;
 mod discord;
 mod models;
 mod slack;
@@ -15,6 +16,7 @@ pub async fn run(place: &Place, report: &mut Report) {
     slack::check(place, report).await;
     daytona::check(place, report).await;
     models::check(place, report).await;
+    deployment::check(place, report).await;
 }
 
 /// Looks for the stack and says so; what is not found is a note here, because keys can be checked before there is one.

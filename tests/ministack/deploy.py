@@ -3,9 +3,10 @@
 Reads one JSON object from stdin: endpoint, template (file), functions (logical id -> bootstrap), parameters, secrets
 (logical id -> value, put when the stack stands), stack, mappings (event source mappings wanted on the queue of messages). Prints one JSON object.
 
-The template is changed in three ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
+The template is changed in four ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
 bucket, and `Architectures` is left to the host's. The third is about rights to schedules: the emulator takes every
-schedule for one of the group `default` when it checks them, so what is allowed in a group is allowed there too.
+schedule for one of the group `default` when it checks them, so what is allowed in a group is allowed there too. The
+fourth leaves out alarms that add metrics up, which it does not have.
 """
 
 import io
@@ -86,6 +87,10 @@ def main():
         template = yaml.load(file, Loader=Template)
     template["Globals"]["Function"].pop("Architectures", None)
     with_default_group(template)
+    alarms = [name for name, resource in template["Resources"].items() if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    for name in alarms:
+        if "Metrics" in template["Resources"][name]["Properties"]:
+            del template["Resources"][name]
 
     s3 = client("s3")
     s3.create_bucket(Bucket=BUCKET)

@@ -5,6 +5,7 @@
 //! deadline), and how it ends is told: as an error of its start, or by its answers. Deliberately absent: any state behind
 //! the calls; tests that need it run the whole stack.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,6 +73,8 @@ struct Shared {
     asked: mpsc::Sender<()>,
     report: Mutex<Option<Value>>,
     calls: Mutex<Vec<Called>>,
+    /// What is answered otherwise than by an empty service, by [`Called::what`].
+    otherwise: Mutex<BTreeMap<String, (StatusCode, Value)>>,
     secret: Value,
     answer_ms_max: u64,
 }
@@ -178,6 +181,7 @@ impl Function {
             asked: asked_sender,
             report: Mutex::default(),
             calls: Mutex::default(),
+            otherwise: Mutex::default(),
             secret,
             answer_ms_max,
         });
@@ -247,6 +251,20 @@ impl Function {
                 read(self.output.path())
             ),
         }
+    }
+
+    /// Has a call answered so from now on.
+    ///
+    /// # Panics
+    /// When that is no status of HTTP.
+    pub fn answer(&self, what: &str, status: u16, body: Value) {
+        let status = StatusCode::from_u16(status).expect("a status of HTTP");
+        let mut otherwise = self
+            .shared
+            .otherwise
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        otherwise.insert(what.to_owned(), (status, body));
     }
 
     /// The calls that it made since this was asked last.
@@ -392,6 +410,12 @@ async fn service(
         })),
         _ => Ok(json!({})),
     };
+    let otherwise = shared
+        .otherwise
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(&what)
+        .cloned();
     let mut calls = shared.calls.lock().unwrap_or_else(PoisonError::into_inner);
     calls.push(Called { what, body });
     drop(calls);
@@ -400,6 +424,9 @@ async fn service(
         false => "application/json",
     };
     let kind = [("content-type", kind)];
+    if let Some((status, body)) = otherwise {
+        return (status, kind, body.to_string()).into_response();
+    }
     match answer {
         Ok(Value::Null) => StatusCode::OK.into_response(),
         Ok(answer) => (kind, answer.to_string()).into_response(),

@@ -10,6 +10,20 @@ use bobbin_tests::binaries::workspace;
 use libtest_mimic::Trial;
 use serde_yaml_ng::Value;
 
+/// Where the thing is driven that an alarm looks at: metric, file, test.
+#[rustfmt::skip]
+const COUNTED: [(&str, &str, &str); 9] = [
+    ("ingress.failed", "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
+    ("control.dropped", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("message.buried", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("table.failed", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("turn.untold", "shared/core/src/decide/tests/steering.rs", "an_end_that_the_chat_never_takes_is_told_to_the_operator_once"),
+    ("turn.failed", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("turn.lost", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("sandbox.orphan.destroyed", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
+    ("provider.breaker.opened", "shared/adapters/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
+];
+
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test(
@@ -30,28 +44,70 @@ pub fn trials() -> Vec<Trial> {
                 Ok(())
             },
         ),
-        Trial::test("deployment::no_function_links_the_sdk_of_aws", || {
-            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            for function in ["ingress", "worker", "sweeper"] {
-                let told = std::process::Command::new(&cargo)
-                    .current_dir(workspace())
-                    .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
-                    .args(["--package", &format!("bobbin-{function}")])
-                    .output()
-                    .unwrap();
-                let tree = String::from_utf8(told.stdout).unwrap();
-                assert!(
-                    tree.contains("\nbobbin-adapters "),
-                    "{told:?}",
-                    told = told.stderr
-                );
-                let sdk = tree
-                    .lines()
-                    .find(|line| line.starts_with("aws-") || line.starts_with("aws_smithy"));
-                assert_eq!(sdk, None, "in {function}");
-            }
-            Ok(())
-        }),
+        Trial::test(
+            "deployment::every_alarm_on_our_own_metrics_has_a_test_that_makes_it_count",
+            || {
+                for (id, alarm) in alarms() {
+                    if alarm["Namespace"] != NAMESPACE {
+                        continue;
+                    }
+                    let metric = alarm["MetricName"].as_str().unwrap();
+                    let (_, file, name) = COUNTED
+                        .iter()
+                        .find(|(one, ..)| *one == metric)
+                        .unwrap_or_else(|| panic!("nothing makes {id} count"));
+                    let text = std::fs::read_to_string(workspace().join(file)).unwrap();
+                    assert!(text.contains(name), "{file} has no {name}");
+                }
+                Ok(())
+            },
+        ),
+        Trial::test(
+            "deployment::each_function_stands_on_the_named_packages_and_on_no_second_crypto",
+            || {
+                let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+                for function in ["ingress", "worker", "sweeper"] {
+                    let told = std::process::Command::new(&cargo)
+                        .current_dir(workspace())
+                        .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
+                        .args(["--package", &format!("bobbin-{function}")])
+                        .output()
+                        .unwrap();
+                    let tree = String::from_utf8(told.stdout).unwrap();
+                    assert!(
+                        tree.contains("\nbobbin-adapters "),
+                        "{told:?}",
+                        told = told.stderr
+                    );
+                    let links = |name: &str| {
+                        tree.lines()
+                            .any(|line| line.starts_with(&format!("{name} ")))
+                    };
+                    for named in [
+                        "lambda_runtime",
+                        "lambda_http",
+                        "aws-sdk-dynamodb",
+                        "aws-sdk-sqs",
+                        "aws-sdk-scheduler",
+                        "aws-sdk-secretsmanager",
+                        "ring",
+                    ] {
+                        assert!(links(named), "{function} does not link {named}");
+                    }
+                    // They cost a cold start files that are not there, and a second library of cryptography.
+                    for kept_out in [
+                        "aws-config",
+                        "aws-lc-rs",
+                        "aws-lc-sys",
+                        "openssl",
+                        "native-tls",
+                    ] {
+                        assert!(!links(kept_out), "{function} links {kept_out}");
+                    }
+                }
+                Ok(())
+            },
+        ),
         Trial::test(
             "deployment::the_dashboard_shows_metrics_that_the_code_writes",
             || {

@@ -204,7 +204,8 @@ fn fixed_names(translated: &Value) -> Vec<String> {
             let of_resource = value["Ref"]
                 .as_str()
                 .is_some_and(|other| resources.contains_key(other));
-            if !of_resource && !(of_stack && of_region) {
+            let is_own = of_resource || of_stack && of_region;
+            if !is_own {
                 fixed.push(format!("{id}: {name} is {value}"));
             }
         }

@@ -5,10 +5,12 @@ use std::time::Duration;
 use bobbin_adapters::aws::Aws;
 use bobbin_adapters::config::Config;
 use bobbin_adapters::events::{UNREADABLE, answered};
+use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::queue::Queues;
 use bobbin_adapters::secrets::Kept;
 use bobbin_adapters::world::now_ms;
 use bobbin_core::message::{Announce, Body as WorkBody};
+use bobbin_core::signals::INGRESS_FAILED;
 use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
@@ -26,6 +28,7 @@ pub struct Door {
     suggestions: Suggestions,
     discord: Option<discord::App>,
     slack: Signing,
+    metrics: Metrics,
 }
 
 impl Door {
@@ -53,6 +56,7 @@ impl Door {
             suggestions: Suggestions::new(aws.clone(), &config.table),
             discord,
             slack,
+            metrics: Metrics::new(&config.stack),
         })
     }
 
@@ -143,6 +147,7 @@ impl Door {
         if let Some(body) = &intake.enqueue
             && let Err(error) = self.queues.send(body).await
         {
+            self.count_failure();
             tracing::error!(event = "ingress.failed", request = intake.note, %error, "a request was verified but could not be accepted");
             return intake.on_queue_failure;
         }
@@ -164,6 +169,7 @@ impl Door {
                 );
             }
             (None, 500..) => {
+                self.count_failure();
                 tracing::error!(
                     event = "ingress.failed",
                     request,
@@ -189,6 +195,11 @@ impl Door {
             }
         }
         suggested.unwrap_or(intake.answer)
+    }
+
+    fn count_failure(&self) {
+        let failed = (INGRESS_FAILED, Unit::Count, 1);
+        self.metrics.put(&[failed], now_ms());
     }
 
     /// The prompt is accepted; that it waits behind others is shown if this gets through too. Not side by side with the

@@ -207,7 +207,10 @@ impl Worker {
             present.1.store.clone()
         };
         let found = store.load(&message.thread, message.about()).await;
-        Some(found.map_err(|error| error.failure()))
+        Some(found.map_err(|error| {
+            world::count_failure(&self.metrics, &error);
+            error.failure()
+        }))
     }
 
     /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
@@ -356,16 +359,7 @@ impl Worker {
                     .await
             }
             Body::Open(open) => {
-                opening::open(
-                    &parts.chat,
-                    &self.queues,
-                    &parts.store,
-                    limits,
-                    open,
-                    receipt.receive,
-                    now_ms(),
-                )
-                .await
+                opening::open(&self.lane(parts), open, receipt.receive, now_ms()).await
             }
             Body::Control(control) => {
                 self.lane(parts)
@@ -389,6 +383,7 @@ impl Worker {
             sandboxes: &parts.sandboxes,
             limits: &self.config.limits,
             model: &self.config.model,
+            metrics: &self.metrics,
         }
     }
 

@@ -222,6 +222,12 @@ impl Aws {
         )
     }
 
+    /// Calls of Lambda.
+    #[cfg(feature = "deployed")]
+    pub(crate) fn lambda(&self, ms_max: u64) -> Bounded<aws_sdk_lambda::Client> {
+        self.bounded("Lambda", ms_max, aws_sdk_lambda::Client::new)
+    }
+
     fn bounded<C>(
         &self,
         service: &str,

@@ -18,12 +18,15 @@ use bobbin_core::message::{Announce, Body, Choice, Control, Message, Prompt, Wan
 use bobbin_core::ports::Loaded;
 use bobbin_core::session::{Ask, Marks, Outcome, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
+use bobbin_core::signals::CONTROL_DROPPED;
 use bobbin_core::status;
 
 use crate::chat::Chat;
+use crate::metrics::{Metrics, Unit};
 use crate::queue::{QueueError, Queues};
 use crate::sandbox::Sandboxes;
 use crate::store::Store;
+use crate::world::now_ms;
 
 /// What the control lane works with.
 pub struct Lane<'a> {
@@ -39,6 +42,13 @@ pub struct Lane<'a> {
     pub limits: &'a Limits,
     /// Model of the agent, for cards.
     pub model: &'a str,
+    /// Where it is counted that something was given up.
+    pub metrics: &'a Metrics,
+}
+
+/// Counts something of the control lane that was given up.
+pub(crate) fn dropped(metrics: &Metrics) {
+    metrics.put(&[(CONTROL_DROPPED, Unit::Count, 1)], now_ms());
 }
 
 impl Lane<'_> {
@@ -56,6 +66,7 @@ impl Lane<'_> {
             }
             Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, self.limits),
             Err(failure) => {
+                dropped(self.metrics);
                 tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
                 Verdict::Done
             }

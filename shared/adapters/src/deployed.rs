@@ -131,6 +131,23 @@ impl Deployed {
         }
     }
 
+    /// How many functions the account may run at once in the stack's region (`ConcurrentExecutions` of Lambda's
+    /// `GetAccountSettings`).
+    ///
+    /// # Errors
+    /// What is missing and what to do.
+    pub async fn concurrency(&self) -> Result<u64, String> {
+        let lambda = self.aws.lambda(CALL_MS_MAX);
+        let settings = lambda.client.get_account_settings().send().await;
+        let settings =
+            settings.map_err(|e| told(&lambda.failed(e), "lambda:GetAccountSettings"))?;
+        let limit = settings
+            .account_limit
+            .map(|limit| limit.concurrent_executions);
+        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+        limit.ok_or_else(|| told(&lambda.unreadable("AccountLimit"), ""))
+    }
+
     /// An output.
     ///
     /// # Errors
@@ -291,6 +308,27 @@ mod tests {
             "{signed}"
         );
         assert_eq!(headers["x-amz-security-token"], "a-token");
+    }
+
+    #[tokio::test]
+    async fn the_accounts_concurrency_is_read_or_told_what_it_takes() {
+        let account = async |status, body| {
+            let stack = find(&answering(200, STACK).await, "bobbin").await.unwrap();
+            let seen = answering(status, body).await;
+            let credentials = Credentials::new("an-id", "a-key", None, None, "test");
+            let aws = Aws::new("eu-central-1", credentials, Some(&seen.endpoint)).unwrap();
+            Deployed { aws, ..stack }.concurrency().await
+        };
+        let settings = r#"{"AccountLimit":{"ConcurrentExecutions":10,"UnreservedConcurrentExecutions":10},"AccountUsage":{}}"#;
+        assert_eq!(account(200, settings).await, Ok(10));
+        let refused = r#"{"Message":"not authorized"}"#;
+        let told = account(403, refused).await.unwrap_err();
+        assert!(
+            told.contains("not AWS") || told.contains("lambda:GetAccountSettings"),
+            "{told}"
+        );
+        let told = account(200, "{}").await.unwrap_err();
+        assert!(told.contains("AccountLimit is missing"), "{told}");
     }
 
     #[tokio::test]

@@ -6,24 +6,15 @@
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
-use bobbin_core::limits::Limits;
 use bobbin_core::message::{Body, Message, Open, Work};
 
-use crate::chat::Chat;
-use crate::queue::Queues;
+use crate::control::{Lane, dropped};
 use crate::store::Store;
 
 /// Opens the thread and enqueues the prompt. `receive` counts the deliveries of this message, from 1.
-pub async fn open(
-    chat: &Chat,
-    queues: &Queues,
-    store: &Store,
-    limits: &Limits,
-    open: &Open,
-    receive: u32,
-    now_ms: Ms,
-) -> Verdict {
-    let opened = match (admitted(store, open).await, chat.discord()) {
+pub async fn open(lane: &Lane<'_>, open: &Open, receive: u32, now_ms: Ms) -> Verdict {
+    let Lane { chat, limits, .. } = *lane;
+    let opened = match (admitted(lane.store, open).await, chat.discord()) {
         (Ok(()), Ok(discord)) => discord.open(open, now_ms).await.map_err(|e| e.failure()),
         (Err(failure), _) | (_, Err(failure)) => Err(failure),
     };
@@ -35,7 +26,7 @@ pub async fn open(
                 accepted_at_ms: open.accepted_at_ms,
                 work: Work::Prompt(open.prompt.clone()),
             };
-            match queues.send(&Body::Message(message)).await {
+            match lane.queues.send(&Body::Message(message)).await {
                 Ok(()) => Verdict::Done,
                 Err(e) => Verdict::Hold {
                     delay_ms: limits.backoff(receive),
@@ -49,6 +40,10 @@ pub async fn open(
         },
         Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, limits),
         Err(failure) => {
+            // Who may not start one is only told so.
+            if !matches!(failure, Failure::TurnFailed { .. }) {
+                dropped(lane.metrics);
+            }
             let words = match failure {
                 Failure::Wait { seen, .. } => {
                     format!("No thread could be started: {seen}. Try again in a few minutes.")

@@ -11,7 +11,7 @@ use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::wire::slack::render;
 
-use crate::control::Lane;
+use crate::control::{Lane, dropped};
 use crate::store::DUE_SHARDS;
 
 /// Ended turns of one thread that are looked up: others of the thread may have asked for some of them.
@@ -36,6 +36,7 @@ pub async fn show(lane: &Lane<'_>, overview: &Overview, receive: u32, now_ms: Ms
         }
         Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, lane.limits),
         Err(failure) => {
+            dropped(lane.metrics);
             tracing::warn!(event = "overview.failed", overview.id = %overview.id, ?failure, "an overview could not be shown");
             Verdict::Done
         }

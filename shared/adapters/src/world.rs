@@ -15,7 +15,7 @@ use bobbin_core::message::Selection;
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::settings::Offer;
-use bobbin_core::signals::{BREAKER_OPENED, signals};
+use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::wire::daytona::Image;
 
 use tokio::time::timeout;
@@ -28,7 +28,7 @@ use crate::metrics::{self, Metrics, Unit};
 use crate::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use crate::secrets::{Keys, Secret};
 use crate::spans::{Span, Spans, Trace};
-use crate::store::{Store, Written};
+use crate::store::{Store, StoreError, Written};
 use crate::wake::Wakes;
 
 /// The present time.
@@ -149,6 +149,11 @@ impl Live {
         }
     }
 
+    fn counted(&self, error: &StoreError) -> Failure {
+        count_failure(&self.parts.metrics, error);
+        error.failure()
+    }
+
     /// Tells the operator what this write says has happened.
     fn tell(&self, session: &Session, entries: &[Entry]) {
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +215,7 @@ impl World for Live {
             Some(found) => found?,
             None => {
                 let read = self.parts.store.load(thread, turn).await;
-                read.map_err(|e| e.failure())?
+                read.map_err(|e| self.counted(&e))?
             }
         };
         self.note(&found.marks);
@@ -234,7 +239,7 @@ impl World for Live {
             .store
             .save(session, expected, &stale, entries, expires_at_ms)
             .await
-            .map_err(|e| e.failure())?;
+            .map_err(|e| self.counted(&e))?;
         Ok(match written {
             Written::Yes(marks) => {
                 self.tell(session, entries);
@@ -343,6 +348,13 @@ impl World for Live {
 /// The agent has this long to say what it offers. The first answer takes as long as its boot for the project (4 s,
 /// measured on 1.18.33, and more on a busy machine), which the prompt would wait for as well.
 const OFFER_MS_MAX: u64 = 20_000;
+/// Counts that the table did not do what a delivery needs, unless it did and a newer worker's item is in the way.
+pub fn count_failure(metrics: &Metrics, error: &StoreError) {
+    if !matches!(error, StoreError::Newer(_)) {
+        metrics.put(&[(TABLE_FAILED, Unit::Count, 1)], now_ms());
+    }
+}
+
 /// The name of the sandbox provider's breaker.
 const PROVIDER: &str = "daytona";
 

@@ -524,6 +524,8 @@ pub struct Seen {
     pub entries: Vec<Entry>,
     /// The message in hand is a turn that the ledger knows as ended.
     pub in_ledger: bool,
+    /// A turn whose end the chat did not take, for good: its record says how it ended, its thread does not.
+    pub untold: Option<String>,
 }
 
 /// A post beside the turn's own card and answer.

@@ -61,11 +61,13 @@ pub enum Kind {
     TurnLost,
     /// A waiting prompt was sent into a running turn, and has ended with it.
     TurnJoined,
+    /// A turn has ended and the chat did not take that, for good: whoever waits in its thread does not know.
+    TurnUntold,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::CreateBegan,
         Self::CreateReady,
         Self::CreateFailed,
@@ -91,6 +93,7 @@ impl Kind {
         Self::TurnCancelled,
         Self::TurnLost,
         Self::TurnJoined,
+        Self::TurnUntold,
     ];
 
     /// The name in logs and metrics.
@@ -122,6 +125,7 @@ impl Kind {
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnLost => "turn.lost",
             Self::TurnJoined => "turn.joined",
+            Self::TurnUntold => "turn.untold",
         }
     }
 
@@ -158,8 +162,18 @@ pub const MESSAGE_AGE: &str = "queue.messages.age.ms";
 pub const CONTROL_AGE: &str = "queue.control.age.ms";
 /// Metric: looks at a server's health that found it not there yet.
 pub const HEALTH_RETRIES: &str = "server.health.retried";
+/// Metric: a request that the platform had signed could not be queued, or not be judged. Its sender is asked to send it
+/// again.
+pub const INGRESS_FAILED: &str = "ingress.failed";
+/// Metric: something of the control lane (a Stop, a decision, a first prompt, a look at the state) was given up.
+pub const CONTROL_DROPPED: &str = "control.dropped";
+/// Metric: the table refused a delivery its record, to read or to write, or did not answer at all.
+pub const TABLE_FAILED: &str = "table.failed";
 /// Metrics that no write of a record tells of.
-pub const OTHERS: [&str; 8] = [
+pub const OTHERS: [&str; 11] = [
+    INGRESS_FAILED,
+    CONTROL_DROPPED,
+    TABLE_FAILED,
     ORPHANS,
     BREAKER_OPENED,
     BURIED,
@@ -211,6 +225,13 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
             turn: Some(ended.id.clone()),
             took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),
         });
+        if after.seen.untold.as_ref() == Some(&ended.id) {
+            told.push(Signal {
+                kind: Kind::TurnUntold,
+                turn: Some(ended.id.clone()),
+                took_ms: None,
+            });
+        }
     }
     told
 }

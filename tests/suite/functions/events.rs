@@ -100,7 +100,7 @@ const OTHERS: &[Row] = &[
 ];
 
 /// The files of a folder, by name.
-fn stored(folder: &str) -> Vec<(String, Value)> {
+pub(super) fn stored(folder: &str) -> Vec<(String, Value)> {
     let folder = workspace().join("events").join(folder);
     let entries =
         std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
@@ -117,7 +117,7 @@ fn stored(folder: &str) -> Vec<(String, Value)> {
     events
 }
 
-async fn start(program: &str) -> Function {
+pub(super) async fn start(program: &str) -> Function {
     let key = hex::encode(
         SigningKey::from_bytes(&DISCORD_SEED)
             .verifying_key()
@@ -133,7 +133,7 @@ async fn start(program: &str) -> Function {
 }
 
 /// The event as its platform would send it now.
-fn signed(event: &Value) -> Value {
+pub(super) fn signed(event: &Value) -> Value {
     let body = event["body"].as_str().unwrap_or_default();
     let raw = match event["isBase64Encoded"] == true {
         true => STANDARD.decode(body).unwrap(),

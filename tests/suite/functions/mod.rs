@@ -3,6 +3,7 @@
 
 mod configuration;
 mod container;
+mod counted;
 mod events;
 
 use libtest_mimic::Trial;
@@ -29,6 +30,18 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "functions::every_event_of_the_worker_has_the_answer_stated_here",
             events::worker,
+        ),
+        trial(
+            "functions::a_request_that_cannot_be_queued_is_counted",
+            counted::ingress,
+        ),
+        trial(
+            "functions::a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted",
+            counted::worker,
+        ),
+        trial(
+            "functions::an_orphan_that_is_deleted_is_counted",
+            counted::sweeper,
         ),
         trial(
             "functions::the_tick_of_the_sweeper_looks_everywhere_and_answers_with_numbers",

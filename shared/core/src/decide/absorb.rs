@@ -531,7 +531,10 @@ fn give_up(
             mark::fail(session, reason);
         }
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
-        Some(Stage::Ending { .. }) => mark::close_untold(session, reason, context),
+        Some(Stage::Ending { .. }) => {
+            session.seen.untold = session.turn.as_ref().map(|turn| turn.id.clone());
+            mark::close_untold(session, reason, context);
+        }
         Some(_) => mark::fail(session, reason),
         None => operate::refused(session, reason, context),
     }

@@ -164,6 +164,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
         sandbox: session.seen.sandbox.take(),
         entries: std::mem::take(&mut session.seen.entries),
         in_ledger: session.seen.in_ledger,
+        untold: session.seen.untold.take(),
         ..Seen::default()
     };
     arm(session, context);

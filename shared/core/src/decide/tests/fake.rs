@@ -1,6 +1,7 @@
 //! A small world in memory, as `drive` sees it, and how its messages are delivered.
 
 use super::*;
+use crate::signals::signals;
 
 /// What exists outside, and what a test wants to go wrong.
 #[derive(Default)]
@@ -57,6 +58,8 @@ pub(super) struct State {
     pub(super) fail_ends: Vec<Failure>,
     /// What the agents were told, in order.
     pub(super) told: Vec<String>,
+    /// What the operator was told by the writes of the record, in order.
+    pub(super) signalled: Vec<&'static str>,
     /// Neither the first read nor a write sees the marks.
     pub(super) late_marks: bool,
     /// What those who manage the place have set.
@@ -463,6 +466,9 @@ impl World for Fake {
             let entries = entries.iter().cloned();
             s.ledger
                 .extend(entries.map(|entry| (entry.turn.clone(), entry)));
+            let signals = signals(s.record.as_ref(), session, s.now_ms);
+            s.signalled
+                .extend(signals.iter().map(|signal| signal.kind.name()));
             let spent = s.marks.spent(session);
             s.marks = std::mem::take(&mut s.marks).without(&spent);
             s.record = Some(Session {

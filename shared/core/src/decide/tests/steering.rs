@@ -329,6 +329,39 @@ fn the_last_state_is_repeated_until_the_chat_takes_it() {
 }
 
 #[test]
+fn an_end_that_the_chat_never_takes_is_told_to_the_operator_once_and_a_deleted_thread_is_not() {
+    let untold = |world: &Fake| {
+        let is_untold = |name: &&&str| **name == "turn.untold";
+        world.with(|s| s.signalled.iter().filter(is_untold).count())
+    };
+    let most = usize::try_from(Limits::DEFAULT.refusals).unwrap();
+    let limited = Failure::Wait {
+        after_ms: 30_000,
+        seen: "429".into(),
+    };
+    let forbidden = Failure::NonRecoverable {
+        advice: "may not write here".into(),
+    };
+    let gone = Failure::ThreadGone {
+        seen: "deleted".into(),
+    };
+    for (failures, expected) in [
+        (vec![], 0),
+        (vec![limited; most + 1], 1),
+        (vec![forbidden], 1),
+        // Somebody deleted the thread: there is nobody to tell.
+        (vec![gone], 0),
+    ] {
+        let world = active();
+        world.with(|s| s.fail_ends.clone_from(&failures));
+        deliver_until_done(&world, &prompt("m2"), 1);
+        assert_eq!(untold(&world), expected, "{failures:?}");
+        deliver_until_done(&world, &prompt("m3"), 1);
+        assert_eq!(untold(&world), expected, "again: {failures:?}");
+    }
+}
+
+#[test]
 fn an_outcome_of_before_and_of_now_can_be_read_by_both() {
     let text = serde_json::to_string(&joined("m2")).unwrap();
     assert_eq!(text, r#"{"outcome":"answered","joined":"m2"}"#);

@@ -1,0 +1,116 @@
+//! What alarms look at is counted when it goes wrong, and not before.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::signals::{
+    BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS, TABLE_FAILED,
+};
+use bobbin_core::wire::daytona::labels;
+use bobbin_tests::runtime::Function;
+use serde_json::{Value, json};
+
+use super::events::{signed, start, stored};
+
+/// The sums of the metrics that it has written, as CloudWatch adds them up for the stack.
+fn sums(function: &Function) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for line in function.log() {
+        for metrics in line["_aws"]["CloudWatchMetrics"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            assert_eq!(metrics["Namespace"], NAMESPACE);
+            assert_eq!(metrics["Dimensions"], json!([[DIMENSION]]));
+            assert_eq!(line[DIMENSION], "local");
+            for metric in metrics["Metrics"].as_array().unwrap() {
+                let name = metric["Name"].as_str().unwrap();
+                let values = line[name].as_array().unwrap().iter();
+                let sum: u64 = values.filter_map(Value::as_u64).sum();
+                *sums.entry(name.to_owned()).or_default() += sum;
+            }
+        }
+    }
+    sums
+}
+
+fn count(function: &Function, metric: &str) -> u64 {
+    sums(function).get(metric).copied().unwrap_or_default()
+}
+
+fn event(folder: &str, name: &str) -> Value {
+    let found = stored(folder).into_iter().find(|(one, _)| one == name);
+    found
+        .unwrap_or_else(|| panic!("there is no events/{folder}/{name}.json"))
+        .1
+}
+
+pub async fn ingress() {
+    let mut function = start("ingress").await;
+    let mention = event("slack", "app_mention");
+    let accepted = function.invoke(&signed(&mention)).await.unwrap();
+    assert_eq!(accepted["statusCode"], 200);
+    assert_eq!(count(&function, INGRESS_FAILED), 0);
+    // What nobody has signed is no failure of ours.
+    let stale = function.invoke(&mention).await.unwrap();
+    assert_eq!(stale["statusCode"], 401);
+    assert_eq!(count(&function, INGRESS_FAILED), 0);
+
+    let gone = json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "The specified queue does not exist."});
+    function.answer("AmazonSQS.SendMessage", 400, gone);
+    let refused = function.invoke(&signed(&mention)).await.unwrap();
+    assert_eq!(refused["statusCode"], 503, "{refused}");
+    assert_eq!(count(&function, INGRESS_FAILED), 1);
+    let told = event("discord", "say-in-thread");
+    let told = function.invoke(&signed(&told)).await.unwrap();
+    assert_eq!(told["statusCode"], 200, "Discord shows words only then");
+    assert_eq!(count(&function, INGRESS_FAILED), 2);
+    function.end().await;
+}
+
+pub async fn worker() {
+    let mut function = start("worker").await;
+    let stop = event("worker", "stop");
+    function.invoke(&stop).await.unwrap();
+    assert_eq!(count(&function, CONTROL_DROPPED), 0);
+
+    assert_eq!(count(&function, BURIED), 0);
+    function
+        .invoke(&event("worker", "dead-letter"))
+        .await
+        .unwrap();
+    assert_eq!(count(&function, BURIED), 1);
+
+    let sweep = event("worker", "sweep");
+    function.invoke(&sweep).await.unwrap();
+    assert_eq!(count(&function, TABLE_FAILED), 0);
+    let denied = json!({"__type": "com.amazon.coral.service#AccessDeniedException", "Message": "not authorized"});
+    function.answer("DynamoDB_20120810.BatchGetItem", 400, denied);
+    function.invoke(&sweep).await.unwrap();
+    assert_eq!(count(&function, TABLE_FAILED), 1);
+    assert_eq!(count(&function, CONTROL_DROPPED), 0);
+    let answer = function.invoke(&stop).await.unwrap();
+    assert_eq!(answer["batchItemFailures"], json!([]), "it is given up");
+    assert_eq!(count(&function, CONTROL_DROPPED), 1);
+    function.end().await;
+}
+
+pub async fn sweeper() {
+    let mut function = start("sweeper").await;
+    let tick = event("sweeper", "tick");
+    function.invoke(&tick).await.unwrap();
+    assert_eq!(count(&function, ORPHANS), 0);
+    let thread = "discord:1240000000000000100:1240000000000000900"
+        .parse()
+        .unwrap();
+    let left = json!({
+        "id": "11111111-1111-4111-8111-111111111111", "name": "left-behind", "state": "started",
+        "labels": labels("local", &thread, 1), "createdAt": "2026-01-01T00:00:00Z",
+    });
+    let listed = json!({"items": [left], "nextCursor": null});
+    function.answer("GET /daytona/sandbox", 200, listed);
+    let answer = function.invoke(&tick).await.unwrap();
+    assert_eq!(answer["orphans"], json!({"listed": 1, "deleted": 1}));
+    assert_eq!(count(&function, ORPHANS), 1);
+    function.end().await;
+}
