@@ -248,6 +248,7 @@ impl World for Live {
 
     async fn prepare(&self, thread: &ThreadKey, effect: &Effect) {
         if let Effect::SendPrompt { generation, .. }
+        | Effect::FindPrompt { generation, .. }
         | Effect::CheckServer { generation, .. }
         | Effect::FindAgentSession { generation, .. } = effect
         {

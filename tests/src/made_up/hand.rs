@@ -196,11 +196,13 @@ impl Hand {
                 | Effect::CheckServer { .. }
                 | Effect::EnsureServer { .. }
                 | Effect::FindAgentSession { .. }
+                | Effect::FindPrompt { .. }
                 | Effect::SendPrompt { .. }
+                | Effect::EndRun(_)
                 | Effect::Follow(_),
                 0..3,
             ) => down,
-            (Effect::SendPrompt { .. }, _) => Failure::SessionMissing,
+            (Effect::SendPrompt { .. } | Effect::FindPrompt { .. }, _) => Failure::SessionMissing,
             (
                 Effect::Count
                 | Effect::Create { .. }
@@ -225,6 +227,38 @@ impl Hand {
             && *after_ms > 0
         {
             self.world.pause(*after_ms).await;
+        }
+        // Who does not get through finds out after a while; who waits for a server waits for it within its bound.
+        let cut_ms = {
+            let inner = self.world.lock();
+            inner.places[self.place].cut_ms(inner.now_ms)
+        };
+        match effect {
+            Effect::EnsureServer {
+                generation,
+                restart,
+                within_ms,
+                ..
+            } => {
+                if *restart {
+                    let mut inner = self.world.lock();
+                    let now_ms = inner.now_ms;
+                    inner.places[self.place].restart(*generation, now_ms);
+                }
+                self.world.pause(cut_ms.min(*within_ms)).await;
+                if cut_ms > *within_ms {
+                    return Event::Failed(Failure::ResumeFailed {
+                        seen: "not healthy in time".to_owned(),
+                    });
+                }
+            }
+            Effect::CheckServer { .. }
+            | Effect::FindAgentSession { .. }
+            | Effect::FindPrompt { .. }
+            | Effect::SendPrompt { .. }
+            | Effect::Abort { .. }
+            | Effect::EndRun(_) => self.world.pause(cut_ms.min(REQUEST_MS)).await,
+            _ => {}
         }
         // A server that hangs holds its caller for as long as that waits.
         if let Effect::SendPrompt {
@@ -329,7 +363,20 @@ impl Hand {
                 let turn = words.split_whitespace().next().unwrap_or_default();
                 here.send_prompt(*generation, (ids, *sending), turn, now_ms, dice, troubled)
             }
-            Effect::Abort { generation, .. } => here.abort_all(*generation, now_ms),
+            Effect::FindPrompt {
+                generation,
+                message,
+                ..
+            } => here.find_prompt(*generation, message, now_ms),
+            Effect::Abort {
+                generation,
+                messages,
+                ..
+            } => here.abort(*generation, messages, Event::Aborted, now_ms),
+            Effect::EndRun(run) => {
+                inner.met.insert("run ended");
+                here.abort(run.generation, &run.messages, Event::RunEnded, now_ms)
+            }
             Effect::Decline {
                 generation, ask, ..
             } => here.decline(*generation, ask, now_ms),
@@ -353,6 +400,29 @@ impl Hand {
 
     async fn follow(&self, follow: &bobbin_core::effect::Follow) -> Event {
         loop {
+            // Who follows tries a few times before it says that nobody is there.
+            let cut_ms = {
+                let inner = self.world.lock();
+                inner.places[self.place].cut_ms(inner.now_ms)
+            };
+            let kills = {
+                let mut inner = self.world.lock();
+                let kills = inner.places[self.place].kills(follow.generation, &follow.message);
+                if kills {
+                    inner.met.insert("killed");
+                    inner.kill(self.token);
+                }
+                kills
+            };
+            if kills {
+                std::future::pending::<()>().await;
+            }
+            if cut_ms > 0 {
+                self.world.pause(cut_ms.min(REQUEST_MS)).await;
+                return Event::Failed(Failure::SandboxDown {
+                    seen: "connection reset".to_owned(),
+                });
+            }
             {
                 let mut guard = self.world.lock();
                 let inner = &mut *guard;
@@ -550,6 +620,12 @@ impl Hand {
                 Late::Stop(*generation)
             }
             Effect::Delete { generation } => Late::Delete(*generation),
+            Effect::Abort {
+                generation,
+                messages,
+                ..
+            } => Late::Abort(*generation, messages.clone()),
+            Effect::EndRun(run) => Late::Abort(run.generation, run.messages.clone()),
             _ => return false,
         };
         let at_ms = inner.now_ms + after_ms;

@@ -69,6 +69,8 @@ pub enum Deed {
     ServerDies,
     /// The server takes what it is sent and never answers.
     Hangs,
+    /// Nobody reaches the server for so long, and what it works on goes on.
+    Cut(u64),
     StopsByItself,
     /// Nothing: time passes until then.
     Rest,
@@ -120,11 +122,13 @@ pub struct Inner {
 }
 
 /// A call that arrives late.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Late {
     Create(u32),
     Stop(u32),
     Delete(u32),
+    /// An abort of the run of these prompts.
+    Abort(u32, Vec<String>),
 }
 
 /// The world; workers hold it too.
@@ -215,7 +219,17 @@ impl Inner {
                 name: "bob".into(),
             };
             here.marks.cancelled.insert(turn.to_owned(), by);
-            here.abort(turn);
+            if let Some(abort) = here.to_abort(turn) {
+                let now_ms = self.now_ms;
+                let late_ms = match self.troubled() {
+                    true => self.dice.below(20_000),
+                    false => 0,
+                };
+                match late_ms {
+                    0 => self.places[place].land(abort, now_ms),
+                    _ => self.later.push((now_ms + late_ms, place, abort)),
+                }
+            }
         }
     }
 
@@ -464,12 +478,16 @@ impl World {
                     }
                 }
                 Deed::Lose => inner.places[place].lose(),
-                Deed::ServerDies => inner.places[place].server_dies(),
+                Deed::ServerDies => inner.places[place].server_dies(now_ms),
                 Deed::Hangs => {
                     inner.places[place].hangs();
                     inner.met.insert("hung");
                 }
-                Deed::StopsByItself => inner.places[place].stops_by_itself(),
+                Deed::Cut(for_ms) => {
+                    inner.places[place].cut(now_ms + for_ms);
+                    inner.met.insert("cut");
+                }
+                Deed::StopsByItself => inner.places[place].stops_by_itself(now_ms),
                 Deed::Rest => {}
             }
         }
@@ -741,7 +759,12 @@ impl World {
 
     /// Writes the end under every history, so that the promises can be judged.
     pub fn settle(&self) {
-        self.lock().places.iter_mut().for_each(Place::close);
+        let mut inner = self.lock();
+        let now_ms = inner.now_ms;
+        inner
+            .places
+            .iter_mut()
+            .for_each(|place| place.close(now_ms));
     }
 }
 
@@ -759,6 +782,7 @@ pub fn settled(inner: &Inner) -> bool {
             Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
         )
     };
+    let astray = |session: &Session| session.stray.is_some();
     let orphaned = |place: &Place| {
         let orphan = |generation: &u32| is_orphan(place.record.as_ref(), *generation, 0, 1, 0);
         place.sandboxes.keys().any(orphan)
@@ -769,7 +793,7 @@ pub fn settled(inner: &Inner) -> bool {
             .places
             .iter()
             .filter_map(|place| place.record.as_ref())
-            .any(passing)
+            .any(|session| passing(session) || astray(session))
 }
 
 /// No record has anything due any more.

@@ -5,6 +5,7 @@ mod choice;
 mod fake;
 mod handover;
 mod operate;
+mod runs;
 mod steering;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use crate::card::{CardState, Post, PostRef, ShownFile, Usage};
 use crate::changes::{self, Changes, How};
 use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::{Effect, Sending};
-use crate::event::{Answer, Coarse, Event, NotCloned, RunEnd};
+use crate::event::{Answer, Coarse, Event, NotCloned, PromptState, RunEnd};
 use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, ThreadKey, post_key};
 use crate::images::Image;
@@ -27,7 +28,7 @@ use crate::ledger::Entry;
 use crate::limits::Limits;
 use crate::message::{Attachment, Message, Person, Prompt, Quote, Selection, Standing, Work};
 use crate::ports::{Loaded, Saved, World};
-use crate::session::{About, Marks, Outcome, Phase, Queued, Session};
+use crate::session::{About, Marks, Outcome, Phase, Queued, Session, StrayRun};
 use crate::settings::{Change, Kind, List, Offer, Settings};
 
 use fake::*;
