@@ -402,8 +402,7 @@ fn failed(
             });
         }
         Failure::SessionMissing => {
-            session.agent_session = None;
-            session.seen.agent_session = false;
+            // First its end, which notes the run by the session's id.
             if session
                 .turn
                 .as_ref()
@@ -411,6 +410,8 @@ fn failed(
             {
                 mark::fail(session, words::SESSION_VANISHED);
             }
+            session.agent_session = None;
+            session.seen.agent_session = false;
         }
         Failure::SandboxDown { seen } => sandbox_down(session, &seen, unsent, context),
         Failure::SandboxGone => session.seen.sandbox = Some(Coarse::Gone),

@@ -148,7 +148,8 @@ impl Model for Walk {
                 !w.machine.hides_an_answer(s)
             }),
             Property::always(GIVEN_UP, |w: &Self, s: &State| {
-                u32::from(w.machine.budget.kills - s.left.kills) <= LIMITS.attempts + 1
+                let killed = usize::from(w.machine.budget.kills - s.left.kills);
+                killed <= (LIMITS.attempts as usize + 1) * w.machine.kinds.len()
             }),
             // Against a pass for want of an occasion.
             Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),
@@ -261,8 +262,9 @@ fn explore(
         broken.push((
             CONVERGENCE,
             format!(
-                "{} dead ends, the first after {path:?}: {why:?}",
-                dead.len()
+                "{} dead ends, the first after {path:?}: {why:?}, with {:?}",
+                dead.len(),
+                walk.machine.record(&end)
             ),
         ));
     }

@@ -224,6 +224,8 @@ pub struct State {
     late_abort: Option<u8>,
     /// A prompt reached the agent while it went on with one of an ended turn.
     astray: bool,
+    /// Bit n: the answer of message n could not be read once more.
+    withheld: u8,
     /// Once a slice went by after Stop was pressed.
     pub stop_ignored: bool,
     /// Bits of the promises that are broken here.
@@ -363,6 +365,7 @@ impl Machine {
             hits: 0,
             late_abort: None,
             astray: false,
+            withheld: 0,
             stop_ignored: false,
             broken: 0,
         }
@@ -450,6 +453,8 @@ impl Machine {
         );
         let steered = (0..MESSAGES).filter(|turn| s.steered & (1 << turn) != 0);
         facts.extend(steered.map(|turn| Fact::Steered { turn }));
+        let withheld = (0..MESSAGES).filter(|turn| s.withheld & (1 << turn) != 0);
+        facts.extend(withheld.map(|turn| Fact::Withheld { turn }));
         facts.extend((0..s.hits).map(|_| Fact::Hit {
             generation: record.generation,
             turn: 0,

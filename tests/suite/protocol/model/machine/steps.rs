@@ -294,6 +294,12 @@ impl Machine {
             return;
         };
         s.left.cuts -= 1;
+        let record = self.record(s);
+        let ending = record.turn.as_ref();
+        let ending = ending.filter(|turn| matches!(turn.stage, Stage::Ending { .. }));
+        if let Some(turn) = ending.and_then(|turn| self.driver.turn_of(&turn.id)) {
+            s.withheld |= 1 << turn;
+        }
         let going = s.known.iter_mut().filter(|known| known.run == Run::Going);
         going
             .filter(|_| ends)
