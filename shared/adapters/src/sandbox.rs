@@ -208,7 +208,7 @@ impl Sandboxes {
         effect: &Effect,
     ) -> Event {
         let done = match effect {
-            Effect::Count => self.count(thread).await,
+            Effect::Count { older_than } => self.count(thread, *older_than).await,
             Effect::Create { generation } => self.create(thread, *generation).await,
             Effect::Observe {
                 generation,

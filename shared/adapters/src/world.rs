@@ -351,7 +351,7 @@ const PROVIDER: &str = "daytona";
 const fn asks_provider(effect: &Effect) -> bool {
     matches!(
         effect,
-        Effect::Count
+        Effect::Count { .. }
             | Effect::Create { .. }
             | Effect::Observe { .. }
             | Effect::Start { .. }

@@ -1190,7 +1190,7 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
 async fn what_a_tenant_has_is_counted_stopped_or_not(scene: &mut Scene) {
     let count = async |stack: &str, tenant: &str| {
         let daytona = Daytona::new(&scene.provider.api_url(), scene.provider.api_key()).unwrap();
-        daytona.count_tenant(stack, tenant).await.unwrap()
+        daytona.of_tenant(stack, tenant).await.unwrap().len()
     };
     let tenant = scene.thread.tenant();
     assert_eq!(count(STACK, &tenant).await, 1);

@@ -11,7 +11,10 @@ use crate::session::{About, Ask, StrayRun};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Count the sandboxes of the thread's tenant. Answers `Counted`.
-    Count,
+    Count {
+        /// Only those that were made before this thread's one of this generation; none: all.
+        older_than: Option<u32>,
+    },
     /// Create the sandbox of this generation; a taken name is adopted. Answers `Observed`.
     Create {
         /// Generation: with stack and thread it is the name.
@@ -253,7 +256,7 @@ impl Effect {
     pub const fn goes_beside_a_card(&self) -> bool {
         matches!(
             self,
-            Self::Count
+            Self::Count { .. }
                 | Self::Create { .. }
                 | Self::Observe { .. }
                 | Self::Start { .. }
@@ -273,7 +276,7 @@ impl Effect {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Count => "count",
+            Self::Count { .. } => "count",
             Self::Create { .. } => "create",
             Self::Observe { .. } => "observe",
             Self::Start { .. } => "start",

@@ -12,7 +12,6 @@ use bobbin_core::ports::{self, Loaded, Saved};
 use bobbin_core::session::{Phase, Session};
 use bobbin_core::settings::Offer;
 
-use super::place::Place;
 use super::transitions::{Before, Transition};
 use super::world::{Late, Trouble, World};
 
@@ -204,7 +203,7 @@ impl Hand {
             ) => down,
             (Effect::SendPrompt { .. } | Effect::FindPrompt { .. }, _) => Failure::SessionMissing,
             (
-                Effect::Count
+                Effect::Count { .. }
                 | Effect::Create { .. }
                 | Effect::Observe { .. }
                 | Effect::Start { .. }
@@ -278,11 +277,23 @@ impl Hand {
         let inner = &mut *guard;
         let (now_ms, troubled) = (inner.now_ms, inner.troubled());
         let tenant = inner.places[self.place].thread.tenant();
-        let live = |place: &&Place| place.thread.tenant() == tenant && !place.sandboxes.is_empty();
-        let counted = inner.places.iter().filter(live).count();
+        let older_than = match effect {
+            Effect::Count { older_than } => *older_than,
+            _ => None,
+        };
+        let own = older_than.map(|generation| inner.made(self.place, generation));
+        let listed = (0..inner.places.len())
+            .filter(|at| inner.places[*at].thread.tenant() == tenant)
+            .flat_map(|at| inner.places[at].sandboxes.keys().map(move |one| (at, *one)));
+        let listed = listed.map(|(at, generation)| inner.made(at, generation));
+        let counted = match own {
+            Some(_) if inner.counts_once => 0,
+            Some(own) => listed.filter(|made| *made < own).count(),
+            None => listed.count(),
+        };
         let (dice, here) = (&mut inner.dice, &mut inner.places[self.place]);
         match effect {
-            Effect::Count => Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX)),
+            Effect::Count { .. } => Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX)),
             Effect::Recall { turns } => Event::Recalled(here.recalled(turns)),
             Effect::Wake { at_ms } => {
                 here.wake_ms = Some(*at_ms);

@@ -19,7 +19,7 @@ use bobbin_core::session::{Phase, Session};
 
 use super::hand::Hand;
 use super::place::Place;
-use super::promises::Accepted;
+use super::promises::{Accepted, Fact};
 use super::transitions::Transition;
 use crate::fuzz::dice::Dice;
 
@@ -107,6 +107,8 @@ pub struct Inner {
     pub sweeps: bool,
     /// Calls of the orphan hunt count, and may be crashed at.
     pub hunts_crash: bool,
+    /// The planted fault: what was made is never counted again.
+    pub counts_once: bool,
     pub log: Vec<String>,
     pub logs: bool,
     pub transitions: BTreeSet<Transition>,
@@ -162,6 +164,13 @@ impl Inner {
         let now_ms = receipt.frozen_ms.unwrap_or(self.now_ms);
         let beats = (now_ms - receipt.began_ms) / limits.heartbeat_ms;
         receipt.began_ms + beats * limits.heartbeat_ms + limits.visibility_ms
+    }
+
+    /// When a sandbox was made, among all; one that the provider does not list yet comes last.
+    pub fn made(&self, place: usize, generation: u32) -> (Ms, usize, u32) {
+        let sandbox = self.places[place].sandboxes.get(&generation);
+        let created_ms = sandbox.map_or(Ms::MAX, |sandbox| sandbox.created_ms);
+        (created_ms, place, generation)
     }
 
     fn holds(&self, token: u64) -> bool {
@@ -341,6 +350,7 @@ impl World {
             cards_first: false,
             sweeps: true,
             hunts_crash: false,
+            counts_once: false,
             log: Vec::new(),
             logs: false,
             transitions: BTreeSet::new(),
@@ -765,6 +775,23 @@ impl World {
             .places
             .iter_mut()
             .for_each(|place| place.close(now_ms));
+        let places = inner.places.iter();
+        let tenants: BTreeSet<String> = places.map(|place| place.thread.tenant()).collect();
+        for tenant in tenants.iter().filter(|_| self.limits.tenant_sandboxes > 0) {
+            let places = inner.places.iter_mut();
+            let mut of_tenant: Vec<_> = places
+                .filter(|place| place.thread.tenant() == *tenant)
+                .collect();
+            let times = of_tenant
+                .iter()
+                .map(|place| place.sandboxes.len() as u64)
+                .sum();
+            of_tenant[0].history.facts.push(Fact::Spent {
+                what: "sandboxes of a tenant",
+                times,
+                bound: u64::from(self.limits.tenant_sandboxes),
+            });
+        }
     }
 }
 

@@ -21,7 +21,8 @@ pub(super) fn of_turn(session: &Session) -> Option<StrayRun> {
     }
     Some(StrayRun {
         generation: session.generation,
-        agent_session: session.agent_session.clone()?,
+        // The one that was given the prompt, whatever is known of it since.
+        agent_session: session.briefed.clone()?,
         messages: turn.messages(),
     })
 }

@@ -808,6 +808,23 @@ fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
 }
 
 #[test]
+fn of_threads_that_counted_at_the_same_time_the_last_gives_way_and_leaves_nothing() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.tenant_sandboxes = Limits::DEFAULT.tenant_sandboxes - 1;
+        s.older_sandboxes = Limits::DEFAULT.tenant_sandboxes;
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert!(
+        matches!(&outcomes(&world)[..], [Outcome::Failed { reason }] if reason.starts_with("No more than 100"))
+    );
+    world.with(|s| assert!(s.sandboxes.is_empty() && s.prompted.is_empty()));
+    world.with(|s| s.older_sandboxes -= 1);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+}
+
+#[test]
 fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
     let limits = Limits::DEFAULT;
     let world = active();

@@ -35,6 +35,8 @@ pub(super) struct State {
     pub(super) ledger: BTreeMap<String, Entry>,
     pub(super) wakes: Vec<Ms>,
     pub(super) tenant_sandboxes: u32,
+    /// Those of them that were made before the thread's own.
+    pub(super) older_sandboxes: u32,
     /// The first prompt that is sent into a run meets this.
     pub(super) fail_steer: Option<Failure>,
     /// Once a prompt was sent into the run: the server goes away, the sandbox is lost, somebody presses Stop.
@@ -137,7 +139,8 @@ impl Fake {
                 Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone))
             };
             match effect {
-                Effect::Count => Event::Counted(s.tenant_sandboxes),
+                Effect::Count { older_than: None } => Event::Counted(s.tenant_sandboxes),
+                Effect::Count { .. } => Event::Counted(s.older_sandboxes),
                 Effect::Recall { turns } => Event::Recalled(
                     turns
                         .iter()

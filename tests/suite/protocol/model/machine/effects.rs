@@ -115,7 +115,7 @@ impl Machine {
                     id: format!("ses_{generation}"),
                 },
             },
-            Effect::Count => Event::Counted(0),
+            Effect::Count { .. } => Event::Counted(0),
             Effect::Recall { .. } => Event::Recalled(Vec::new()),
             Effect::Wake { .. } => Event::Woken,
             Effect::Attach { .. } => Event::Attached {
