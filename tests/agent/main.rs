@@ -1,8 +1,9 @@
 //! A stand-in for OpenCode where a test needs more agents at once than a machine carries of the real one (6 s of
 //! processor time and 450 MB each): the calls of its API that a plain turn takes, in its shapes of version 1.18.33.
 //!
-//! Promised: a prompt whose id is known is not run again; the prompts of a session run one after another; each asks the
-//! model of the server's configuration once and becomes one assistant message. Started as the real one is:
+//! Promised: a prompt whose id is known is not run again, unless newer ones exist, and its time moves to now; the prompts of a
+//! session run one after another; each asks the model of the server's configuration once and becomes one assistant message;
+//! an abort ends what runs and what waits. Started as the real one is:
 //! `opencode serve --hostname 127.0.0.1 --port N`. Deliberately absent: tools, permissions, questions, a password, and
 //! state that survives the process.
 
@@ -20,6 +21,7 @@ use axum::{Json, Router};
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
+use tokio::task::AbortHandle;
 
 /// As the real server's heartbeat.
 const HEARTBEAT_MS: u64 = 10_000;
@@ -42,6 +44,35 @@ struct Session {
     messages: Vec<Value>,
     /// Prompts that wait or run: message id, model, text.
     prompts: Vec<(String, String, String)>,
+    /// What runs them.
+    run: Option<AbortHandle>,
+}
+
+impl Session {
+    /// The messages are listed in the order of their times: this one's is now.
+    fn moved_to_now(&mut self, message: &str) {
+        if let Some(at) = self.place_of(message) {
+            let mut moved = self.messages.remove(at);
+            moved["info"]["time"]["created"] = now_ms().into();
+            self.messages.push(moved);
+        }
+    }
+
+    fn place_of(&self, message: &str) -> Option<usize> {
+        let is_it = |one: &Value| one["info"]["id"] == message;
+        self.messages.iter().position(is_it)
+    }
+
+    /// Whether no prompt came after this one.
+    fn is_newest(&self, message: &str) -> bool {
+        let prompts = self
+            .messages
+            .iter()
+            .filter(|one| one["info"]["role"] == "user");
+        prompts
+            .last()
+            .is_some_and(|one| one["info"]["id"] == message)
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -67,7 +98,7 @@ async fn main() -> std::io::Result<()> {
         .route("/session", get(sessions).post(create))
         .route("/session/status", get(statuses))
         .route("/session/{session}", get(session))
-        .route("/session/{session}/abort", post(async || Json(true)))
+        .route("/session/{session}/abort", post(abort))
         .route("/session/{session}/diff", get(async || Json(json!([]))))
         .route("/session/{session}/message", get(messages))
         .route("/session/{session}/message/{message}", get(message))
@@ -311,11 +342,14 @@ async fn prompt(
     let Some(session) = sessions.get_mut(&id) else {
         return missing("Session", &id);
     };
-    let is_known = session
-        .messages
-        .iter()
-        .any(|one| one["info"]["id"] == message.as_str());
-    if !is_known {
+    let is_known = session.place_of(&message).is_some();
+    if is_known {
+        let is_newest = session.is_newest(&message);
+        session.moved_to_now(&message);
+        if is_newest {
+            return StatusCode::NO_CONTENT.into_response();
+        }
+    } else {
         let mut parts = body["parts"].clone();
         for part in parts.as_array_mut().into_iter().flatten() {
             part["sessionID"] = id.as_str().into();
@@ -323,14 +357,35 @@ async fn prompt(
         }
         let info =
             json!({"id": message, "sessionID": id, "role": "user", "time": {"created": now_ms()}});
-        let words = text(&body["parts"][0]["text"]);
         session.messages.push(json!({"info": info, "parts": parts}));
-        session
-            .prompts
-            .push((message, text(&body["model"]["modelID"]), words));
-        if session.prompts.len() == 1 {
-            tokio::spawn(Arc::clone(&agent).run(id));
-        }
+    }
+    let words = text(&body["parts"][0]["text"]);
+    session
+        .prompts
+        .push((message, text(&body["model"]["modelID"]), words));
+    if session.prompts.len() == 1 {
+        let run = tokio::spawn(Arc::clone(&agent).run(id));
+        session.run = Some(run.abort_handle());
     }
     StatusCode::NO_CONTENT.into_response()
+}
+
+/// Ends the run and all that waits for it; of a session that does nothing, or is not known, it is true as well.
+async fn abort(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Json<bool> {
+    let mut sessions = agent.sessions();
+    if let Some(session) = sessions.get_mut(&id) {
+        if let Some(run) = session.run.take() {
+            run.abort();
+        }
+        let stopped = std::mem::take(&mut session.prompts);
+        if let Some((prompt, ..)) = stopped.last() {
+            let mut message = assistant(&id, prompt, now_ms(), Ok(String::new()));
+            message["parts"] = json!([]);
+            message["info"]["error"] =
+                json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
+            session.messages.push(message);
+            agent.tell("session.idle", json!({"sessionID": id}));
+        }
+    }
+    Json(true)
 }

@@ -300,7 +300,7 @@ impl Lane<'_> {
         if let (Some(agent_session), Some(generation)) = (agent_session, turn.prompted_generation)
             && let Err(failure) = self
                 .sandboxes
-                .abort_answering(&control.thread, generation, agent_session)
+                .abort_answering(&control.thread, generation, agent_session, &turn.messages())
                 .await
         {
             tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");

@@ -230,12 +230,12 @@ impl Daytona {
         self.pages(labels, PAGES_MAX).await
     }
 
-    /// How many sandboxes of this stack and tenant exist, in any state but on their way out; at most 5,000 are counted.
-    /// The list lags behind: of two that ask at once, each may be counted without the other.
+    /// The sandboxes of this stack and tenant, in any state but on their way out, the oldest first; at most 5,000.
+    /// The list lags behind: of two that are made at once, each may be listed without the other for a moment.
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn count_tenant(&self, stack: &str, tenant: &str) -> Answered<usize> {
+    pub async fn of_tenant(&self, stack: &str, tenant: &str) -> Answered<Vec<Sandbox>> {
         let labels = tenant_labels(stack, tenant);
         let found = self.pages(&labels, COUNT_PAGES_MAX).await?;
         // A server that passes over a filter that it does not know must not make one tenant pay for another.
@@ -245,7 +245,7 @@ impl Daytona {
                     .iter()
                     .all(|(name, value)| sandbox.labels.get(name) == Some(value))
         };
-        Ok(found.iter().filter(counts).count())
+        Ok(found.into_iter().filter(|one| counts(&one)).collect())
     }
 
     async fn pages(

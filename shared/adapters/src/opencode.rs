@@ -18,7 +18,7 @@ use bobbin_core::wire::opencode::request::{self, InlineImage, RunWith};
 use bobbin_core::wire::opencode::types::{
     FileDiff, Health, Message, Permission, Question, Session, Statuses,
 };
-use bobbin_core::wire::opencode::{Event, Sse, turn_of};
+use bobbin_core::wire::opencode::{Event, Sse, in_order, is_whole};
 use futures::future::{BoxFuture, try_join};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
@@ -393,11 +393,11 @@ impl OpenCode {
                 .get("x-next-cursor")
                 .and_then(|value| value.to_str().ok());
             cursor = next.filter(|next| !next.is_empty()).map(str::to_owned);
-            if turn_of(&found, prompt, &[]).is_some() || cursor.is_none() {
+            if cursor.is_none() || is_whole(&in_order(&found), prompt) {
                 break;
             }
         }
-        Ok(found)
+        Ok(in_order(&found).into_owned())
     }
 
     /// The newest messages of a session, oldest first.

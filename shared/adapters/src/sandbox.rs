@@ -25,12 +25,12 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, sandbox_name, sandbox_password};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Choice;
-use bobbin_core::session::{About, Marks};
+use bobbin_core::session::{About, Marks, StrayRun};
 use bobbin_core::settings::Offer;
 use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
 use bobbin_core::wire::opencode::answer::is_minted;
 use bobbin_core::wire::opencode::request::RunWith;
-use bobbin_core::wire::opencode::types::{Message, Role};
+use bobbin_core::wire::opencode::types::{Message, Role, Status};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::daytona::Daytona;
@@ -208,7 +208,7 @@ impl Sandboxes {
         effect: &Effect,
     ) -> Event {
         let done = match effect {
-            Effect::Count => self.count(thread).await,
+            Effect::Count { older_than } => self.count(thread, *older_than).await,
             Effect::Create { generation } => self.create(thread, *generation).await,
             Effect::Observe {
                 generation,
@@ -252,6 +252,14 @@ impl Sandboxes {
                 turn,
                 files,
             } => Ok(self.attach(thread, *generation, turn, files).await),
+            Effect::FindPrompt {
+                generation,
+                agent_session,
+                message,
+            } => {
+                self.find_prompt(thread, *generation, agent_session, message)
+                    .await
+            }
             Effect::SendPrompt {
                 turn,
                 generation,
@@ -289,10 +297,12 @@ impl Sandboxes {
                 generation,
                 agent_session,
                 message,
+                messages,
             } => self
-                .abort(thread, *generation, agent_session, message)
+                .abort(thread, *generation, agent_session, (message, messages))
                 .await
                 .map(|()| Event::Aborted),
+            Effect::EndRun(run) => self.end_run(thread, run).await.map(|()| Event::RunEnded),
             Effect::Decline {
                 generation,
                 ask,
@@ -328,7 +338,7 @@ impl Sandboxes {
         thread: &ThreadKey,
         generation: u32,
         agent_session: &str,
-        prompt: &str,
+        (prompt, turn): (&str, &[String]),
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
         let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
@@ -338,7 +348,12 @@ impl Sandboxes {
             let begun = newest.last().is_some_and(|message| {
                 message.info.role != Role::User || !is_minted(&message.info.id)
             });
-            if is_answering(&newest) || Instant::now() >= until {
+            let is_late = Instant::now() >= until;
+            // Of another turn: that one has the agent by now, or what was to end has never come to it.
+            if !is_of(&newest, turn) && (is_answering(&newest) || is_late) {
+                return Ok(());
+            }
+            if is_answering(&newest) || is_late {
                 break;
             }
             // Accepted is not yet stored: until then the newest is of the turn before.
@@ -351,8 +366,8 @@ impl Sandboxes {
         agent.abort(agent_session).await.map_err(|e| e.failure())
     }
 
-    /// Ends a run for the control lane: only if the agent is answering at this moment. A later abort could hit the
-    /// next prompt, and whoever follows the run aborts it too.
+    /// Ends a run for the control lane: only if the agent is answering a prompt of this turn (by its message ids) at this
+    /// moment. A later abort could hit the next prompt, and whoever follows the run aborts it too.
     ///
     /// # Errors
     /// The class of the failure.
@@ -361,13 +376,46 @@ impl Sandboxes {
         thread: &ThreadKey,
         generation: u32,
         agent_session: &str,
+        turn: &[String],
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
         let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
-        match is_answering(&newest) {
+        match is_of(&newest, turn) && is_answering(&newest) {
             true => agent.abort(agent_session).await.map_err(|e| e.failure()),
             false => Ok(()),
         }
+    }
+
+    /// Ends a run that no turn follows any more, and waits until the agent has nothing to do. A server that goes on in spite
+    /// of an abort is ended.
+    async fn end_run(&self, thread: &ThreadKey, run: &StrayRun) -> Result<(), Failure> {
+        let agent = self.agent(thread, run.generation).await?;
+        let session = run.agent_session.as_str();
+        let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
+        loop {
+            let mut statuses = agent.statuses().await.map_err(|e| e.failure())?;
+            let is_busy = !matches!(statuses.remove(session), None | Some(Status::Idle));
+            let newest = agent.newest(session).await.map_err(|e| e.failure())?;
+            if !is_of(&newest, &run.messages) {
+                return Ok(());
+            }
+            // Accepted is not yet begun: a prompt of which nothing has come yet is waited for.
+            let waits = newest
+                .last()
+                .is_some_and(|last| run.messages.contains(&last.info.id));
+            let is_over = Instant::now() >= until;
+            match (is_busy, is_answering(&newest)) {
+                (false, _) if !waits || is_over => return Ok(()),
+                (true, _) if is_over => break,
+                (true, true) => agent.abort(session).await.map_err(|e| e.failure())?,
+                (true, false) | (false, _) => {}
+            }
+            sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
+        }
+        let within_ms = self.settings.limits.health_start_ms;
+        self.ensure_server(thread, run.generation, true, within_ms)
+            .await
+            .map(drop)
     }
 
     /// Tells the agent how a person settled its ask; an ask that is no longer open counts as told.
@@ -510,6 +558,14 @@ async fn unless_cancelled<B: Beside>(
         done = waiting => done,
         by = cancelled => Ok(Event::CancelSeen { by }),
     }
+}
+
+/// Whether the newest of our prompts is one of these; so it is, too, where that lies further back than was read.
+fn is_of(newest: &[Message], turn: &[String]) -> bool {
+    let ours = newest
+        .iter()
+        .rfind(|message| message.info.role == Role::User && is_minted(&message.info.id));
+    ours.is_none_or(|message| turn.contains(&message.info.id))
 }
 
 /// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older than

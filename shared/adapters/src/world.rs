@@ -253,6 +253,7 @@ impl World for Live {
 
     async fn prepare(&self, thread: &ThreadKey, effect: &Effect) {
         if let Effect::SendPrompt { generation, .. }
+        | Effect::FindPrompt { generation, .. }
         | Effect::CheckServer { generation, .. }
         | Effect::FindAgentSession { generation, .. } = effect
         {
@@ -362,7 +363,7 @@ const PROVIDER: &str = "daytona";
 const fn asks_provider(effect: &Effect) -> bool {
     matches!(
         effect,
-        Effect::Count
+        Effect::Count { .. }
             | Effect::Create { .. }
             | Effect::Observe { .. }
             | Effect::Start { .. }

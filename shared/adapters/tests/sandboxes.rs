@@ -17,12 +17,12 @@ use bobbin_adapters::sandbox::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use bobbin_core::asks::{Opt, Question};
 use bobbin_core::card::{Card, CardState, PostRef};
 use bobbin_core::effect::{Effect, Follow, Sending};
-use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
+use bobbin_core::event::{Answer, Coarse, Event, NotCloned, PromptState, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, sandbox_name};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Attachment, Choice, Person};
-use bobbin_core::session::{About, Ask, Marks, Queued, Settlement};
+use bobbin_core::session::{About, Ask, Marks, Queued, Settlement, StrayRun};
 use bobbin_core::wire::daytona::Image;
 use bobbin_local_daytona::{Provider, Settings, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
@@ -141,6 +141,18 @@ impl Scene {
             })
             .await;
         assert_eq!(sent, Event::Prompted);
+    }
+
+    async fn find(&self, ids: &PromptIds) -> PromptState {
+        let find = Effect::FindPrompt {
+            generation: GENERATION,
+            agent_session: self.session.clone(),
+            message: ids.message.clone(),
+        };
+        match self.perform(find).await {
+            Event::PromptFound(state) => state,
+            other => panic!("not looked for: {other:?}"),
+        }
     }
 
     fn follow(&self, ids: &PromptIds) -> Follow {
@@ -457,9 +469,14 @@ async fn a_prompt_is_run_and_its_file_is_there(scene: &mut Scene) {
 async fn a_prompt_is_sent_once(scene: &mut Scene) {
     let ids = scene.send("t2", "echo: once", FIRST).await;
     let first = scene.finished(scene.follow(&ids)).await;
-    scene.send_as(&ids, "echo: once", Sending::Unsure).await;
+    assert_eq!(scene.find(&ids).await, PromptState::Taken);
+    // Should it be sent once more all the same: OpenCode takes it, begins nothing and moves it behind its answer.
+    scene.send_as(&ids, "echo: once", Sending::Again).await;
+    assert_eq!(scene.find(&ids).await, PromptState::Taken);
     let second = scene.finished(scene.follow(&ids)).await;
     assert_eq!((first.text.as_str(), &first), ("once", &second));
+    let never = PromptIds::mint(&scene.thread, "never", now_ms());
+    assert_eq!(scene.find(&never).await, PromptState::Absent);
 }
 
 /// Somebody wants a waiting prompt sent into the run: it is told once, the agent gets it, and the answer is one to both.
@@ -514,7 +531,7 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
         );
         // Sent once more under the same ids: nothing runs again, and the answer is the same.
         scene
-            .send_as(&further, "echo: the second", Sending::Unsure)
+            .send_as(&further, "echo: the second", Sending::Again)
             .await;
         assert_eq!(scene.finished(both).await.text, wanted);
         *scene.desk.marks.lock().unwrap() = Marks::default();
@@ -539,6 +556,7 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
             generation: GENERATION,
             agent_session: scene.session.clone(),
             message: further.message.clone(),
+            messages: vec![ids.message.clone(), further.message.clone()],
         })
         .await;
     assert_eq!(aborted, Event::Aborted);
@@ -749,8 +767,9 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         generation: GENERATION,
         agent_session: scene.session.clone(),
         message: ids.message.clone(),
+        messages: vec![ids.message.clone()],
     };
-    assert_eq!(scene.perform(abort).await, Event::Aborted);
+    assert_eq!(scene.perform(abort.clone()).await, Event::Aborted);
     let rest = Follow {
         cancel_known: true,
         card_state: CardState::Stopping,
@@ -758,6 +777,42 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     };
     assert_eq!(scene.finished(rest).await.end, RunEnd::Aborted);
     scene.desk.marks.lock().unwrap().cancelled.clear();
+    // What comes late for that turn does not hit the next one.
+    let next = scene.send("t3-next", "slow: 40 a b c d", FIRST).await;
+    let slice = Follow {
+        until_ms: now_ms() + 2_000,
+        ..scene.follow(&next)
+    };
+    let still = scene.perform(Effect::Follow(slice)).await;
+    assert_eq!(still, Event::StillRunning);
+    assert_eq!(scene.perform(abort).await, Event::Aborted);
+    let (thread, session) = (&scene.thread, &scene.session);
+    let mine = [ids.message.clone()];
+    let late = scene
+        .sandboxes
+        .abort_answering(thread, GENERATION, session, &mine);
+    assert_eq!(late.await, Ok(()));
+    let run = |ids: &PromptIds| {
+        Effect::EndRun(StrayRun {
+            generation: GENERATION,
+            agent_session: scene.session.clone(),
+            messages: vec![ids.message.clone()],
+        })
+    };
+    assert_eq!(scene.perform(run(&ids)).await, Event::RunEnded);
+    assert_eq!(scene.find(&next).await, PromptState::Taken);
+    let slice = Follow {
+        until_ms: now_ms() + 1_000,
+        ..scene.follow(&next)
+    };
+    let still = scene.perform(Effect::Follow(slice)).await;
+    assert_eq!(still, Event::StillRunning, "it was hit");
+    // What is meant for it ends it, and says so only when it is over.
+    assert_eq!(scene.perform(run(&next)).await, Event::RunEnded);
+    let answer = scene.finished(scene.follow(&next)).await;
+    assert_eq!(answer.end, RunEnd::Aborted);
+    // A repeat finds nothing to do.
+    assert_eq!(scene.perform(run(&next)).await, Event::RunEnded);
 }
 
 fn ask(id: &str, about: &About) -> Ask {
@@ -1035,7 +1090,12 @@ async fn a_run_without_end_is_bounded(scene: &mut Scene) {
     assert_eq!(
         scene
             .sandboxes
-            .abort(&scene.thread, GENERATION, &scene.session, &ids.message)
+            .abort(
+                &scene.thread,
+                GENERATION,
+                &scene.session,
+                (&ids.message, std::slice::from_ref(&ids.message)),
+            )
             .await,
         Ok(())
     );
@@ -1066,6 +1126,7 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
             seen: "the server restarted during the run".to_owned()
         })
     );
+    assert_eq!(scene.find(&ids).await, PromptState::Idle);
     scene
         .send_as(&ids, "write: before.txt x\nslow: 8 went on", Sending::Again)
         .await;
@@ -1129,7 +1190,7 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
 async fn what_a_tenant_has_is_counted_stopped_or_not(scene: &mut Scene) {
     let count = async |stack: &str, tenant: &str| {
         let daytona = Daytona::new(&scene.provider.api_url(), scene.provider.api_key()).unwrap();
-        daytona.count_tenant(stack, tenant).await.unwrap()
+        daytona.of_tenant(stack, tenant).await.unwrap().len()
     };
     let tenant = scene.thread.tenant();
     assert_eq!(count(STACK, &tenant).await, 1);

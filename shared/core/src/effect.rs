@@ -5,13 +5,16 @@ use crate::card::{CardState, Post, PostRef};
 use crate::ids::{Ms, PostKind, PromptIds};
 use crate::images::Image;
 use crate::message::{Attachment, Selection};
-use crate::session::{About, Ask};
+use crate::session::{About, Ask, StrayRun};
 
 /// One step in the world.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Count the sandboxes of the thread's tenant. Answers `Counted`.
-    Count,
+    Count {
+        /// Only those that were made before this thread's one of this generation; none: all.
+        older_than: Option<u32>,
+    },
     /// Create the sandbox of this generation; a taken name is adopted. Answers `Observed`.
     Create {
         /// Generation: with stack and thread it is the name.
@@ -105,8 +108,16 @@ pub enum Effect {
         /// The files.
         files: Vec<Attachment>,
     },
-    /// Send the prompt unless the agent has it. Answers `Prompted`; of a first sending that the agent certainly did not
-    /// get, `NotSent`.
+    /// Ask the agent what has become of a prompt that may have been sent. Answers `PromptFound`.
+    FindPrompt {
+        /// Generation.
+        generation: u32,
+        /// OpenCode session.
+        agent_session: String,
+        /// Its message id.
+        message: String,
+    },
+    /// Send the prompt. Answers `Prompted`; of a first sending that the agent certainly did not get, `NotSent`.
     SendPrompt {
         /// The prompt's own turn: stored beside the words, so that what is in the sandbox is found by the id of the logs.
         turn: String,
@@ -130,7 +141,7 @@ pub enum Effect {
     /// Follow the run, keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `SteerSeen`,
     /// `CardMoved`, `Asked`, `AskClosed` or `Failed`.
     Follow(Follow),
-    /// End the run. Answers `Aborted`.
+    /// End the run, unless the agent has been given a prompt of another turn since. Answers `Aborted`.
     Abort {
         /// Generation.
         generation: u32,
@@ -138,7 +149,11 @@ pub enum Effect {
         agent_session: String,
         /// Message id of the newest prompt of the run: accepted is not yet stored, and before that nothing can be ended.
         message: String,
+        /// Message ids of all prompts of the turn: what the agent does for another one is not hit.
+        messages: Vec<String>,
     },
+    /// End a run that no turn follows any more, unless it has ended. Answers `RunEnded`.
+    EndRun(StrayRun),
     /// Answer a permission or question with no. Answers `Declined`.
     Decline {
         /// Generation.
@@ -194,9 +209,8 @@ pub enum Sending {
         /// How long the server may take to accept it, where it was not asked before whether it is healthy.
         within_ms: Option<u64>,
     },
-    /// There may be one: not without looking, because an id that is sent again while newer prompts exist begins a new run.
-    Unsure,
-    /// It was sent, and the server restarted since: the same ids make the run go on.
+    /// There may be one, and a look ([`Effect::FindPrompt`]) has shown that the agent does not have it, or that nothing works
+    /// on it any more: the same ids make the run go on.
     Again,
 }
 
@@ -242,7 +256,7 @@ impl Effect {
     pub const fn goes_beside_a_card(&self) -> bool {
         matches!(
             self,
-            Self::Count
+            Self::Count { .. }
                 | Self::Create { .. }
                 | Self::Observe { .. }
                 | Self::Start { .. }
@@ -253,6 +267,7 @@ impl Effect {
                 | Self::Survey { .. }
                 | Self::Recall { .. }
                 | Self::Attach { .. }
+                | Self::FindPrompt { .. }
                 | Self::SendPrompt { .. }
         )
     }
@@ -261,7 +276,7 @@ impl Effect {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Count => "count",
+            Self::Count { .. } => "count",
             Self::Create { .. } => "create",
             Self::Observe { .. } => "observe",
             Self::Start { .. } => "start",
@@ -275,9 +290,11 @@ impl Effect {
             Self::Recall { .. } => "recall",
             Self::Wake { .. } => "wake",
             Self::Attach { .. } => "attach",
+            Self::FindPrompt { .. } => "find_prompt",
             Self::SendPrompt { .. } => "send_prompt",
             Self::Follow(_) => "follow",
             Self::Abort { .. } => "abort",
+            Self::EndRun(_) => "end_run",
             Self::Decline { .. } => "decline",
             Self::ReadChanges { .. } => "read_changes",
             Self::ListArtifacts { .. } => "list_artifacts",

@@ -48,6 +48,8 @@ pub enum Event {
         /// Those of them that the model is to see.
         images: Vec<Image>,
     },
+    /// What has become of a prompt that may have been sent.
+    PromptFound(PromptState),
     /// The agent has the prompt.
     Prompted,
     /// The run is over.
@@ -86,6 +88,8 @@ pub enum Event {
     },
     /// The run was told to end.
     Aborted,
+    /// The run that no turn follows any more is over.
+    RunEnded,
     /// An ask was answered with no.
     Declined {
         /// The ask's id at OpenCode.
@@ -108,6 +112,17 @@ pub enum Event {
     Failed(Failure),
     /// What came of two effects that were performed at the same time: of the work, and of the card beside it.
     Both(Box<Self>, Box<Self>),
+}
+
+/// What an agent knows of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PromptState {
+    /// Nothing.
+    Absent,
+    /// It works on it, or has come to an end with it: sending it again would begin nothing.
+    Taken,
+    /// It has it, and at this moment nothing works on it, without an end.
+    Idle,
 }
 
 /// Why a repository could not be cloned.

@@ -11,7 +11,7 @@ use crate::artifacts::Artifact;
 use crate::asks::Question;
 use crate::card::{CardState, PostRef, Usage, card_kind};
 use crate::changes::Changes;
-use crate::event::{Answer, Coarse};
+use crate::event::{Answer, Coarse, PromptState};
 use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
 use crate::images::Image;
 use crate::ledger::Entry;
@@ -89,6 +89,9 @@ pub struct Session {
     /// The turn that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
+    /// The run of an ended turn that may still go on: it is ended before the agent is given anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stray: Option<StrayRun>,
     /// The last turns that ended, newest last: a repeat of one of them does nothing.
     #[serde(default)]
     pub ended: Vec<EndedTurn>,
@@ -131,6 +134,17 @@ pub struct Session {
     /// What this delivery has seen; never stored.
     #[serde(skip)]
     pub seen: Seen,
+}
+
+/// A run whose turn has ended without having seen its end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StrayRun {
+    /// Generation of the sandbox.
+    pub generation: u32,
+    /// OpenCode session.
+    pub agent_session: String,
+    /// Message ids of its prompts, the newest last.
+    pub messages: Vec<String>,
 }
 
 /// What the agent of a sandbox was found to offer.
@@ -183,6 +197,9 @@ pub struct Turn {
     /// Deliveries of the message that failed.
     #[serde(default)]
     pub attempts: u32,
+    /// A delivery follows the run. Still so when the next one comes: that one never gave its message back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_hand: bool,
     /// Times that the chat refused to be told the end.
     #[serde(default)]
     pub refusals: u32,
@@ -244,6 +261,14 @@ impl Turn {
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
         self.id == id || self.steered.iter().any(|steered| steered.turn == id)
+    }
+
+    /// Message ids of all its prompts that the agent may have, the newest last.
+    #[must_use]
+    pub fn messages(&self) -> Vec<String> {
+        let steered = self.steered.iter().map(|steered| &steered.ids);
+        let ids = self.prompt_ids.iter().chain(steered);
+        ids.map(|ids| ids.message.clone()).collect()
     }
 
     /// Message ids of the prompts that were sent into the run, as far as the agent has them.
@@ -484,6 +509,12 @@ pub struct Seen {
     pub card_state: Option<CardState>,
     /// The intent that is on record was put there by this delivery, and nothing has been sent under its ids yet.
     pub unsent: bool,
+    /// What the agent was found to know of the prompt that may have been sent.
+    pub found: Option<PromptState>,
+    /// The run that no turn follows any more is being ended.
+    pub ending_run: bool,
+    /// It could not be ended in this delivery.
+    pub run_left: bool,
     /// Asks that are no longer open at OpenCode, with the decision where one was made in the thread.
     pub closed_asks: BTreeMap<String, Option<Settlement>>,
     /// The repository is in the sandbox.
@@ -649,6 +680,7 @@ impl Session {
             generation: 0,
             agent_session: None,
             turn: None,
+            stray: None,
             ended: Vec::new(),
             lease: None,
             due_at_ms: None,

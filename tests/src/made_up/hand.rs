@@ -12,7 +12,6 @@ use bobbin_core::ports::{self, Loaded, Saved};
 use bobbin_core::session::{Phase, Session};
 use bobbin_core::settings::Offer;
 
-use super::place::Place;
 use super::transitions::{Before, Transition};
 use super::world::{Late, Trouble, World};
 
@@ -196,13 +195,15 @@ impl Hand {
                 | Effect::CheckServer { .. }
                 | Effect::EnsureServer { .. }
                 | Effect::FindAgentSession { .. }
+                | Effect::FindPrompt { .. }
                 | Effect::SendPrompt { .. }
+                | Effect::EndRun(_)
                 | Effect::Follow(_),
                 0..3,
             ) => down,
-            (Effect::SendPrompt { .. }, _) => Failure::SessionMissing,
+            (Effect::SendPrompt { .. } | Effect::FindPrompt { .. }, _) => Failure::SessionMissing,
             (
-                Effect::Count
+                Effect::Count { .. }
                 | Effect::Create { .. }
                 | Effect::Observe { .. }
                 | Effect::Start { .. }
@@ -226,6 +227,38 @@ impl Hand {
         {
             self.world.pause(*after_ms).await;
         }
+        // Who does not get through finds out after a while; who waits for a server waits for it within its bound.
+        let cut_ms = {
+            let inner = self.world.lock();
+            inner.places[self.place].cut_ms(inner.now_ms)
+        };
+        match effect {
+            Effect::EnsureServer {
+                generation,
+                restart,
+                within_ms,
+                ..
+            } => {
+                if *restart {
+                    let mut inner = self.world.lock();
+                    let now_ms = inner.now_ms;
+                    inner.places[self.place].restart(*generation, now_ms);
+                }
+                self.world.pause(cut_ms.min(*within_ms)).await;
+                if cut_ms > *within_ms {
+                    return Event::Failed(Failure::ResumeFailed {
+                        seen: "not healthy in time".to_owned(),
+                    });
+                }
+            }
+            Effect::CheckServer { .. }
+            | Effect::FindAgentSession { .. }
+            | Effect::FindPrompt { .. }
+            | Effect::SendPrompt { .. }
+            | Effect::Abort { .. }
+            | Effect::EndRun(_) => self.world.pause(cut_ms.min(REQUEST_MS)).await,
+            _ => {}
+        }
         // A server that hangs holds its caller for as long as that waits.
         if let Effect::SendPrompt {
             generation,
@@ -244,11 +277,23 @@ impl Hand {
         let inner = &mut *guard;
         let (now_ms, troubled) = (inner.now_ms, inner.troubled());
         let tenant = inner.places[self.place].thread.tenant();
-        let live = |place: &&Place| place.thread.tenant() == tenant && !place.sandboxes.is_empty();
-        let counted = inner.places.iter().filter(live).count();
+        let older_than = match effect {
+            Effect::Count { older_than } => *older_than,
+            _ => None,
+        };
+        let own = older_than.map(|generation| inner.made(self.place, generation));
+        let listed = (0..inner.places.len())
+            .filter(|at| inner.places[*at].thread.tenant() == tenant)
+            .flat_map(|at| inner.places[at].sandboxes.keys().map(move |one| (at, *one)));
+        let listed = listed.map(|(at, generation)| inner.made(at, generation));
+        let counted = match own {
+            Some(_) if inner.counts_once => 0,
+            Some(own) => listed.filter(|made| *made < own).count(),
+            None => listed.count(),
+        };
         let (dice, here) = (&mut inner.dice, &mut inner.places[self.place]);
         match effect {
-            Effect::Count => Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX)),
+            Effect::Count { .. } => Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX)),
             Effect::Recall { turns } => Event::Recalled(here.recalled(turns)),
             Effect::Wake { at_ms } => {
                 here.wake_ms = Some(*at_ms);
@@ -329,7 +374,20 @@ impl Hand {
                 let turn = words.split_whitespace().next().unwrap_or_default();
                 here.send_prompt(*generation, (ids, *sending), turn, now_ms, dice, troubled)
             }
-            Effect::Abort { generation, .. } => here.abort_all(*generation, now_ms),
+            Effect::FindPrompt {
+                generation,
+                message,
+                ..
+            } => here.find_prompt(*generation, message, now_ms),
+            Effect::Abort {
+                generation,
+                messages,
+                ..
+            } => here.abort(*generation, messages, Event::Aborted, now_ms),
+            Effect::EndRun(run) => {
+                inner.met.insert("run ended");
+                here.abort(run.generation, &run.messages, Event::RunEnded, now_ms)
+            }
             Effect::Decline {
                 generation, ask, ..
             } => here.decline(*generation, ask, now_ms),
@@ -353,6 +411,29 @@ impl Hand {
 
     async fn follow(&self, follow: &bobbin_core::effect::Follow) -> Event {
         loop {
+            // Who follows tries a few times before it says that nobody is there.
+            let cut_ms = {
+                let inner = self.world.lock();
+                inner.places[self.place].cut_ms(inner.now_ms)
+            };
+            let kills = {
+                let mut inner = self.world.lock();
+                let kills = inner.places[self.place].kills(follow.generation, &follow.message);
+                if kills {
+                    inner.met.insert("killed");
+                    inner.kill(self.token);
+                }
+                kills
+            };
+            if kills {
+                std::future::pending::<()>().await;
+            }
+            if cut_ms > 0 {
+                self.world.pause(cut_ms.min(REQUEST_MS)).await;
+                return Event::Failed(Failure::SandboxDown {
+                    seen: "connection reset".to_owned(),
+                });
+            }
             {
                 let mut guard = self.world.lock();
                 let inner = &mut *guard;
@@ -550,6 +631,12 @@ impl Hand {
                 Late::Stop(*generation)
             }
             Effect::Delete { generation } => Late::Delete(*generation),
+            Effect::Abort {
+                generation,
+                messages,
+                ..
+            } => Late::Abort(*generation, messages.clone()),
+            Effect::EndRun(run) => Late::Abort(run.generation, run.messages.clone()),
             _ => return false,
         };
         let at_ms = inner.now_ms + after_ms;

@@ -6,6 +6,7 @@
     reason = "the parts of one machine, which are read together; what each does is said where it is not plain"
 )]
 
+pub mod agent;
 pub mod hand;
 pub mod place;
 pub mod promises;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::artifacts::Artifact;
-use bobbin_core::card::{Card, CardState, Post, PostRef, Usage};
+use bobbin_core::card::{Card, CardState, Post, PostRef};
 use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::{Follow, Sending};
-use bobbin_core::event::{Answer, Coarse, Event, NotCloned, RunEnd};
+use bobbin_core::event::{Coarse, Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
@@ -14,6 +14,7 @@ use bobbin_core::message::Work;
 use bobbin_core::session::{About, Marks, Phase, Queued, Session, Settlement, Stage};
 use bobbin_core::settings::Settings;
 
+use super::agent::{Agent, Run, Sent};
 use super::promises::{End, Ending, Fact, History};
 use super::world::{DELIVERIES_MAX, Entry, Late};
 use crate::fuzz::dice::Dice;
@@ -34,21 +35,7 @@ pub struct Sandbox {
     /// The server takes what it is sent and never answers.
     hangs: bool,
     session: bool,
-    runs: BTreeMap<String, Run>,
-}
-
-/// A prompt at an agent.
-#[derive(Debug, Clone)]
-struct Run {
-    turn: usize,
-    /// None: never by itself.
-    ends_ms: Option<Ms>,
-    error: bool,
-    /// A question that waits for a person from this time on, until it is closed.
-    ask: Option<(Ms, bool)>,
-    broken_off: bool,
-    aborted: bool,
-    read: bool,
+    agent: Agent,
 }
 
 pub struct Place {
@@ -81,6 +68,11 @@ pub struct Place {
     /// The next run asks a person; the next run ends only when it is told to.
     pub next_run_asks: bool,
     pub next_run_is_endless: bool,
+    /// The next run kills whoever follows it; the next run takes so long.
+    pub next_run_kills: bool,
+    pub next_run_takes_ms: Option<u64>,
+    /// Nobody reaches its servers before this time.
+    cut_until_ms: Ms,
     calls: u64,
     ended: Vec<String>,
 }
@@ -118,6 +110,9 @@ impl Place {
             prompted_ms: 0,
             next_run_asks: false,
             next_run_is_endless: false,
+            next_run_kills: false,
+            next_run_takes_ms: None,
+            cut_until_ms: 0,
             calls: 0,
             ended: Vec::new(),
         }
@@ -290,7 +285,7 @@ impl Place {
             server: false,
             hangs: false,
             session: false,
-            runs: BTreeMap::new(),
+            agent: Agent::default(),
         });
     }
 
@@ -329,21 +324,23 @@ impl Place {
                     turn: 0,
                 });
             }
-            Late::Stop(generation) => self.park(generation),
+            Late::Stop(generation) => self.park(generation, now_ms),
             Late::Delete(generation) => {
                 self.deleted.insert(generation);
                 self.sandboxes.remove(&generation);
             }
+            Late::Abort(generation, messages) => {
+                if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
+                    sandbox.agent.abort(&messages, now_ms);
+                }
+            }
         }
     }
 
-    fn park(&mut self, generation: u32) {
+    fn park(&mut self, generation: u32, now_ms: Ms) {
         if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
             (sandbox.parked, sandbox.server) = (true, false);
-            sandbox
-                .runs
-                .values_mut()
-                .for_each(|run| run.broken_off |= !run.read);
+            sandbox.agent.dies(now_ms);
         }
     }
 
@@ -353,15 +350,29 @@ impl Place {
         }
     }
 
-    pub fn server_dies(&mut self) {
+    pub fn server_dies(&mut self, now_ms: Ms) {
         if let Some(mut sandbox) = self.sandboxes.last_entry() {
             let sandbox = sandbox.get_mut();
             sandbox.server = false;
-            sandbox
-                .runs
-                .values_mut()
-                .for_each(|run| run.broken_off |= !run.read);
+            sandbox.agent.dies(now_ms);
         }
+    }
+
+    /// The way to its servers leads nowhere for a while, and what runs there goes on.
+    pub fn cut(&mut self, until_ms: Ms) {
+        self.cut_until_ms = until_ms;
+    }
+
+    /// A server is ended and started anew, also where nobody can hear from it.
+    pub fn restart(&mut self, generation: u32, now_ms: Ms) {
+        if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
+            sandbox.agent.dies(now_ms);
+        }
+    }
+
+    /// For how long nobody reaches its servers any more.
+    pub fn cut_ms(&self, now_ms: Ms) -> u64 {
+        self.cut_until_ms.saturating_sub(now_ms)
     }
 
     pub fn hangs(&mut self) {
@@ -375,13 +386,13 @@ impl Place {
         sandbox.is_some_and(|sandbox| sandbox.hangs && sandbox.server && !sandbox.parked)
     }
 
-    pub fn stops_by_itself(&mut self) {
+    pub fn stops_by_itself(&mut self, now_ms: Ms) {
         if let Some(generation) = self
             .sandboxes
             .last_key_value()
             .map(|(generation, _)| *generation)
         {
-            self.park(generation);
+            self.park(generation, now_ms);
             self.history.facts.push(Fact::Disturbed { generation });
         }
     }
@@ -392,10 +403,12 @@ impl Place {
         reason = "the error is the event that is returned as it is"
     )]
     fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Event> {
+        let is_cut = self.cut_ms(now_ms) > 0;
         match self.sandboxes.get_mut(&generation) {
             None => Err(Event::Failed(Failure::SandboxGone)),
             Some(sandbox)
                 if sandbox.server
+                    && !is_cut
                     && !sandbox.hangs
                     && !sandbox.parked
                     && sandbox.ready_ms <= now_ms
@@ -444,8 +457,7 @@ impl Place {
             Some(sandbox) if !sandbox.parked && sandbox.ready_ms <= now_ms && !sandbox.broken => {
                 // One that does not answer is ended and started anew.
                 if std::mem::take(&mut sandbox.hangs) {
-                    let unread = sandbox.runs.values_mut().filter(|run| !run.read);
-                    unread.for_each(|run| run.broken_off = true);
+                    sandbox.agent.dies(now_ms);
                 }
                 sandbox.server = true;
                 Event::Healthy
@@ -489,6 +501,8 @@ impl Place {
             event => event,
         };
         let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
+        let (kills, planned_ms) = (self.next_run_kills, self.next_run_takes_ms);
+        let ended = self.ended_turns();
         let sandbox = match self.server(generation, now_ms) {
             Ok(sandbox) if !sandbox.session => {
                 return not_sent(Event::Failed(Failure::SessionMissing));
@@ -497,52 +511,68 @@ impl Place {
             Err(failed) if refuses => return not_sent(failed),
             Err(failed) => return failed,
         };
-        let known = sandbox.runs.contains_key(&ids.message);
-        // Who looks first finds it and sends nothing.
-        if known && sending == Sending::Unsure {
-            return Event::Prompted;
-        }
-        // The newest prompt makes the whole run go on.
-        let unread = sandbox.runs.values_mut().filter(|run| !run.read);
-        unread.for_each(|run| run.broken_off = false);
-        if known {
-            return Event::Prompted;
-        }
         let Some(turn) = turn else {
             return Event::Failed(Failure::TurnFailed {
                 reason: "whose prompt?".to_owned(),
             });
         };
-        let long = troubled && dice.falls(100);
-        let takes_ms = 1_000 + dice.below(if long { 40 * 60_000 } else { 120_000 });
-        let run = Run {
-            turn,
-            ends_ms: (!endless && !dice.falls(if troubled { 30 } else { 0 }))
-                .then_some(now_ms + takes_ms),
-            error: troubled && dice.falls(50),
-            ask: (asks || troubled && dice.falls(150)).then_some((now_ms + takes_ms / 2, true)),
-            broken_off: false,
-            aborted: false,
-            read: false,
+        let run = || {
+            let long = troubled && dice.falls(100);
+            let takes_ms = 1_000 + dice.below(if long { 40 * 60_000 } else { 120_000 });
+            let takes_ms = planned_ms.unwrap_or(takes_ms);
+            let ends = !endless && !dice.falls(if troubled { 30 } else { 0 });
+            let mut run = Run::new(turn, ends.then_some(now_ms + takes_ms));
+            run.error = troubled && dice.falls(50);
+            run.kills = kills || troubled && dice.falls(10);
+            let asks = asks || troubled && dice.falls(150);
+            run.ask = asks.then_some((now_ms + takes_ms / 2, true));
+            run
         };
-        sandbox.runs.insert(ids.message.clone(), run);
+        let is_over = |turn: usize| ended.contains(&turn);
+        // With it goes on what belongs to the same turn; what an ended one left broken off is only read again.
+        let together = |run: &Run| !is_over(run.turn);
+        match sandbox.agent.take(&ids.message, run, together, now_ms) {
+            Sent::Known => return Event::Prompted,
+            Sent::Begins | Sent::BeginsAgain => {}
+        }
+        let going = sandbox.agent.runs().filter(|run| run.goes_on(now_ms));
+        let astray = going.filter(|run| is_over(run.turn));
+        let astray: Vec<Fact> = astray.map(|run| Fact::Astray { turn: run.turn }).collect();
         (self.next_run_is_endless, self.next_run_asks) = (false, false);
+        (self.next_run_kills, self.next_run_takes_ms) = (false, None);
+        self.history.facts.extend(astray);
         self.history.facts.push(Fact::Prompted { turn, generation });
         self.prompted_ms = now_ms;
         Event::Prompted
     }
 
-    /// The person's stop gets through to the agent.
-    pub fn abort(&mut self, turn: &str) {
-        let turn = self.turn(turn);
-        for sandbox in self.sandboxes.values_mut() {
-            let mut unread = sandbox.runs.values().filter(|run| !run.read);
-            // What was sent into its run ends with it.
-            if unread.any(|run| Some(run.turn) == turn) {
-                let unread = sandbox.runs.values_mut().filter(|run| !run.read);
-                unread.for_each(|run| run.aborted = true);
-            }
+    /// Whether who follows the run of this prompt dies of it.
+    pub fn kills(&self, generation: u32, message: &str) -> bool {
+        let sandbox = self.sandboxes.get(&generation);
+        let run = sandbox.and_then(|sandbox| sandbox.agent.run(message));
+        run.is_some_and(|run| run.kills)
+    }
+
+    /// What the agent knows of a prompt.
+    pub fn find_prompt(&mut self, generation: u32, message: &str, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Ok(sandbox) if !sandbox.session => Event::Failed(Failure::SessionMissing),
+            Ok(sandbox) => Event::PromptFound(sandbox.agent.find(message, now_ms)),
+            Err(failed) => failed,
         }
+    }
+
+    /// Turns whose end is on record.
+    fn ended_turns(&self) -> BTreeSet<usize> {
+        let ended = self.ended.iter().filter_map(|id| self.turn(id));
+        ended.collect()
+    }
+
+    /// What a person's stop would end at the agent: the prompts of this turn, if it is the one that runs.
+    pub fn to_abort(&self, turn: &str) -> Option<Late> {
+        let running = self.record.as_ref()?.turn.as_ref()?;
+        let generation = running.prompted_generation?;
+        (running.id == turn).then(|| Late::Abort(generation, running.messages()))
     }
 
     /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
@@ -591,16 +621,19 @@ impl Place {
         all
     }
 
-    pub fn abort_all(&mut self, generation: u32, now_ms: Ms) -> Event {
+    /// Ends the run of these prompts, if it is theirs that the agent works on.
+    pub fn abort(
+        &mut self,
+        generation: u32,
+        messages: &[String],
+        done: Event,
+        now_ms: Ms,
+    ) -> Event {
         match self.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
-                sandbox
-                    .runs
-                    .values_mut()
-                    .filter(|run| !run.read)
-                    .for_each(|run| run.aborted = true);
-                Event::Aborted
+                sandbox.agent.abort(messages, now_ms);
+                done
             }
         }
     }
@@ -610,8 +643,8 @@ impl Place {
             Err(failed) => failed,
             Ok(sandbox) => {
                 sandbox
-                    .runs
-                    .values_mut()
+                    .agent
+                    .runs_mut()
                     .filter_map(|run| run.ask.as_mut())
                     .for_each(|ask| ask.1 = false);
                 Event::Declined { id: ask.to_owned() }
@@ -637,7 +670,7 @@ impl Place {
         for run in self
             .sandboxes
             .values_mut()
-            .flat_map(|sandbox| sandbox.runs.values_mut())
+            .flat_map(|sandbox| sandbox.agent.runs_mut())
             .filter(|run| Some(run.turn) == turn)
         {
             if let Some(ask) = &mut run.ask {
@@ -677,24 +710,11 @@ impl Place {
             Ok(sandbox) => sandbox,
             Err(failed) => return Some(failed),
         };
-        let further: Vec<Run> = follow
-            .further
-            .iter()
-            .filter_map(|id| sandbox.runs.get(id).cloned())
-            .collect();
-        let Some(run) = sandbox
-            .runs
-            .get_mut(&follow.message)
-            .filter(|_| further.len() == follow.further.len())
-        else {
-            return Some(Event::Failed(Failure::SessionMissing));
-        };
-        run.aborted |= further.iter().any(|other| other.aborted);
-        run.error |= further.iter().any(|other| other.error);
-        run.broken_off |= further.iter().any(|other| other.broken_off);
+        let open = sandbox
+            .agent
+            .run(&follow.message)
+            .is_some_and(|run| run.asks(now_ms));
         let known = follow.asks.iter().find(|ask| ask.id == ask_id);
-        let open =
-            run.ask.is_some_and(|(at, open)| open && at <= now_ms) && !run.aborted && !run.read;
         if open && known.is_none() {
             return Some(Event::Asked {
                 id: ask_id,
@@ -713,41 +733,23 @@ impl Place {
                 settlement,
             });
         }
-        if run.broken_off && !run.aborted && !run.read {
-            return Some(down());
-        }
-        if open && !run.aborted {
+        if open {
             if dice.falls(20) {
                 self.answers(&follow.turn, &ask_id, now_ms);
             }
             return None;
         }
-        let ended = |run: &Run| run.read || run.ends_ms.is_some_and(|at| at <= now_ms);
-        if !(run.aborted || ended(run) && further.iter().all(ended)) {
-            return None;
-        }
-        run.read = true;
-        let (aborted, error) = (run.aborted, run.error);
-        for id in &follow.further {
-            if let Some(run) = sandbox.runs.get_mut(id) {
-                run.read = true;
+        let seen = sandbox
+            .agent
+            .follow(&follow.message, &follow.further, now_ms)?;
+        Some(match seen {
+            Some(answer) => Event::Finished(answer),
+            None => {
+                // Broken off, or never begun: of the latter a restart is the cure.
+                sandbox.agent.dies(now_ms);
+                down()
             }
-        }
-        let end = match (aborted, error) {
-            (true, _) => RunEnd::Aborted,
-            (false, true) => RunEnd::Error {
-                reason: "overloaded".to_owned(),
-            },
-            (false, false) => RunEnd::Completed,
-        };
-        Some(Event::Finished(Answer {
-            end,
-            text: "two parts".to_owned(),
-            usage: Usage::default(),
-            steps: Vec::new(),
-            earlier: 0,
-            plan: Vec::new(),
-        }))
+        })
     }
 
     /// What the run of this prompt changed in the files.
@@ -771,7 +773,10 @@ impl Place {
         match self.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
-                let over = sandbox.runs.values().filter(|run| run.read && !run.aborted);
+                let over = sandbox
+                    .agent
+                    .runs()
+                    .filter(|run| run.came_to_its_end(now_ms));
                 let file = |run: &Run| Artifact {
                     path: format!("{}-{generation}.txt", run.turn),
                     size: 1,
@@ -894,8 +899,16 @@ impl Place {
     }
 
     /// All is quiet: what the promises look at.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, now_ms: Ms) {
         let session = self.session();
+        let ended = self.ended_turns();
+        let agents = self.sandboxes.values().map(|sandbox| &sandbox.agent);
+        let going = agents
+            .flat_map(Agent::runs)
+            .filter(|run| run.goes_on(now_ms));
+        let astray = going.filter(|run| ended.contains(&run.turn));
+        let astray: Vec<Fact> = astray.map(|run| Fact::Astray { turn: run.turn }).collect();
+        self.history.facts.extend(astray);
         let live = self.cards.values().filter(|(_, live)| *live);
         let left: Vec<Fact> = live.map(|(turn, _)| Fact::Left { turn: *turn }).collect();
         self.history.facts.extend(left);

@@ -53,6 +53,8 @@ pub enum Fact {
     Ended { turn: usize, ending: Ending },
     /// A stop or delete arrived at the sandbox of a turn that was under way, and no person had asked for it.
     Hit { generation: u32, turn: usize },
+    /// The agent worked on the prompt of a turn that had ended, while another one began or when all was quiet.
+    Astray { turn: usize },
     /// The provider stopped or lost a sandbox by itself.
     Disturbed { generation: u32 },
     /// After the run had ended, its answer could not be read once more.
@@ -114,7 +116,7 @@ pub struct Promise {
 
 /// All that can be seen in one thread. The seventh is about two tenants, the ninth is about all states that can be
 /// reached: in one history it is that an end was reached at all.
-pub const ALL: [Promise; 9] = [
+pub const ALL: [Promise; 10] = [
     Promise {
         number: 1,
         words: "at most one live sandbox a thread",
@@ -159,6 +161,11 @@ pub const ALL: [Promise; 9] = [
         number: 10,
         words: "who asked is called once at the end and once for an ask, and nobody else ever is",
         holds: only_who_asked_is_called,
+    },
+    Promise {
+        number: 11,
+        words: "no run goes on that no turn owns",
+        holds: no_stray_run,
     },
 ];
 
@@ -442,6 +449,16 @@ pub fn no_hit(history: &History) -> Result<(), String> {
     {
         Some(hit) => Err(format!("{hit:?}")),
         None => Ok(()),
+    }
+}
+
+pub fn no_stray_run(history: &History) -> Result<(), String> {
+    let astray = |fact: &&Fact| matches!(fact, Fact::Astray { .. });
+    match history.facts.iter().find(astray) {
+        Some(Fact::Astray { turn }) => Err(format!(
+            "the agent went on with turn {turn}, which had ended"
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ use bobbin_core::session::{Phase, Session};
 
 use super::hand::Hand;
 use super::place::Place;
-use super::promises::Accepted;
+use super::promises::{Accepted, Fact};
 use super::transitions::Transition;
 use crate::fuzz::dice::Dice;
 
@@ -69,6 +69,8 @@ pub enum Deed {
     ServerDies,
     /// The server takes what it is sent and never answers.
     Hangs,
+    /// Nobody reaches the server for so long, and what it works on goes on.
+    Cut(u64),
     StopsByItself,
     /// Nothing: time passes until then.
     Rest,
@@ -105,6 +107,8 @@ pub struct Inner {
     pub sweeps: bool,
     /// Calls of the orphan hunt count, and may be crashed at.
     pub hunts_crash: bool,
+    /// The planted fault: what was made is never counted again.
+    pub counts_once: bool,
     pub log: Vec<String>,
     pub logs: bool,
     pub transitions: BTreeSet<Transition>,
@@ -120,11 +124,13 @@ pub struct Inner {
 }
 
 /// A call that arrives late.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Late {
     Create(u32),
     Stop(u32),
     Delete(u32),
+    /// An abort of the run of these prompts.
+    Abort(u32, Vec<String>),
 }
 
 /// The world; workers hold it too.
@@ -158,6 +164,13 @@ impl Inner {
         let now_ms = receipt.frozen_ms.unwrap_or(self.now_ms);
         let beats = (now_ms - receipt.began_ms) / limits.heartbeat_ms;
         receipt.began_ms + beats * limits.heartbeat_ms + limits.visibility_ms
+    }
+
+    /// When a sandbox was made, among all; one that the provider does not list yet comes last.
+    pub fn made(&self, place: usize, generation: u32) -> (Ms, usize, u32) {
+        let sandbox = self.places[place].sandboxes.get(&generation);
+        let created_ms = sandbox.map_or(Ms::MAX, |sandbox| sandbox.created_ms);
+        (created_ms, place, generation)
     }
 
     fn holds(&self, token: u64) -> bool {
@@ -215,7 +228,17 @@ impl Inner {
                 name: "bob".into(),
             };
             here.marks.cancelled.insert(turn.to_owned(), by);
-            here.abort(turn);
+            if let Some(abort) = here.to_abort(turn) {
+                let now_ms = self.now_ms;
+                let late_ms = match self.troubled() {
+                    true => self.dice.below(20_000),
+                    false => 0,
+                };
+                match late_ms {
+                    0 => self.places[place].land(abort, now_ms),
+                    _ => self.later.push((now_ms + late_ms, place, abort)),
+                }
+            }
         }
     }
 
@@ -327,6 +350,7 @@ impl World {
             cards_first: false,
             sweeps: true,
             hunts_crash: false,
+            counts_once: false,
             log: Vec::new(),
             logs: false,
             transitions: BTreeSet::new(),
@@ -464,12 +488,16 @@ impl World {
                     }
                 }
                 Deed::Lose => inner.places[place].lose(),
-                Deed::ServerDies => inner.places[place].server_dies(),
+                Deed::ServerDies => inner.places[place].server_dies(now_ms),
                 Deed::Hangs => {
                     inner.places[place].hangs();
                     inner.met.insert("hung");
                 }
-                Deed::StopsByItself => inner.places[place].stops_by_itself(),
+                Deed::Cut(for_ms) => {
+                    inner.places[place].cut(now_ms + for_ms);
+                    inner.met.insert("cut");
+                }
+                Deed::StopsByItself => inner.places[place].stops_by_itself(now_ms),
                 Deed::Rest => {}
             }
         }
@@ -741,7 +769,29 @@ impl World {
 
     /// Writes the end under every history, so that the promises can be judged.
     pub fn settle(&self) {
-        self.lock().places.iter_mut().for_each(Place::close);
+        let mut inner = self.lock();
+        let now_ms = inner.now_ms;
+        inner
+            .places
+            .iter_mut()
+            .for_each(|place| place.close(now_ms));
+        let places = inner.places.iter();
+        let tenants: BTreeSet<String> = places.map(|place| place.thread.tenant()).collect();
+        for tenant in tenants.iter().filter(|_| self.limits.tenant_sandboxes > 0) {
+            let places = inner.places.iter_mut();
+            let mut of_tenant: Vec<_> = places
+                .filter(|place| place.thread.tenant() == *tenant)
+                .collect();
+            let times = of_tenant
+                .iter()
+                .map(|place| place.sandboxes.len() as u64)
+                .sum();
+            of_tenant[0].history.facts.push(Fact::Spent {
+                what: "sandboxes of a tenant",
+                times,
+                bound: u64::from(self.limits.tenant_sandboxes),
+            });
+        }
     }
 }
 
@@ -759,6 +809,7 @@ pub fn settled(inner: &Inner) -> bool {
             Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
         )
     };
+    let astray = |session: &Session| session.stray.is_some();
     let orphaned = |place: &Place| {
         let orphan = |generation: &u32| is_orphan(place.record.as_ref(), *generation, 0, 1, 0);
         place.sandboxes.keys().any(orphan)
@@ -769,7 +820,7 @@ pub fn settled(inner: &Inner) -> bool {
             .places
             .iter()
             .filter_map(|place| place.record.as_ref())
-            .any(passing)
+            .any(|session| passing(session) || astray(session))
 }
 
 /// No record has anything due any more.

@@ -58,7 +58,7 @@ fn good() -> History {
 /// What breaks exactly one promise, by its number.
 type Break = (u8, &'static str, fn(&mut History));
 
-const BREAKS: [Break; 20] = [
+const BREAKS: [Break; 21] = [
     (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
     (2, "an orphan", |h| {
         h.end.as_mut().unwrap().listed.push((0, false))
@@ -134,6 +134,9 @@ const BREAKS: [Break; 20] = [
             kind: PostKind::Ask("a".to_owned()),
             who: vec!["bob".to_owned()],
         })
+    }),
+    (11, "a run that goes on without its turn", |h| {
+        h.facts.push(Fact::Astray { turn: 0 })
     }),
     (9, "a turn that stays", |h| {
         h.end.as_mut().unwrap().turn = true

@@ -26,7 +26,7 @@ const TROUBLE_MS: u64 = 90 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 35] = [
+const MET: [&str; 38] = [
     "Answered",
     "Failed",
     "Cancelled",
@@ -62,6 +62,9 @@ const MET: [&str; 35] = [
     "not sent",
     "together",
     "hung",
+    "cut",
+    "killed",
+    "run ended",
 ];
 
 /// What is done in a history, by its seed.
@@ -101,6 +104,10 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
             let want = Operation::ALL[usize::try_from(dice.below(4)).unwrap_or(0)];
             let message = world.message(place, &format!("t{place}o"), Work::Operate { want });
             world.plan(dice.below(TROUBLE_MS), place, Deed::Send(message));
+        }
+        for _ in 0..dice.below(3) {
+            let cut = Deed::Cut(dice.below(40_000));
+            world.plan(dice.below(TROUBLE_MS), place, cut);
         }
         for deed in [
             Deed::Lose,

@@ -125,14 +125,44 @@ fn vanished(world: &World) {
 
 /// The sandbox was stopped, and nobody has noticed.
 fn parked(world: &World) {
-    world.lock().places[0].stops_by_itself();
+    let mut inner = world.lock();
+    let now_ms = inner.now_ms;
+    inner.places[0].stops_by_itself(now_ms);
+    drop(inner);
     second(world);
 }
 
 /// The server in the sandbox has died, and nobody has noticed.
 fn died(world: &World) {
-    world.lock().places[0].server_dies();
+    let mut inner = world.lock();
+    let now_ms = inner.now_ms;
+    inner.places[0].server_dies(now_ms);
+    drop(inner);
     second(world);
+}
+
+/// The path to the sandbox breaks while its agent goes on, and comes to its end meanwhile.
+fn is_cut(world: &World) {
+    world.lock().places[0].next_run_takes_ms = Some(5_000);
+    second(world);
+    after(world, 1_000, Deed::Cut(15_000));
+}
+
+/// The same for a run that another prompt was sent into.
+fn is_cut_with_two(world: &World) {
+    world.lock().places[0].next_run_takes_ms = Some(20_000);
+    steers(world);
+    after(world, 15_000, Deed::Cut(15_000));
+}
+
+/// Whoever follows the run dies, and another prompt waits behind it.
+fn kills(world: &World) {
+    let mut inner = world.lock();
+    inner.places[0].next_run_kills = true;
+    inner.places[0].next_run_is_endless = true;
+    drop(inner);
+    second(world);
+    send(world, "m3", prompt("m3"));
 }
 
 /// It takes what it is sent and never answers.
@@ -157,7 +187,7 @@ fn operate(world: &World, want: Operation) {
     send(world, "o1", Work::Operate { want });
 }
 
-const SCENARIOS: [Scenario; 20] = [
+const SCENARIOS: [Scenario; 23] = [
     Scenario {
         name: "first message",
         before: nothing,
@@ -249,6 +279,33 @@ const SCENARIOS: [Scenario; 20] = [
         before: answered,
         then: asks,
         proves: |place| ended(place, 1, Ending::Answered) && place.asked(1),
+    },
+    Scenario {
+        name: "cut while the agent goes on",
+        before: answered,
+        then: is_cut,
+        proves: |place| ended(place, 1, Ending::Answered) && place.cut_ms(0) > 0,
+    },
+    Scenario {
+        name: "cut with two prompts",
+        before: answered,
+        then: is_cut_with_two,
+        proves: |place| {
+            ended(place, 1, Ending::Answered)
+                && ended(place, 2, Ending::Joined)
+                && place.cut_ms(0) > 0
+        },
+    },
+    Scenario {
+        name: "a run that kills whoever follows it",
+        before: answered,
+        then: kills,
+        proves: |place| {
+            let deliveries = u64::from(Limits::DEFAULT.attempts) + 2;
+            ended(place, 1, Ending::Failed)
+                && ended(place, 2, Ending::Answered)
+                && place.deliveries_most == deliveries
+        },
     },
     Scenario {
         name: "sweep",

@@ -5,6 +5,7 @@ mod chaos;
 mod crash;
 mod document;
 mod model;
+mod quota;
 
 use bobbin_tests::fuzz::dice;
 use bobbin_tests::made_up::{place, promises, transitions, world};
@@ -18,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         chaos::trials(),
         crash::trials(),
         document::trials(),
+        quota::trials(),
     ]
     .into_iter()
     .flatten()

@@ -20,10 +20,12 @@ const LOOK_MS_MIN: u64 = 50;
 type Done = Result<Event, Failure>;
 
 impl Sandboxes {
-    pub(super) async fn count(&self, thread: &ThreadKey) -> Done {
+    pub(super) async fn count(&self, thread: &ThreadKey, older_than: Option<u32>) -> Done {
         let tenant = thread.tenant();
-        let counted = self.daytona.count_tenant(&self.settings.stack, &tenant);
-        let sandboxes = counted.await.map_err(|e| e.failure())?;
+        let listed = self.daytona.of_tenant(&self.settings.stack, &tenant);
+        let listed = listed.await.map_err(|e| e.failure())?;
+        let own = older_than.map(|generation| self.name(thread, generation));
+        let sandboxes = own.map_or(listed.len(), |own| older(&listed, &own));
         Ok(Event::Counted(u32::try_from(sandboxes).unwrap_or(u32::MAX)))
     }
 
@@ -180,4 +182,13 @@ fn wait(error: &DaytonaError) -> Failure {
         after_ms: 0,
         seen: error.to_string(),
     }
+}
+
+/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
+/// the name decides, so that all who ask count alike.
+fn older(listed: &[Sandbox], own: &str) -> usize {
+    let made = |sandbox: &Sandbox| (sandbox.created_at.clone(), sandbox.name.clone());
+    let at = listed.iter().find(|one| one.name == own).map(made);
+    let is_older = |one: &&Sandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
+    listed.iter().filter(is_older).count()
 }

@@ -6,10 +6,11 @@ use tokio::time::{Instant, timeout_at};
 
 use bobbin_core::artifacts::told_to_agent;
 use bobbin_core::effect::Sending;
-use bobbin_core::event::Event;
+use bobbin_core::event::{Event, PromptState};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PromptIds, ThreadKey};
 use bobbin_core::wire::opencode::request::{InlineImage, RunWith, session_title};
+use bobbin_core::wire::opencode::{Verdict, conclude};
 
 use super::Sandboxes;
 use crate::opencode::{Missed, OpenCode, OpenCodeError, PromptText};
@@ -84,12 +85,6 @@ impl Sandboxes {
             Err(failure) if is_first => return Ok(Event::NotSent(failure)),
             Err(failure) => return Err(failure),
         };
-        // An id that is sent again while newer prompts exist starts a new run: never without looking.
-        if prompt.sending == Sending::Unsure
-            && is_stored(&agent, session, &prompt.ids.message).await?
-        {
-            return Ok(Event::Prompted);
-        }
         match self.accepted(&agent, session, prompt).await {
             Ok(()) => {}
             Err(missed) if is_first && missed.certain => {
@@ -112,7 +107,31 @@ impl Sandboxes {
         Ok(Event::Prompted)
     }
 
-    /// Sends it until the server has accepted it. Repeats within the bound carry the same ids, so they add nothing.
+    /// What the agent knows of a prompt that may have been sent.
+    pub(super) async fn find_prompt(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        session: &str,
+        message: &str,
+    ) -> Result<Event, Failure> {
+        let agent = self.agent(thread, generation).await?;
+        if !is_stored(&agent, session, message).await? {
+            return Ok(Event::PromptFound(PromptState::Absent));
+        }
+        // The status first: a run that begins or ends in between is then never taken for one that stands still.
+        let mut statuses = agent.statuses().await.map_err(|e| e.failure())?;
+        let messages = agent.messages_since(session, message).await;
+        let messages = messages.map_err(|e| e.failure())?;
+        let status = statuses.remove(session);
+        let verdict = conclude(&messages, message, &[], status.as_ref());
+        Ok(Event::PromptFound(match verdict {
+            Verdict::Busy | Verdict::Done(_) => PromptState::Taken,
+            Verdict::Stopped | Verdict::Pending => PromptState::Idle,
+        }))
+    }
+
+    /// Sends it until the server has accepted it. After an attempt of which nobody knows whether it arrived it is looked for.
     async fn accepted(
         &self,
         agent: &OpenCode,
@@ -127,6 +146,14 @@ impl Sandboxes {
             images: prompt.images,
         };
         let attempt = || agent.prompt(session, prompt.ids, prompt.with, &words);
+        let again = async || match agent.message(session, &prompt.ids.message).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => attempt().await,
+            Err(error) => Err(Missed {
+                error,
+                certain: false,
+            }),
+        };
         let Sending::First {
             within_ms: Some(within_ms),
         } = prompt.sending
@@ -137,7 +164,13 @@ impl Sandboxes {
         let mut silent = false;
         loop {
             let attempt_until = Instant::now() + Duration::from_millis(ATTEMPT_MS_MAX);
-            match timeout_at(until.min(attempt_until), attempt()).await {
+            let sending = async {
+                match silent {
+                    true => again().await,
+                    false => attempt().await,
+                }
+            };
+            match timeout_at(until.min(attempt_until), sending).await {
                 Ok(sent) => {
                     return sent.map_err(|missed| Missed {
                         certain: missed.certain && !silent,

@@ -1,7 +1,9 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
-use super::{Context, Next, aftermath, aside, bring_up, choose, mark, operate, steer, words};
-use crate::event::{Answer, Coarse, Event, RunEnd};
+use super::{
+    Context, Next, aftermath, aside, bring_up, choose, mark, operate, steer, stray, words,
+};
+use crate::event::{Answer, Coarse, Event, PromptState, RunEnd};
 use crate::failure::Failure;
 use crate::ids::PostKind;
 use crate::ledger;
@@ -51,10 +53,12 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             session.seen.missed = missed;
             session.seen.images = images;
         }
+        Event::PromptFound(state) => prompt_found(session, state),
         Event::Prompted => {
             // Who takes a prompt is there, and knows the session.
             session.seen.healthy = true;
             session.seen.agent_session = true;
+            session.seen.found = None;
             if let Some(turn) = &mut session.turn
                 && matches!(turn.stage, Stage::Prompting | Stage::Running)
             {
@@ -97,6 +101,7 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
             session.seen.closed_asks.insert(id, None);
         }
         Event::Aborted => session.seen.abort_sent = true,
+        Event::RunEnded => (session.stray, session.seen.ending_run) = (None, false),
         Event::Changed(changes) => aftermath::changed(session, changes),
         Event::Listed(listed) => aftermath::listed(session, listed, context),
         Event::Unshown { why } => {
@@ -141,6 +146,28 @@ fn both(session: &mut Session, work: Event, card: Event, context: &Context<'_>) 
     }
 }
 
+/// What was sent, or may have been, was looked for.
+fn prompt_found(session: &mut Session, state: PromptState) {
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    let was_cut = turn.stage == Stage::Prompting && turn.resends > 0;
+    match state {
+        // It was only out of sight: nothing is sent again, and nothing counted.
+        PromptState::Taken => turn.resends = turn.resends.saturating_sub(u32::from(was_cut)),
+        // Accepted is not yet begun: who follows finds out whether it ever does.
+        PromptState::Idle if !was_cut => {}
+        PromptState::Idle | PromptState::Absent => {
+            session.seen.found = Some(state);
+            return;
+        }
+    }
+    if matches!(turn.stage, Stage::Prompting | Stage::Running) {
+        turn.stage = Stage::Running;
+        steer::sent(turn);
+    }
+}
+
 /// Takes the intent to prompt back: the agent has nothing of it, so the turn is where it was before. It keeps its ids, so
 /// that not even a proxy that passes on what it has refused doubles anything.
 fn withdraw(session: &mut Session) {
@@ -179,7 +206,8 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     }
     if let Some(turn) = &mut session.turn
         && ours
-        && turn.stage != Stage::Running
+        && let crashed = std::mem::replace(&mut turn.in_hand, true)
+        && (turn.stage != Stage::Running || crashed)
         && turn.outage_since_ms.is_none()
     {
         turn.attempts += 1;
@@ -251,6 +279,8 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     }
     if context.now_ms >= context.delivery.slice_until_ms {
         turn.slices += 1;
+        // Who has followed it for a whole slice can follow it: only failures in a row count.
+        turn.attempts = 0;
         return Some(Next::Hold {
             delay_ms: 0,
             why: format!("slice {} of the run is over", turn.slices),
@@ -308,6 +338,10 @@ fn failed(
         return aside::refused(session, aside, &failure, context);
     }
     if aftermath::could_not_be_read(session) {
+        return None;
+    }
+    if std::mem::take(&mut session.seen.ending_run) && stray::not_ended(session, &failure, context)
+    {
         return None;
     }
     let posting = session.seen.posting.take();
@@ -368,8 +402,7 @@ fn failed(
             });
         }
         Failure::SessionMissing => {
-            session.agent_session = None;
-            session.seen.agent_session = false;
+            // First its end, which notes the run by the session's id.
             if session
                 .turn
                 .as_ref()
@@ -377,6 +410,8 @@ fn failed(
             {
                 mark::fail(session, words::SESSION_VANISHED);
             }
+            session.agent_session = None;
+            session.seen.agent_session = false;
         }
         Failure::SandboxDown { seen } => sandbox_down(session, &seen, unsent, context),
         Failure::SandboxGone => session.seen.sandbox = Some(Coarse::Gone),
@@ -484,7 +519,9 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
                 turn.resends += 1;
                 turn.resends > limits.resends
             }
-            Stage::Received if session.phase == Phase::Active => false,
+            Stage::Received if session.phase == Phase::Active => {
+                turn.server_restarts > limits.server_restarts
+            }
             Stage::Received => {
                 turn.server_restarts += 1;
                 turn.server_restarts > limits.server_restarts
@@ -503,6 +540,7 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
     }
     session.seen.healthy = false;
     session.seen.agent_session = false;
+    session.seen.found = None;
     session.seen.sandbox = None;
     session.seen.start_asked = false;
     if session.phase == Phase::Active {

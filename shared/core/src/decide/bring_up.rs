@@ -16,7 +16,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant_sandboxes > 0 && session.seen.tenant_sandboxes.is_none() =>
             {
-                act(Effect::Count)
+                act(Effect::Count { older_than: None })
             }
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant_sandboxes > 0
@@ -34,6 +34,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                     session.repo.clone_from(&turn.selection.repo);
                 }
                 session.seen.sandbox = None;
+                session.seen.tenant_sandboxes = None;
                 session.seen.start_asked = false;
                 mark::enter(
                     session,
@@ -80,6 +81,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Creating | Phase::Resuming, Some(Coarse::Running)) => {
                 match repository(session, context).or_else(|| server(session, context)) {
                     Some(next) => Some(next),
+                    None if session.phase == Phase::Creating && limits.tenant_sandboxes > 0 => {
+                        within_quota(session, context)
+                    }
                     None => {
                         mark::enter(session, Phase::Active, "ready", context);
                         None
@@ -114,6 +118,24 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             }),
             (Phase::Active, _) => find_agent_session(session),
         };
+    }
+}
+
+/// Threads that counted before they made their sandboxes may have counted at the same time: those that came last give way.
+/// Only now, because the provider's list lags behind, and every moment helps.
+fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let bound = context.delivery.limits.tenant_sandboxes;
+    match session.seen.tenant_sandboxes {
+        None => act(Effect::Count {
+            older_than: Some(session.generation),
+        }),
+        Some(older) if older >= bound => {
+            abandon(session, &words::too_many_sandboxes(bound), context)
+        }
+        Some(_) => {
+            mark::enter(session, Phase::Active, "ready", context);
+            None
+        }
     }
 }
 

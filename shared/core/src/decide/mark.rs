@@ -1,6 +1,6 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next, aside};
+use super::{Context, Next, aside, stray};
 use crate::card::Usage;
 use crate::effect::Effect;
 use crate::event::Answer;
@@ -28,6 +28,10 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
     session.timeline.drain(..surplus);
     if !matches!(phase, Phase::Pausing | Phase::Destroying) {
         session.lease = None;
+    }
+    // Nothing runs in what is stopped, or has just been asked for.
+    if matches!(phase, Phase::Paused | Phase::Creating) {
+        session.stray = None;
     }
     arm(session, context);
 }
@@ -60,6 +64,8 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
         _ if session.turn.is_some() => {
             Some(now + limits.slice_ms + limits.visibility_ms + limits.stale_grace_ms)
         }
+        // What nobody answers for is not left at work until the sandbox is paused.
+        Phase::Active if session.stray.is_some() => Some(now + limits.stop_ms),
         Phase::Active => Some(session.last_activity_ms + limits.idle_pause_ms),
         Phase::Paused => Some(session.phase_since_ms + limits.paused_ttl_ms),
         Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
@@ -89,6 +95,10 @@ pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
 /// Puts the outcome of the turn on record; telling it comes next. What is on record stands, except an answer that
 /// cannot be read again.
 pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
+    let left = match session.seen.answer {
+        Some(_) => None,
+        None => stray::of_turn(session),
+    };
     let answer = session.seen.answer.as_ref();
     if let Some(turn) = &mut session.turn {
         match &turn.stage {
@@ -100,6 +110,7 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
             Stage::Received | Stage::Prompting | Stage::Running => {}
         }
         let usage = answer.map(|answer| answer.usage).unwrap_or_default();
+        session.stray = session.stray.take().or(left);
         turn.stage = Stage::Ending { outcome, usage };
         turn.attempts = 0;
         // What was not worth a wait while the run went on is, now that its end is told.
@@ -266,6 +277,7 @@ fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 /// Closes a turn whose end cannot be told in the thread: the record says so, whatever the outcome was.
 pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Context<'_>) {
+    session.stray = session.stray.take().or_else(|| stray::of_turn(session));
     if let Some(turn) = &mut session.turn {
         let usage = match &turn.stage {
             Stage::Ending { usage, .. } => *usage,
@@ -299,6 +311,8 @@ pub(super) fn has_ended(session: &Session, id: &str) -> bool {
 /// Forgets the sandbox of this generation: it does not exist any more.
 pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     session.agent_session = None;
+    // Its runs went with it.
+    session.stray = None;
     session.seen.agent_session = false;
     session.seen.healthy = false;
     session.seen.sandbox = None;

@@ -17,6 +17,7 @@ mod prompt;
 pub mod queue;
 pub mod replay;
 mod steer;
+mod stray;
 mod take_down;
 mod tell;
 pub mod words;
@@ -29,7 +30,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::ids::Ms;
 use crate::message::Work;
-use crate::session::{Marks, Session};
+use crate::session::{Marks, Session, Stage};
 use crate::settings::Settings;
 
 /// What a decision may look at besides session and event.
@@ -88,6 +89,12 @@ pub enum Next {
 pub fn decide(mut session: Session, event: Event, context: &Context<'_>) -> Decision {
     let next =
         absorb::absorb(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
+    if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
+        && turn.id == context.delivery.message.id
+        && turn.stage == Stage::Running
+    {
+        turn.in_hand = false;
+    }
     Decision { session, next }
 }
 

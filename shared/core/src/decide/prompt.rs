@@ -1,6 +1,6 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
-use super::{Context, Next, aside, bring_up, choose, mark, steer, tell, words};
+use super::{Context, Next, aside, bring_up, choose, mark, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post, PostRef};
 use crate::effect::{Effect, Follow, Sending};
 use crate::ids::{PostKind, PromptIds};
@@ -93,6 +93,7 @@ fn new_turn(
         with_digest: false,
         asks: Vec::new(),
         attempts: 0,
+        in_hand: true,
         refusals: 0,
         slices: 0,
         resends: 0,
@@ -156,7 +157,7 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     let stage = session.turn.as_ref()?.stage.clone();
     match stage {
         Stage::Ending { .. } => tell::step(session, context),
-        Stage::Received => hand_over(session, prompt, context),
+        Stage::Received => stray::end(session).or_else(|| hand_over(session, prompt, context)),
         Stage::Prompting => {
             hand_over_again(session, prompt, context).or_else(|| tell::step(session, context))
         }
@@ -175,6 +176,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && session.phase == Phase::Active
         && session.seen.sandbox.is_none()
         && session.agent_session.is_some()
+        && session.stray.is_none()
         && choose::survey(session).is_none()
         && choose::unoffered(session).is_none()
         && prompt.attachments.is_empty()
@@ -275,8 +277,11 @@ fn needs_digest(session: &Session) -> bool {
     session.briefed != session.agent_session && !past(session).is_empty()
 }
 
-/// The intent went on record before, but the agent may not have the prompt: the same words under the same ids.
+/// The intent went on record before: what the agent does not have, or does not work on any more, is sent under the same ids.
 fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    if let Some(look) = look_for(session) {
+        return Some(look);
+    }
     if session
         .turn
         .as_ref()
@@ -292,6 +297,21 @@ fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>
     session.briefed.clone_from(&session.agent_session);
     let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
     gather(session, prompt, digest, context).or_else(|| Some(send(session, prompt, context)))
+}
+
+/// Whatever may have been sent is looked for before it is sent: an id that is sent again while newer prompts exist begins a
+/// new run, and one that has been answered begins none and hides its answer from who orders by time. Of several prompts
+/// it is the newest one that makes the run go on.
+pub(super) fn look_for(session: &Session) -> Option<Next> {
+    if session.seen.found.is_some() {
+        return None;
+    }
+    let message = session.turn.as_ref()?.messages().pop()?;
+    Some(Next::Do(Effect::FindPrompt {
+        generation: session.generation,
+        agent_session: session.agent_session.clone()?,
+        message,
+    }))
 }
 
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
@@ -367,13 +387,12 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         images: session.seen.images.clone(),
-        sending: match turn.resends {
-            _ if session.seen.unsent => Sending::First {
+        sending: match session.seen.unsent {
+            true => Sending::First {
                 within_ms: (!session.seen.healthy)
                     .then_some(context.delivery.limits.health_active_ms),
             },
-            0 => Sending::Unsure,
-            _ => Sending::Again,
+            false => Sending::Again,
         },
     })
 }
@@ -397,6 +416,7 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
             generation,
             agent_session,
             message: ids.map(|ids| ids.message.clone()).unwrap_or_default(),
+            messages: turn.messages(),
         });
     }
     let more = steer::step(session, context)

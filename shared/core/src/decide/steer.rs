@@ -4,7 +4,7 @@
 //! record is spent with that write. What is on record is sent, also when the run has ended meanwhile: the agent then
 //! begins anew in the same session, and the turn ends with that.
 
-use super::{Context, Next, mark, words};
+use super::{Context, Next, mark, prompt, words};
 use crate::effect::{Effect, Sending};
 use crate::ids::PromptIds;
 use crate::message::Person;
@@ -59,7 +59,7 @@ pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Op
 pub(super) fn step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref().filter(|turn| is_open(turn))?;
     let steered = turn.steered.iter().find(|one| !one.sent)?;
-    send(session, steered, Sending::Unsure, context)
+    prompt::look_for(session).or_else(|| send(session, steered, context))
 }
 
 /// After the server went away: the newest prompt under its own ids makes the whole run go on, all before it included. An
@@ -71,7 +71,7 @@ pub(super) fn again(session: &mut Session, context: &Context<'_>) -> Option<Next
         mark::fail(session, words::SESSION_VANISHED);
         return None;
     }
-    send(session, &newest, Sending::Again, context)
+    send(session, &newest, context)
 }
 
 /// The agent has what was sent last, and all before it.
@@ -84,12 +84,7 @@ fn is_open(turn: &Turn) -> bool {
 }
 
 /// Within the run it goes to the model and the agent of the run.
-fn send(
-    session: &Session,
-    steered: &Steered,
-    sending: Sending,
-    context: &Context<'_>,
-) -> Option<Next> {
+fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     Some(Next::Do(Effect::SendPrompt {
         turn: steered.turn.clone(),
@@ -100,6 +95,6 @@ fn send(
         images: Vec::new(),
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
-        sending,
+        sending: Sending::Again,
     }))
 }

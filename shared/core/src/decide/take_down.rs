@@ -1,6 +1,6 @@
 //! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
 
-use super::{Context, Next, mark, prompt, words};
+use super::{Context, Next, mark, prompt, stray, words};
 use crate::card::Post;
 use crate::effect::Effect;
 use crate::event::Coarse;
@@ -48,6 +48,11 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             delay_ms,
             why: "another delivery may still be stopping the sandbox".to_owned(),
         };
+    }
+    if session.phase == Phase::Active
+        && let Some(next) = stray::end(session)
+    {
+        return next;
     }
     let due = session.due_at_ms.is_none_or(|due| context.now_ms >= due);
     match session.phase {

@@ -1,6 +1,6 @@
 //! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
 
-use super::{Context, Next, aftermath, aside, bring_up, mark, words};
+use super::{Context, Next, aftermath, aside, bring_up, mark, stray, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{Effect, Follow};
 use crate::event::RunEnd;
@@ -17,6 +17,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     else {
         return None;
     };
+    if let Some(next) = stray::end(session) {
+        return Some(next);
+    }
     if outcome == Outcome::Answered
         && let Some(next) = chunk(session, context)
     {

@@ -5,6 +5,7 @@ mod choice;
 mod fake;
 mod handover;
 mod operate;
+mod runs;
 mod steering;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use crate::card::{CardState, Post, PostRef, ShownFile, Usage};
 use crate::changes::{self, Changes, How};
 use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::{Effect, Sending};
-use crate::event::{Answer, Coarse, Event, NotCloned, RunEnd};
+use crate::event::{Answer, Coarse, Event, NotCloned, PromptState, RunEnd};
 use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, ThreadKey, post_key};
 use crate::images::Image;
@@ -27,7 +28,7 @@ use crate::ledger::Entry;
 use crate::limits::Limits;
 use crate::message::{Attachment, Message, Person, Prompt, Quote, Selection, Standing, Work};
 use crate::ports::{Loaded, Saved, World};
-use crate::session::{About, Marks, Outcome, Phase, Queued, Session};
+use crate::session::{About, Marks, Outcome, Phase, Queued, Session, StrayRun};
 use crate::settings::{Change, Kind, List, Offer, Settings};
 
 use fake::*;
@@ -802,6 +803,23 @@ fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
     );
     world.with(|s| assert!(s.sandboxes.is_empty()));
     world.with(|s| s.tenant_sandboxes -= 1);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+}
+
+#[test]
+fn of_threads_that_counted_at_the_same_time_the_last_gives_way_and_leaves_nothing() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.tenant_sandboxes = Limits::DEFAULT.tenant_sandboxes - 1;
+        s.older_sandboxes = Limits::DEFAULT.tenant_sandboxes;
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert!(
+        matches!(&outcomes(&world)[..], [Outcome::Failed { reason }] if reason.starts_with("No more than 100"))
+    );
+    world.with(|s| assert!(s.sandboxes.is_empty() && s.prompted.is_empty()));
+    world.with(|s| s.older_sandboxes -= 1);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1], Outcome::Answered);
 }

@@ -15,7 +15,7 @@ use bobbin_core::message::{
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::session::{
     About, Ask, EndedTurn, Lease, Operated, Outcome, Phase, Queued, Seen, Session, Settlement,
-    Stage, Steered, Surveyed, TimelineEntry, Turn,
+    Stage, Steered, StrayRun, Surveyed, TimelineEntry, Turn,
 };
 use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
 use serde::Serialize;
@@ -199,6 +199,7 @@ fn turn(stage: Stage) -> Turn {
         with_digest: true,
         asks: asks(),
         attempts: 1,
+        in_hand: true,
         refusals: 1,
         slices: 1,
         resends: 1,
@@ -257,6 +258,11 @@ fn session(phase: Phase, stage: Stage) -> Session {
         generation: 2,
         agent_session: Some("ses_1".to_owned()),
         turn: Some(turn(stage)),
+        stray: Some(StrayRun {
+            generation: 2,
+            agent_session: "ses_1".to_owned(),
+            messages: vec!["msg_0".to_owned()],
+        }),
         ended: ended.collect(),
         lease: Some(Lease {
             holder: "sweep-1#1".to_owned(),

@@ -360,17 +360,22 @@ impl Driver {
         let save = !after.same_record(&before);
         let own = after.turn.as_ref().and_then(|turn| turn.prompt_ids.clone());
         let named = |mut effect: Effect| {
-            let before = match &mut effect {
-                Effect::SendPrompt { ids, .. } => &mut ids.message,
-                Effect::Abort { message, .. } => message,
+            let before: Vec<&mut String> = match &mut effect {
+                Effect::SendPrompt { ids, .. } => vec![&mut ids.message],
+                Effect::FindPrompt { message, .. } => vec![message],
+                Effect::Abort {
+                    message, messages, ..
+                } => messages.iter_mut().chain([message]).collect(),
                 _ => return effect,
             };
-            let steered = renamed.iter().find(|(minted, _)| minted == before);
-            *before = match (steered, &own) {
-                (Some((_, name)), _) => name.clone(),
-                (None, Some(own)) => own.message.clone(),
-                (None, None) => String::new(),
-            };
+            for before in before {
+                let steered = renamed.iter().find(|(minted, _)| minted == before);
+                *before = match (steered, &own) {
+                    (Some((_, name)), _) => name.clone(),
+                    (None, Some(own)) => own.message.clone(),
+                    (None, None) => String::new(),
+                };
+            }
             if let Effect::SendPrompt { ids, .. } = &mut effect {
                 ids.part.clear();
             }

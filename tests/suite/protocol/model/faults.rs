@@ -27,4 +27,12 @@ pub enum Fault {
     ZombiesAct,
     /// Of a prompt that may have arrived it is said that it has not.
     DoubtIsNo,
+    /// What may have been sent is sent again without a look, and an answer is looked for behind its prompt in time.
+    SentAgainUnseen,
+    /// A run that no turn follows any more is said to be over, and is not.
+    RunsAreLeft,
+    /// An abort ends whatever the agent does when it arrives.
+    AbortsHitAnything,
+    /// A delivery of a running turn that died is taken for a slice that is over.
+    CrashesUncounted,
 }

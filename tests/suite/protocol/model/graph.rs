@@ -14,7 +14,7 @@ use stateright::{Checker, Expectation, Model, Property};
 
 use super::super::promises::{self, Ending};
 use super::super::transitions::Transition;
-use super::driver::Kind;
+use super::driver::{Kind, LIMITS};
 use super::faults::Fault;
 use super::machine::{Action, Budget, Machine, State};
 use crate::run::beside;
@@ -142,7 +142,15 @@ impl Model for Walk {
             Property::always("promise 5", |_, s| !breaks(s, 5)),
             Property::always("promise 6", |_, s| !breaks(s, 6)),
             Property::always("promise 10", |_, s| !breaks(s, 10)),
+            Property::always("promise 11", |_, s| !breaks(s, 11)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
+            Property::always(ANSWERED, |w: &Self, s: &State| {
+                !w.machine.hides_an_answer(s)
+            }),
+            Property::always(GIVEN_UP, |w: &Self, s: &State| {
+                let killed = usize::from(w.machine.budget.kills - s.left.kills);
+                killed <= (LIMITS.attempts as usize + 1) * w.machine.kinds.len()
+            }),
             // Against a pass for want of an occasion.
             Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),
             Property::sometimes("answered after a crash", |w: &Self, s: &State| {
@@ -158,6 +166,15 @@ impl Model for Walk {
                     && w.machine.record(s).turn.is_none()
                     && ended(w, s, Ending::Lost)
                     && !ended(w, s, Ending::Joined)
+            }),
+            Property::sometimes("a run that was left", |w: &Self, s: &State| {
+                w.machine.record(s).stray.is_some()
+            }),
+            Property::sometimes("answered after a failure", |w: &Self, s: &State| {
+                ended(w, s, Ending::Failed) && ended(w, s, Ending::Answered)
+            }),
+            Property::sometimes("an abort on its way to the next run", |_, s: &State| {
+                s.abort_comes_too_late()
             }),
             Property::sometimes("operated", |w: &Self, s| {
                 let record = w.machine.record(s);
@@ -186,6 +203,8 @@ impl Model for Walk {
 }
 
 const STOP: &str = "a stop does not wait for a slice";
+const ANSWERED: &str = "what the agent has answered is not told as failed";
+const GIVEN_UP: &str = "a run that kills whoever follows it is given up";
 /// What the walk backwards finds.
 const CONVERGENCE: &str = "promise 9";
 /// States of one exploration; more is a mistake in the bounds.
@@ -243,8 +262,9 @@ fn explore(
         broken.push((
             CONVERGENCE,
             format!(
-                "{} dead ends, the first after {path:?}: {why:?}",
-                dead.len()
+                "{} dead ends, the first after {path:?}: {why:?}, with {:?}",
+                dead.len(),
+                walk.machine.record(&end)
             ),
         ));
     }
@@ -281,10 +301,66 @@ const NONE: Budget = Budget {
     losses: 0,
     hunts: 0,
     doubts: 0,
+    cuts: 0,
+    kills: 0,
     late: false,
+    late_aborts: false,
 };
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 15] = [
+    Row {
+        name: "paths_that_break_under_a_run",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            cuts: 3,
+            ..NONE
+        },
+        reaches: &[
+            "answered",
+            "failed",
+            "a run that was left",
+            "answered after a failure",
+            "converged",
+        ],
+    },
+    Row {
+        name: "paths_that_break_under_two_prompts",
+        kinds: &[Kind::Prompt, Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            nows: 1,
+            cuts: 2,
+            ..NONE
+        },
+        reaches: &["joined", "failed", "a run that was left", "converged"],
+    },
+    Row {
+        name: "aborts_that_come_late",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            stops: 2,
+            late_aborts: true,
+            ..NONE
+        },
+        reaches: &[
+            "answered",
+            "cancelled",
+            "an abort on its way to the next run",
+            "converged",
+        ],
+    },
+    Row {
+        name: "runs_that_kill_whoever_follows_them",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget { kills: 6, ..NONE },
+        reaches: &[
+            "failed",
+            "answered after a failure",
+            "a run that was left",
+            "converged",
+        ],
+    },
     Row {
         name: "crashes_and_duplicates",
         kinds: &[Kind::Prompt, Kind::Prompt],
@@ -455,7 +531,39 @@ const ROWS: [Row; 11] = [
 /// A design fault, the row in which it is switched on, and the property that finds it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
-const PLANTED: [Planted; 12] = [
+const PLANTED: [Planted; 16] = [
+    (
+        "a_prompt_that_is_sent_again_unseen",
+        Fault::SentAgainUnseen,
+        &[Kind::Prompt],
+        Budget { cuts: 1, ..NONE },
+        ANSWERED,
+    ),
+    (
+        "a_run_that_is_left_to_itself",
+        Fault::RunsAreLeft,
+        &[Kind::Prompt, Kind::Prompt],
+        Budget { cuts: 2, ..NONE },
+        "promise 11",
+    ),
+    (
+        "an_abort_that_hits_anything",
+        Fault::AbortsHitAnything,
+        &[Kind::Prompt, Kind::Prompt],
+        Budget {
+            stops: 1,
+            late_aborts: true,
+            ..NONE
+        },
+        "promise 6",
+    ),
+    (
+        "a_crash_that_is_not_counted",
+        Fault::CrashesUncounted,
+        &[Kind::Prompt],
+        Budget { kills: 6, ..NONE },
+        GIVEN_UP,
+    ),
     (
         "no_condition",
         Fault::NoCondition,

@@ -10,7 +10,7 @@ mod steps;
 use bobbin_core::card::{CardState, Post, PostRef, Usage};
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::effect::{Effect, Sending};
-use bobbin_core::event::{Answer, Coarse, Event, RunEnd};
+use bobbin_core::event::{Answer, Coarse, Event, PromptState, RunEnd};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::session::{Phase, Session, Stage};
@@ -45,8 +45,14 @@ pub struct Budget {
     pub hunts: u8,
     /// Sendings of a prompt of which nobody hears whether they arrived.
     pub doubts: u8,
+    /// Calls of the agent that do not get through while it goes on.
+    pub cuts: u8,
+    /// Crashes of who follows a run.
+    pub kills: u8,
     /// The provider may take its time.
     pub late: bool,
+    /// A person's abort may take its time.
+    pub late_aborts: bool,
 }
 
 /// A world to explore.
@@ -146,6 +152,8 @@ pub enum Run {
     /// Its server went away.
     Broken,
     Done,
+    /// Answered, and its prompt was sent once more: OpenCode moves that behind the answer.
+    Moved,
     Aborted,
 }
 
@@ -212,6 +220,12 @@ pub struct State {
     pub accepted: u8,
     pub left: Budget,
     hits: u8,
+    /// An abort on its way: the messages that it is meant for.
+    late_abort: Option<u8>,
+    /// A prompt reached the agent while it went on with one of an ended turn.
+    astray: bool,
+    /// Bit n: the answer of message n could not be read once more.
+    withheld: u8,
     /// Once a slice went by after Stop was pressed.
     pub stop_ignored: bool,
     /// Bits of the promises that are broken here.
@@ -219,10 +233,28 @@ pub struct State {
 }
 
 impl State {
+    /// A person's abort is still on its way when the agent works on the next prompt.
+    pub fn abort_comes_too_late(&self) -> bool {
+        let newest = self.order.last();
+        let next = newest.filter(|(turn, _)| {
+            let meant = self.late_abort.is_none_or(|turns| turns & (1 << turn) != 0);
+            !meant && self.known[usize::from(*turn)].run == Run::Going
+        });
+        next.is_some()
+    }
+
     /// The hunt is about to delete something.
     pub const fn finds_orphan(&self) -> bool {
         matches!(self.hunt, Some(Hunt::Judged(_)))
     }
+}
+
+/// Whether a person's abort gets through to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reaches {
+    Now,
+    Later,
+    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -236,6 +268,15 @@ pub enum Action {
     StepLate(usize),
     /// The card goes before its work.
     StepCard(usize),
+    /// A call does not get through to the agent, which goes on, or comes to its end meanwhile.
+    Cut {
+        slot: usize,
+        ends: bool,
+    },
+    /// Who follows a run dies of it.
+    Kill(usize),
+    /// A person's abort arrives.
+    LandAbort,
     /// A prompt is sent, and its sender hears nothing; it may have arrived.
     Doubt {
         slot: usize,
@@ -251,7 +292,7 @@ pub enum Action {
     TimePasses,
     Press {
         message: u8,
-        reaches: bool,
+        reaches: Reaches,
     },
     /// Somebody wants this waiting message sent into the run.
     Now(u8),
@@ -273,6 +314,8 @@ impl Action {
                 | Self::Press { .. }
                 | Self::Now(_)
                 | Self::Doubt { .. }
+                | Self::Cut { .. }
+                | Self::Kill(_)
                 | Self::Lose(_)
         )
     }
@@ -320,6 +363,9 @@ impl Machine {
             accepted: 0,
             left: self.budget,
             hits: 0,
+            late_abort: None,
+            astray: false,
+            withheld: 0,
             stop_ignored: false,
             broken: 0,
         }
@@ -344,6 +390,7 @@ impl Machine {
             && s.queue.is_empty()
             && s.workers.iter().all(Option::is_none)
             && s.late.is_none()
+            && s.late_abort.is_none()
             && s.hunt.is_none()
             && s.direct.is_none()
     }
@@ -406,10 +453,14 @@ impl Machine {
         );
         let steered = (0..MESSAGES).filter(|turn| s.steered & (1 << turn) != 0);
         facts.extend(steered.map(|turn| Fact::Steered { turn }));
+        let withheld = (0..MESSAGES).filter(|turn| s.withheld & (1 << turn) != 0);
+        facts.extend(withheld.map(|turn| Fact::Withheld { turn }));
         facts.extend((0..s.hits).map(|_| Fact::Hit {
             generation: record.generation,
             turn: 0,
         }));
+        let astray = s.astray || at_end && self.goes_on_alone(s, &record);
+        facts.extend(astray.then_some(Fact::Astray { turn: 0 }));
         let end = at_end.then(|| End {
             phase: record.phase,
             generation: record.generation,
@@ -433,6 +484,25 @@ impl Machine {
             files: false,
             end,
         }
+    }
+
+    /// The agent works on the prompt of a turn that has ended.
+    pub(super) fn goes_on_alone(&self, s: &State, record: &Session) -> bool {
+        let ended = record.ended.iter();
+        let mut ended = ended.filter_map(|turn| self.driver.turn_of(&turn.id));
+        ended.any(|turn| s.known[usize::from(turn)].run == Run::Going)
+    }
+
+    /// A turn was told as failed although the agent had answered it, and one call at most did not get through.
+    pub fn hides_an_answer(&self, s: &State) -> bool {
+        let record = self.record(s);
+        let failed = record
+            .ended
+            .iter()
+            .filter(|turn| Ending::from(&turn.outcome) == Ending::Failed);
+        let mut failed = failed.filter_map(|turn| self.driver.turn_of(&turn.id));
+        s.left.cuts + 1 >= self.budget.cuts
+            && failed.any(|turn| matches!(s.known[usize::from(turn)].run, Run::Done | Run::Moved))
     }
 
     /// Those of the listed sandboxes that the product takes for orphans, by this record. There is no grace here.
@@ -491,6 +561,9 @@ impl Machine {
         if s.late.is_some() {
             actions.push(Action::Land);
         }
+        if s.late_abort.is_some() {
+            actions.push(Action::LandAbort);
+        }
         let stop_is_late = s.late.is_some_and(|late| late.call == Call::Stop);
         if calm && !stop_is_late && self.next_deadline_ms(s).is_some() {
             actions.push(Action::TimePasses);
@@ -502,7 +575,11 @@ impl Machine {
                     .iter()
                     .any(|turn| self.driver.turn_of(&turn.id) == Some(message));
                 if self.kinds[usize::from(message)] == Kind::Prompt && !ended {
-                    actions.extend([true, false].map(|reaches| Action::Press { message, reaches }));
+                    let press = |reaches| Action::Press { message, reaches };
+                    actions.extend([Reaches::Now, Reaches::Never].map(press));
+                    if self.budget.late_aborts && s.late_abort.is_none() {
+                        actions.push(press(Reaches::Later));
+                    }
                 }
             }
         }
@@ -563,6 +640,24 @@ impl Machine {
                 {
                     let doubt = |arrives| Action::Doubt { slot, arrives };
                     actions.extend([true, false].map(doubt));
+                }
+                if s.left.cuts > 0 && !worker.lapsed {
+                    match &*self.driver.effect(effect) {
+                        Effect::Follow(_) => {
+                            let cut = |ends| Action::Cut { slot, ends };
+                            actions.extend([true, false].map(cut));
+                        }
+                        Effect::FindPrompt { .. } | Effect::EndRun(_) | Effect::Abort { .. } => {
+                            actions.push(Action::Cut { slot, ends: false });
+                        }
+                        _ => {}
+                    }
+                }
+                if s.left.kills > 0
+                    && !worker.lapsed
+                    && matches!(&*self.driver.effect(effect), Effect::Follow(_))
+                {
+                    actions.push(Action::Kill(slot));
                 }
                 match &*self.driver.effect(effect) {
                     Effect::Create { generation }
@@ -643,6 +738,18 @@ impl Machine {
             Action::Step(slot) => self.step(&mut s, slot, false),
             Action::StepLate(slot) => self.step(&mut s, slot, true),
             Action::StepCard(slot) => self.step_card(&mut s, slot),
+            Action::Cut { slot, ends } => self.cut(&mut s, slot, ends),
+            Action::Kill(slot) => {
+                s.left.kills -= 1;
+                s.workers[slot] = None;
+                s.in_flight = false;
+            }
+            Action::LandAbort => {
+                if let Some(turns) = s.late_abort.take() {
+                    let generation = self.record(&s).generation;
+                    self.abort(&mut s, generation, turns);
+                }
+            }
             Action::Doubt { slot, arrives } => self.doubt(&mut s, slot, arrives),
             Action::Slice(slot) => {
                 s.left.slices -= 1;

@@ -36,6 +36,8 @@ pub(super) struct State {
     pub(super) ledger: BTreeMap<String, Entry>,
     pub(super) wakes: Vec<Ms>,
     pub(super) tenant_sandboxes: u32,
+    /// Those of them that were made before the thread's own.
+    pub(super) older_sandboxes: u32,
     /// The first prompt that is sent into a run meets this.
     pub(super) fail_steer: Option<Failure>,
     /// Once a prompt was sent into the run: the server goes away, the sandbox is lost, somebody presses Stop.
@@ -81,6 +83,12 @@ pub(super) struct State {
     pub(super) seen_images: Vec<Vec<Image>>,
     /// Why the files cannot be shown, where that is so.
     pub(super) unshowable: Option<String>,
+    /// Whoever follows a run dies.
+    pub(super) kills_followers: bool,
+    /// Runs go on while nobody reaches their server.
+    pub(super) went_on: bool,
+    /// Runs that were ended because no turn follows them.
+    pub(super) ended_runs: Vec<StrayRun>,
     /// What a run answers, if it is not "the answer".
     pub(super) answers: Option<String>,
 }
@@ -134,7 +142,8 @@ impl Fake {
                 Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone))
             };
             match effect {
-                Effect::Count => Event::Counted(s.tenant_sandboxes),
+                Effect::Count { older_than: None } => Event::Counted(s.tenant_sandboxes),
+                Effect::Count { .. } => Event::Counted(s.older_sandboxes),
                 Effect::Recall { turns } => Event::Recalled(
                     turns
                         .iter()
@@ -215,6 +224,20 @@ impl Fake {
                         })
                         .collect(),
                 },
+                Effect::FindPrompt { generation, message, .. } => {
+                    let entry = (*generation, message.clone());
+                    match s.sandboxes.get(generation) {
+                        None => Event::Failed(Failure::SandboxGone),
+                        Some(Coarse::Running) if !s.prompted.contains(&entry) => Event::PromptFound(PromptState::Absent),
+                        Some(Coarse::Running) if s.went_on || s.finished.contains(message) => Event::PromptFound(PromptState::Taken),
+                        Some(Coarse::Running) => Event::PromptFound(PromptState::Idle),
+                        Some(_) => Event::Failed(Failure::SandboxDown { seen: "not started".to_owned() }),
+                    }
+                }
+                Effect::EndRun(run) => {
+                    s.ended_runs.push(run.clone());
+                    Event::RunEnded
+                }
                 Effect::SendPrompt {
                     generation,
                     ids,
@@ -241,7 +264,7 @@ impl Fake {
                         };
                         return match sending {
                             Sending::First { .. } => Event::NotSent(failure),
-                            Sending::Unsure | Sending::Again => Event::Failed(failure),
+                            Sending::Again => Event::Failed(failure),
                         };
                     }
                     if *sending == Sending::Again {
@@ -489,8 +512,9 @@ impl World for Fake {
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let after = self.call();
+        let kills = matches!(effect, Effect::Follow(_)) && self.with(|s| s.kills_followers);
         let event = self.effect(thread, effect);
-        if after {
+        if after || kills {
             self.crash();
         }
         event

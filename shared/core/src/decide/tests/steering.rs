@@ -93,7 +93,8 @@ fn after_the_server_went_away_the_newest_prompt_makes_the_whole_run_go_on() {
     world.with(|s| {
         assert_eq!(s.prompted.len(), 3, "nothing was prompted twice");
         let again: Vec<&String> = s.sent_again.iter().collect();
-        assert_eq!(again, [&s.prompted[2].1], "the newest one");
+        let newest = &s.prompted[2].1;
+        assert_eq!(again, [newest, newest], "into the run, and once more");
     });
 }
 

@@ -11,6 +11,7 @@ use super::interaction::{
     Attachment as Wired, Command, Component, Interaction, Message as WiredMessage, Modal, Resolved,
 };
 use super::{App, commands, completion, configure, quoting, verify};
+use crate::decide::words;
 use crate::ids::{Ms, ThreadKey};
 use crate::message::{
     Attachment, Body, Choice, Control, Message, Open, Person, Prompt, Reply, Selection, Standing,
@@ -619,8 +620,19 @@ impl<'a> Request<'a> {
     }
 
     fn accepted(&self, body: Body, answer: HttpAnswer, note: &'static str) -> Intake {
+        // The queue may have taken it, and its answer come too late. Of a task that opens a thread the worker sees this refusal
+        // and starts nothing; whatever else was taken goes on, so nobody is told that it does not.
+        let happened = match &body {
+            Body::Open(_) => {
+                "This could not be accepted just now, and nothing was started. Please try again"
+            }
+            Body::Message(_) => words::MAYBE_TAKEN,
+            Body::Control(_) | Body::Announce(_) | Body::Overview(_) => {
+                "Whether this was accepted is not known. Trying again does no harm"
+            }
+        };
         let words = format!(
-            "This could not be accepted just now, and nothing was started. Please try again; if it keeps failing, give the operator this reference: `{}`",
+            "{happened}; if it keeps failing, give the operator this reference: `{}`",
             self.interaction.id
         );
         Intake {

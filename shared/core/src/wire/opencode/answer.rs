@@ -1,5 +1,7 @@
 //! How a run stands and what it left, from the message list alone.
 
+use std::borrow::Cow;
+
 use crate::card::Usage;
 use crate::event::{Answer, RunEnd};
 
@@ -31,7 +33,40 @@ pub fn is_minted(id: &str) -> bool {
     })
 }
 
-/// The messages of the prompt's turn: those after it, up to the next prompt of ours that is not one of `further`, which were
+/// The messages in the order in which they belong. OpenCode lists them by time, and the time of a prompt that is sent once
+/// more is moved to then (measured on 1.18.33), behind what it was answered with: such a prompt goes before the first message
+/// that names it as its parent.
+#[must_use]
+pub fn in_order(messages: &[Message]) -> Cow<'_, [Message]> {
+    let mut ordered = Cow::Borrowed(messages);
+    for at in 0..messages.len() {
+        let first = match &ordered[at] {
+            message if is_ours(message) => {
+                let answers = |one: &Message| one.info.parent_id.as_ref() == Some(&message.info.id);
+                ordered[..at].iter().position(answers)
+            }
+            _ => None,
+        };
+        if let Some(first) = first {
+            ordered.to_mut()[first..=at].rotate_right(1);
+        }
+    }
+    ordered
+}
+
+/// Whether the turn of this prompt stands in the list (as [`in_order`] has it) from its beginning on: what was read so far
+/// may end in the middle of it.
+#[must_use]
+pub fn is_whole(messages: &[Message], prompt: &str) -> bool {
+    let Some(at) = messages.iter().position(|one| one.info.id == prompt) else {
+        return false;
+    };
+    // One that is the last may have been moved there, far behind what it was answered with.
+    let is_last = at + 1 == messages.len();
+    at > 0 && (!is_last || messages[..at].iter().any(is_ours))
+}
+
+/// The messages of the prompt's turn, of a list that is [`in_order`]: those after it, up to the next prompt of ours that is not one of `further`, which were
 /// sent into the same run. OpenCode's own user messages (compaction) belong to the turn, so `parentID` says nothing. `None`
 /// when the prompt is not in the list.
 #[must_use]
@@ -60,9 +95,17 @@ pub fn conclude(
     if !matches!(status, None | Some(Status::Idle)) {
         return Verdict::Busy;
     }
-    let Some(turn) = turn_of(messages, prompt, further) else {
+    let messages = in_order(messages);
+    let Some(turn) = turn_of(&messages, prompt, further) else {
         return Verdict::Pending;
     };
+    let sent = messages.iter().filter(|one| {
+        let id = &one.info.id;
+        id == prompt || further.contains(id)
+    });
+    let sent_at = sent
+        .map(|one| one.info.time.created)
+        .fold(0.0_f64, f64::max);
     // A prompt that is not listed yet is still to be answered, whatever stands there.
     let listed = |id: &String| turn.iter().any(|m| m.info.id == *id);
     match turn.last() {
@@ -79,6 +122,10 @@ pub fn conclude(
                 earlier,
                 plan: plan_of(turn),
             })
+        }
+        // Sent once more since it was broken off, and not begun again yet.
+        Some(last) if last.info.role == Role::Assistant && last.info.time.created < sent_at => {
+            Verdict::Pending
         }
         // Also OpenCode's own user message as the last one: the server died while it summarised.
         Some(_) => Verdict::Stopped,

@@ -17,7 +17,7 @@ pub mod types;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Verdict, conclude, people_reason, turn_of};
+pub use answer::{Verdict, conclude, in_order, is_whole, people_reason, turn_of};
 pub use event::Event;
 pub use run::{Heard, Run, Snapshot};
 pub use sse::Sse;

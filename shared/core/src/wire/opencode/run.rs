@@ -4,6 +4,7 @@
 //! twice, late or after a newer state of what it tells (all of them are upserts). Messages of other sessions are
 //! skipped, asks of subagents count as the run's own.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::card::{CardStep, PlanItem, StepState};
 use crate::session::About;
 
-use super::answer::{Verdict, conclude, people_reason, turn_of};
+use super::answer::{Verdict, conclude, in_order, people_reason, turn_of};
 use super::event::{Delta, Event};
 use super::steps::{last_of, plan_of, steps_of};
 use super::types::{
@@ -123,7 +124,7 @@ impl Run {
             .filter(|(_, asked)| statuses.contains_key(asked.session()))
             .collect();
         self.status = statuses.remove(&self.session);
-        self.messages = messages;
+        self.messages = in_order(&messages).into_owned();
         for message in &self.messages {
             for part in &message.parts {
                 self.family.extend(child_of(part));
@@ -327,6 +328,9 @@ impl Run {
         // The list's order: by creation, and a prompt that is sent again is bumped. The sort is stable.
         self.messages
             .sort_by(|a, b| a.info.time.created.total_cmp(&b.info.time.created));
+        if let Cow::Owned(ordered) = in_order(&self.messages) {
+            self.messages = ordered;
+        }
         Heard::News
     }
 

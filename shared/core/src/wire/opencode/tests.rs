@@ -10,7 +10,7 @@ use crate::event::{Answer, RunEnd};
 use crate::session::About;
 
 use super::types::{Message, Role};
-use super::{Event, Heard, Run, Snapshot, Sse, Verdict, conclude};
+use super::{Event, Heard, Run, Snapshot, Sse, Verdict, conclude, in_order, is_whole};
 
 fn fixture(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -394,6 +394,54 @@ fn the_next_prompt_of_ours_ends_a_turn() {
         done(conclude(&list, "msg_19aabbccddee0123456789abcd", &[], None)).text,
         "Hello there from the fake model"
     );
+}
+
+#[test]
+fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
+    const OURS: &str = "msg_19aabbccddee0123456789abcd";
+    let mut list = messages("tool-bash");
+    let theirs = std::mem::replace(&mut list[0].info.id, OURS.to_owned());
+    for answer in &mut list[1..] {
+        assert_eq!(answer.info.parent_id.as_ref(), Some(&theirs));
+        answer.info.parent_id = Some(OURS.to_owned());
+    }
+    let answered = conclude(&list, OURS, &[], None);
+    assert!(matches!(answered, Verdict::Done(_)));
+    // As OpenCode 1.18.33 does: its time is moved to now, and the list is in order of time.
+    let mut moved = list.clone();
+    moved[0].info.time.created = 9e12;
+    moved.rotate_left(1);
+    assert_eq!(conclude(&moved, OURS, &[], None), answered);
+    assert_eq!(*in_order(&list), list[..]);
+    // The same from the stream: its update comes after the answer.
+    let mut run = Run::new(&list[0].info.session_id, OURS);
+    run.catch_up(Snapshot {
+        messages: list.clone(),
+        ..Snapshot::default()
+    });
+    run.apply(Event::Message(moved.last().unwrap().info.clone()));
+    assert_eq!(run.verdict(), answered);
+    // Of a page that begins within the turn nobody knows what came before.
+    assert!(!is_whole(&in_order(&moved), OURS));
+    assert!(!is_whole(&in_order(&moved[1..]), OURS));
+    let mut all = messages("simple");
+    all[0].info.id = "msg_19aabbccddee0123456789abce".into();
+    all.extend(moved);
+    assert!(is_whole(&in_order(&all), OURS));
+}
+
+#[test]
+fn a_broken_run_whose_prompt_was_sent_again_is_waited_for() {
+    const OURS: &str = "msg_19aabbccddee0123456789abcd";
+    let mut list = messages("tool-bash");
+    list[0].info.id = OURS.to_owned();
+    list.truncate(2);
+    list[1].info.parent_id = Some(OURS.to_owned());
+    list[1].info.time.completed = None;
+    assert_eq!(conclude(&list, OURS, &[], None), Verdict::Stopped);
+    list[0].info.time.created = list[1].info.time.created + 1.0;
+    list.rotate_left(1);
+    assert_eq!(conclude(&list, OURS, &[], None), Verdict::Pending);
 }
 
 #[test]

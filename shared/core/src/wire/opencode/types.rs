@@ -121,6 +121,9 @@ pub struct Info {
     /// Who wrote it.
     #[serde(default, deserialize_with = "lenient")]
     pub role: Role,
+    /// The user message that it answers (assistant messages).
+    #[serde(rename = "parentID", default, deserialize_with = "lenient")]
+    pub parent_id: Option<String>,
     /// When.
     #[serde(default, deserialize_with = "lenient")]
     pub time: Time,

@@ -1,7 +1,7 @@
 //! `POST /slack/interactivity`: clicks on our buttons, and the shortcut "Send to Bobbin".
 
 use super::door::{
-    App, Asked, NOT_TAKEN, Request, accept, ephemeral, form, malformed, message_id, nothing, object,
+    App, Asked, Request, accept, ephemeral, form, malformed, message_id, nothing, object,
 };
 use super::events::{Task, attachments, prompt};
 use super::home;
@@ -10,6 +10,7 @@ use super::types::{Action, Interaction, Stated};
 use super::who::Verdict;
 use super::words::typed;
 use crate::asks::Field;
+use crate::decide::words;
 use crate::ids::{Ms, ThreadKey};
 use crate::message::{Choice, Person, Quote, Reply, Standing, Want};
 use crate::wire::Intake;
@@ -228,7 +229,7 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
         task.quotes.push(Quote { by, text });
     }
     Intake {
-        on_queue_failure: ephemeral(NOT_TAKEN),
+        on_queue_failure: ephemeral(words::MAYBE_TAKEN),
         ..prompt(asked, task, now_ms)
     }
 }

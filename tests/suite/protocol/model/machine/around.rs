@@ -32,7 +32,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn press(&self, s: &mut State, message: u8, reaches: bool) {
+    pub(super) fn press(&self, s: &mut State, message: u8, reaches: Reaches) {
         s.left.stops -= 1;
         s.pressed |= 1 << message;
         if self.has(Fault::StopThroughTheQueue) {
@@ -40,9 +40,44 @@ impl Machine {
             return;
         }
         s.marks |= 1 << message;
-        let known = &mut s.known[usize::from(message)];
-        if reaches && known.run == Run::Going {
-            known.run = Run::Aborted;
+        // Who presses knows the turn by its record, and all prompts that were sent into its run.
+        let record = self.record(s);
+        let id = self.driver.id_of(message);
+        let running = record.turn.as_ref().filter(|turn| turn.id == id);
+        let Some(turns) = running.map(|turn| self.turns_of(&turn.messages())) else {
+            return;
+        };
+        match reaches {
+            Reaches::Now => self.abort(s, record.generation, turns),
+            Reaches::Later => s.late_abort = Some(turns),
+            Reaches::Never => {}
+        }
+    }
+
+    /// The messages (a bit each) that these ids were minted for.
+    pub(super) fn turns_of(&self, ids: &[String]) -> u8 {
+        let turns = ids.iter().filter_map(|ids| {
+            let id = ids.split('-').nth(1)?;
+            self.driver.turn_of(id)
+        });
+        turns.fold(0, |mask, turn| mask | 1 << turn)
+    }
+
+    /// An abort that is meant for these arrives: it ends what the agent does, unless that is for somebody else.
+    pub(super) fn abort(&self, s: &mut State, generation: u32, turns: u8) {
+        let here = |one: &&(u8, u8)| u32::from(one.1) == generation;
+        let newest = s.order.iter().rev().find(here);
+        let meant = newest.is_some_and(|(turn, _)| turns & (1 << turn) != 0);
+        if !meant && !self.has(Fault::AbortsHitAnything) {
+            return;
+        }
+        for (turn, known) in s.known.iter_mut().enumerate() {
+            if u32::from(known.generation) == generation && known.run == Run::Going {
+                known.run = Run::Aborted;
+                if !meant && turns & (1 << turn) == 0 {
+                    s.hits = s.hits.saturating_add(1).min(2);
+                }
+            }
         }
     }
 

@@ -115,7 +115,7 @@ impl Machine {
                     id: format!("ses_{generation}"),
                 },
             },
-            Effect::Count => Event::Counted(0),
+            Effect::Count { .. } => Event::Counted(0),
             Effect::Recall { .. } => Event::Recalled(Vec::new()),
             Effect::Wake { .. } => Event::Woken,
             Effect::Attach { .. } => Event::Attached {
@@ -134,21 +134,38 @@ impl Machine {
                     Event::NotSent(failure)
                 }
                 Some(failed) => failed,
-                None => self.send(s, *generation, &ids.message, *sending),
+                None => self.send(s, *generation, &ids.message),
             },
             Effect::Follow(follow) => match self.reached(s, follow.generation) {
                 Some(failed) => failed,
                 None => self.follow(s, follow),
             },
-            Effect::Abort { generation, .. } => match self.reached(s, *generation) {
+            Effect::FindPrompt {
+                generation,
+                message,
+                ..
+            } => match self.reached(s, *generation) {
+                Some(failed) => failed,
+                None => Event::PromptFound(self.find(s, *generation, message)),
+            },
+            Effect::Abort {
+                generation,
+                messages,
+                ..
+            } => match self.reached(s, *generation) {
                 Some(failed) => failed,
                 None => {
-                    for known in s.known.iter_mut().filter(|known| {
-                        u32::from(known.generation) == *generation && known.run == Run::Going
-                    }) {
-                        known.run = Run::Aborted;
-                    }
+                    self.abort(s, *generation, self.turns_of(messages));
                     Event::Aborted
+                }
+            },
+            Effect::EndRun(run) => match self.reached(s, run.generation) {
+                Some(failed) => failed,
+                None => {
+                    if !self.has(Fault::RunsAreLeft) {
+                        self.abort(s, run.generation, self.turns_of(&run.messages));
+                    }
+                    Event::RunEnded
                 }
             },
             Effect::Decline { ask, .. } => Event::Declined { id: ask.clone() },
@@ -181,45 +198,67 @@ impl Machine {
         }
     }
 
-    pub(super) fn send(
-        &self,
-        s: &mut State,
-        generation: u32,
-        ids: &str,
-        sending: Sending,
-    ) -> Event {
+    /// Whose prompt it is, and the bit of its minting.
+    fn minted(&self, ids: &str) -> Option<(u8, u8)> {
         let mut parts = ids.split('-').skip(1);
-        let (Some(turn), Some(mint)) = (
-            parts.next().and_then(|id| self.driver.turn_of(id)),
-            parts.next().and_then(|n| n.parse::<u8>().ok()),
-        ) else {
+        let turn = self.driver.turn_of(parts.next()?)?;
+        let mint = parts.next()?.parse::<u8>().ok()?;
+        Some((turn, 1 << mint))
+    }
+
+    fn find(&self, s: &State, generation: u32, ids: &str) -> PromptState {
+        let Some((turn, bit)) = self.minted(ids) else {
+            return PromptState::Absent;
+        };
+        let known = &s.known[usize::from(turn)];
+        let has = u32::from(known.generation) == generation && known.ids & bit != 0;
+        match known.run {
+            _ if !has || self.has(Fault::SentAgainUnseen) => PromptState::Absent,
+            Run::Going | Run::Done | Run::Moved | Run::Aborted => PromptState::Taken,
+            Run::None | Run::Broken => PromptState::Idle,
+        }
+    }
+
+    /// What OpenCode does with a prompt.
+    pub(super) fn send(&self, s: &mut State, generation: u32, ids: &str) -> Event {
+        let Some((turn, bit)) = self.minted(ids) else {
             return Event::Failed(Failure::TurnFailed {
                 reason: "unknown ids".to_owned(),
             });
         };
+        let record = self.record(s);
+        let turns = record
+            .turn
+            .iter()
+            .map(|turn| self.turns_of(&turn.messages()));
+        let together = turns.fold(0, |mask, turns| mask | turns);
         let known = &mut s.known[usize::from(turn)];
         let generation = u8::try_from(generation).unwrap_or(u8::MAX);
-        let has = known.generation == generation && known.ids & (1 << mint) != 0;
-        if has && !self.has(Fault::NoPromptId) {
-            // Who looks first finds it and sends nothing.
-            if sending == Sending::Unsure {
-                return Event::Prompted;
+        let has = known.generation == generation && known.ids & bit != 0;
+        let is_newest = s.order.last() == Some(&(turn, generation));
+        if has && is_newest && !self.has(Fault::NoPromptId) {
+            // One that was answered is moved behind its answer, and begins nothing.
+            if known.run == Run::Done {
+                known.run = Run::Moved;
             }
             // The newest prompt makes the whole run go on.
-            let here = known.generation;
-            for known in s.known.iter_mut().filter(|known| known.generation == here) {
-                if known.run == Run::Broken {
+            for (at, known) in s.known.iter_mut().enumerate() {
+                if known.generation == generation
+                    && known.run == Run::Broken
+                    && together & (1 << at) != 0
+                {
                     known.run = Run::Going;
                 }
             }
             return Event::Prompted;
         }
         *known = Known {
-            ids: known.ids | 1 << mint,
+            ids: known.ids | bit,
             generation,
             run: Run::Going,
             ..*known
         };
+        s.astray |= self.goes_on_alone(s, &record);
         if s.order.len() < ORDER {
             s.order.push((turn, generation));
         }
@@ -267,6 +306,8 @@ impl Machine {
         let end = match () {
             () if has(Run::None) => return Event::Failed(Failure::SessionMissing),
             () if has(Run::Broken) => return down(),
+            // Nothing seems to have come of it: who follows has the server restarted.
+            () if has(Run::Moved) && self.has(Fault::SentAgainUnseen) => return down(),
             () if has(Run::Aborted) => RunEnd::Aborted,
             () => RunEnd::Completed,
         };

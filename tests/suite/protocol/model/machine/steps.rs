@@ -116,7 +116,15 @@ impl Machine {
             Pc::Load => {
                 worker.marks = s.marks;
                 s.workers[slot] = Some(worker);
-                self.then(s, slot, s.record, Event::Delivered);
+                let mut read = s.record;
+                if self.has(Fault::CrashesUncounted) {
+                    read = self.driver.changed(read, |session| {
+                        if let Some(turn) = &mut session.turn {
+                            turn.in_hand = false;
+                        }
+                    });
+                }
+                self.then(s, slot, read, Event::Delivered);
             }
             Pc::Save { from, to, plan } => {
                 let Some(saved) = self.save(s, slot, from, to) else {
@@ -277,6 +285,32 @@ impl Machine {
                 work,
                 card,
             };
+        }
+    }
+
+    /// A call does not get through; the run goes on, or comes to its end meanwhile.
+    pub(super) fn cut(&self, s: &mut State, slot: usize, ends: bool) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        s.left.cuts -= 1;
+        let record = self.record(s);
+        let ending = record.turn.as_ref();
+        let ending = ending.filter(|turn| matches!(turn.stage, Stage::Ending { .. }));
+        if let Some(turn) = ending.and_then(|turn| self.driver.turn_of(&turn.id)) {
+            s.withheld |= 1 << turn;
+        }
+        let going = s.known.iter_mut().filter(|known| known.run == Run::Going);
+        going
+            .filter(|_| ends)
+            .for_each(|known| known.run = Run::Done);
+        match worker.pc {
+            Pc::Both { session, card, .. } => {
+                let work = Half::Over(self.driver.event_no(down()));
+                self.together(s, slot, session, work, card);
+            }
+            Pc::Do { session, .. } => self.then(s, slot, session, down()),
+            _ => {}
         }
     }
 

@@ -57,7 +57,9 @@ fn given(raw: &[u8], app: &App) -> Intake {
         let wrong = wrong_answer(kind.expect("a type"), true, &body);
         assert!(wrong.is_empty(), "{wrong:#?}\n{body:#}");
     }
-    if intake.enqueue.is_some() {
+    if let Some(taken) = &intake.enqueue {
+        // Only of a task that opens a thread the worker sees that it was refused, and starts nothing.
+        assert_eq!(denies(&intake), matches!(taken, Body::Open(_)), "{taken:?}");
         let failure = body(&intake.on_queue_failure);
         assert_eq!(
             (failure["type"].as_u64(), failure["data"]["flags"].as_u64()),
@@ -71,6 +73,11 @@ fn given(raw: &[u8], app: &App) -> Intake {
         );
     }
     intake
+}
+
+/// Whether the words for a queue that may have taken it claim that it did not.
+fn denies(intake: &Intake) -> bool {
+    intake.on_queue_failure.body.contains("nothing was started")
 }
 
 fn body(answer: &HttpAnswer) -> Value {

@@ -1,0 +1,56 @@
+//! Runs that no turn follows any more: what a turn that ended otherwise than by its run's end may have left at work.
+//!
+//! Promised: no run goes on that no turn owns. The intent to end it goes on record with the end of its turn; it is ended
+//! before that is told, and where it cannot be reached then, by sweeps, and before the agent is given anything else.
+
+use super::{Context, Next, mark};
+use crate::effect::Effect;
+use crate::failure::Failure;
+use crate::session::{Phase, Session, Stage, StrayRun};
+
+/// What the present turn would leave behind if it ended now.
+pub(super) fn of_turn(session: &Session) -> Option<StrayRun> {
+    let turn = session.turn.as_ref()?;
+    let with_agent = matches!(turn.stage, Stage::Prompting | Stage::Running);
+    let has_sandbox = matches!(
+        session.phase,
+        Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming
+    );
+    if !with_agent || !has_sandbox || turn.prompted_generation != Some(session.generation) {
+        return None;
+    }
+    Some(StrayRun {
+        generation: session.generation,
+        // The one that was given the prompt, whatever is known of it since.
+        agent_session: session.briefed.clone()?,
+        messages: turn.messages(),
+    })
+}
+
+/// Ends it, once in a delivery as long as that does not work.
+pub(super) fn end(session: &mut Session) -> Option<Next> {
+    let run = session.stray.clone().filter(|_| !session.seen.run_left)?;
+    session.seen.ending_run = true;
+    Some(Next::Do(Effect::EndRun(run)))
+}
+
+/// It could not be ended. Whether that was all: a turn that waits for it goes by the table of failures instead.
+pub(super) fn not_ended(session: &mut Session, failure: &Failure, context: &Context<'_>) -> bool {
+    if matches!(failure, Failure::SessionMissing | Failure::SandboxGone) {
+        session.stray = None;
+        return *failure == Failure::SessionMissing;
+    }
+    let waits = session
+        .turn
+        .as_mut()
+        .filter(|turn| turn.stage == Stage::Received);
+    let Some(turn) = waits else {
+        session.seen.run_left = true;
+        mark::arm(session, context);
+        return true;
+    };
+    if matches!(failure, Failure::SandboxDown { .. }) {
+        turn.server_restarts += 1;
+    }
+    false
+}

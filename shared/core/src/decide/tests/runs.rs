@@ -1,0 +1,165 @@
+//! Runs that are out of sight for a while, that nobody follows any more, and that kill whoever follows them.
+
+use super::*;
+
+fn down() -> Failure {
+    Failure::SandboxDown {
+        seen: "connection reset".to_owned(),
+    }
+}
+
+/// The server cannot be reached so often while a run is followed.
+fn cut(world: &Fake, times: usize) {
+    world.with(|s| s.fail.insert("follow", vec![down(); times]));
+}
+
+#[test]
+fn a_run_that_goes_on_behind_a_broken_path_is_found_and_answered_and_nothing_is_sent_again() {
+    let world = active();
+    world.with(|s| {
+        s.went_on = true;
+        s.sendings.clear();
+    });
+    cut(&world, 5);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    world.with(|s| {
+        assert_eq!(s.sendings.len(), 1);
+        assert!(matches!(s.sendings[0], Sending::First { .. }));
+        assert!(s.ended_runs.is_empty());
+    });
+}
+
+#[test]
+fn a_prompt_that_was_sent_into_a_run_is_looked_for_before_it_is_sent_again() {
+    let world = active();
+    wants_now(&world, "m3");
+    world.with(|s| {
+        s.went_on = true;
+        s.down_after_steer = true;
+        s.sent_again.clear();
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[2], Outcome::Answered);
+    let steered = world.with(|s| s.prompted[2].1.clone());
+    world.with(|s| {
+        assert_eq!(
+            s.sent_again,
+            [steered],
+            "once: after the look that found nothing"
+        )
+    });
+}
+
+#[test]
+fn the_run_of_a_failed_turn_is_ended_before_that_is_told() {
+    let world = active();
+    cut(&world, 2);
+    world.with(|s| s.names.clear());
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
+    let (ended, prompted, names) = world.with(|s| {
+        (
+            s.ended_runs.clone(),
+            s.prompted[1].1.clone(),
+            s.names.clone(),
+        )
+    });
+    assert_eq!(ended.len(), 1);
+    assert_eq!(ended[0].messages, [prompted]);
+    let at = |name| names.iter().rposition(|one| *one == name).unwrap();
+    assert!(at("end_run") < at("post"), "{names:?}");
+    assert_eq!(record(&world).stray, None);
+}
+
+#[test]
+fn a_run_that_cannot_be_ended_with_its_turn_is_ended_before_the_next_prompt() {
+    let world = active();
+    cut(&world, 2);
+    world.with(|s| s.fail.insert("end_run", vec![down()]));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
+    assert!(record(&world).stray.is_some());
+    world.with(|s| s.names.clear());
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(outcomes(&world)[2], Outcome::Answered);
+    let names = world.with(|s| s.names.clone());
+    let at = |name| names.iter().position(|one| *one == name).unwrap();
+    assert!(at("end_run") < at("send_prompt"), "{names:?}");
+    assert_eq!(record(&world).stray, None);
+}
+
+#[test]
+fn a_run_that_can_never_be_ended_fails_the_next_turn_instead_of_being_joined_by_it() {
+    let world = active();
+    cut(&world, 2);
+    world.with(|s| s.fail.insert("end_run", vec![down(); 9]));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert!(
+        matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("connection reset"))
+    );
+    world.with(|s| assert_eq!(s.prompted.len(), 2, "m3 never reached the agent"));
+    assert!(record(&world).stray.is_some());
+}
+
+#[test]
+fn a_sweep_ends_a_run_that_nobody_follows_and_leaves_a_sandbox_that_is_in_use() {
+    let world = active();
+    world.with(|s| {
+        s.kills_followers = true;
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
+    world.with(|s| {
+        s.kills_followers = false;
+        s.fail.insert("end_run", vec![down()]);
+    });
+    // Its message is gone: a sweep tells its end, and does not get through to the agent.
+    assert_eq!(deliver(&world, &work("s1", Work::Sweep), 1), Verdict::Done);
+    assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
+    world.with(|s| {
+        assert_eq!(
+            s.ended_runs.len(),
+            1,
+            "tried again once the turn was closed"
+        )
+    });
+    assert_eq!(
+        (record(&world).stray, record(&world).phase),
+        (None, Phase::Active)
+    );
+}
+
+#[test]
+fn a_run_that_kills_whoever_follows_it_fails_after_a_few_deliveries_and_is_ended() {
+    let world = active();
+    world.with(|s| s.kills_followers = true);
+    let mut died = 0;
+    for receive in 1..=20 {
+        match catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), receive))) {
+            Err(_) => died += 1,
+            Ok(verdict) => {
+                assert_eq!(verdict, Verdict::Done);
+                break;
+            }
+        }
+    }
+    assert_eq!(died, Limits::DEFAULT.attempts + 1);
+    assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
+    world.with(|s| assert_eq!((s.prompted.len(), s.ended_runs.len()), (2, 1)));
+}
+
+#[test]
+fn slices_of_a_long_run_are_no_failures_however_many() {
+    let world = active();
+    world.with(|s| s.silent_agent = true);
+    let limits = Limits::DEFAULT;
+    for receive in 1..=limits.attempts + 1 {
+        assert!(matches!(
+            deliver(&world, &prompt("m2"), receive),
+            Verdict::Hold { .. }
+        ));
+        let turn = record(&world).turn.unwrap();
+        assert_eq!((turn.attempts, turn.slices), (0, receive));
+    }
+}

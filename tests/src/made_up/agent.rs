@@ -1,0 +1,233 @@
+//! The agent in a made-up sandbox, as OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one that it
+//! has already, with an abort, and what its message list says. How a run stands is read from that list by the product.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::event::{Answer, PromptState};
+use bobbin_core::ids::Ms;
+use bobbin_core::wire::opencode::types::{Message, Status};
+use bobbin_core::wire::opencode::{Verdict, conclude};
+use serde_json::json;
+
+/// What every run answers.
+const ANSWER: &str = "two parts";
+
+/// All that one agent was given.
+#[derive(Debug, Clone, Default)]
+pub struct Agent {
+    /// By message id.
+    runs: BTreeMap<String, Run>,
+    /// Sendings that it took, so that two of one moment have an order.
+    taken: u32,
+}
+
+/// A prompt, and what the agent does for it.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Whose prompt it is.
+    pub turn: usize,
+    /// When it comes to its end; none: never by itself.
+    pub ends_ms: Option<Ms>,
+    /// It ends in an error.
+    pub error: bool,
+    /// Whoever follows it dies of what it answers.
+    pub kills: bool,
+    /// A question that waits for a person from this time on, until it is closed.
+    pub ask: Option<(Ms, bool)>,
+    /// When it was last sent, and as which of all sendings.
+    sent: (Ms, u32),
+    began_ms: Ms,
+    /// When it began before its server went away.
+    broken: Vec<Ms>,
+    is_broken: bool,
+    aborted: bool,
+}
+
+/// What became of a sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// A run begins for it.
+    Begins,
+    /// The agent has it already; what was broken off goes on.
+    Known,
+    /// It has it already, and newer ones: it is moved behind them, and a second run begins for it.
+    BeginsAgain,
+}
+
+impl Run {
+    /// One that begins now.
+    pub fn new(turn: usize, ends_ms: Option<Ms>) -> Self {
+        Self {
+            turn,
+            ends_ms,
+            error: false,
+            kills: false,
+            ask: None,
+            sent: (0, 0),
+            began_ms: 0,
+            broken: Vec::new(),
+            is_broken: false,
+            aborted: false,
+        }
+    }
+
+    /// A person is asked, and has not answered.
+    pub fn asks(&self, now_ms: Ms) -> bool {
+        let open = self.ask.is_some_and(|(at, open)| open && at <= now_ms);
+        open && !self.aborted && !self.is_broken
+    }
+
+    /// The agent works on it.
+    pub fn goes_on(&self, now_ms: Ms) -> bool {
+        let ended = self.ends_ms.is_some_and(|at| at <= now_ms) && !self.asks(now_ms);
+        !self.is_broken && !self.aborted && !ended
+    }
+
+    /// It came to its end by itself.
+    pub fn came_to_its_end(&self, now_ms: Ms) -> bool {
+        !self.is_broken && !self.aborted && !self.goes_on(now_ms)
+    }
+}
+
+impl Agent {
+    pub fn run(&self, message: &str) -> Option<&Run> {
+        self.runs.get(message)
+    }
+
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.values()
+    }
+
+    pub fn runs_mut(&mut self) -> impl Iterator<Item = &mut Run> {
+        self.runs.values_mut()
+    }
+
+    /// Takes a prompt. What was broken off goes on with the newest one, as far as `together` has it.
+    pub fn take(
+        &mut self,
+        message: &str,
+        run: impl FnOnce() -> Run,
+        together: impl Fn(&Run) -> bool,
+        now_ms: Ms,
+    ) -> Sent {
+        self.taken += 1;
+        let sent = (now_ms, self.taken);
+        let newest = self.runs.values().map(|run| run.sent).max();
+        let what = match self.runs.get_mut(message) {
+            Some(run) => {
+                let is_newest = Some(run.sent) == newest;
+                run.sent = sent;
+                match is_newest {
+                    true => Sent::Known,
+                    false => {
+                        (run.began_ms, run.aborted) = (now_ms, false);
+                        Sent::BeginsAgain
+                    }
+                }
+            }
+            None => {
+                let run = Run {
+                    sent,
+                    began_ms: now_ms,
+                    ..run()
+                };
+                self.runs.insert(message.to_owned(), run);
+                Sent::Begins
+            }
+        };
+        let broken = self.runs.values_mut().filter(|run| run.is_broken);
+        for run in broken.filter(|run| together(run)) {
+            run.broken.push(run.began_ms);
+            (run.is_broken, run.began_ms) = (false, now_ms);
+        }
+        what
+    }
+
+    /// Its server went away: what it worked on is broken off, and nothing of it goes on by itself.
+    pub fn dies(&mut self, now_ms: Ms) {
+        let going = self.runs.values_mut().filter(|run| run.goes_on(now_ms));
+        going.for_each(|run| run.is_broken = true);
+    }
+
+    /// As the adapter does: nothing is aborted while the newest prompt is none of these.
+    pub fn abort(&mut self, messages: &[String], now_ms: Ms) {
+        let newest = self.runs.iter().max_by_key(|(_, run)| run.sent);
+        if newest.is_some_and(|(id, _)| messages.contains(id)) {
+            let going = self.runs.values_mut().filter(|run| run.goes_on(now_ms));
+            going.for_each(|run| run.aborted = true);
+        }
+    }
+
+    /// The session's status, and its messages in the order of time, in which OpenCode lists them.
+    fn listed(&self, now_ms: Ms) -> (Option<Status>, Vec<Message>) {
+        let busy = self.runs.values().any(|run| run.goes_on(now_ms));
+        let mut messages: Vec<Message> = Vec::new();
+        let read = |value| serde_json::from_value(value).expect("a message");
+        for (id, run) in &self.runs {
+            // Two of one moment, in their order.
+            let sent = run.sent.0 as f64 + f64::from(run.sent.1) / 1_000_000.0;
+            messages.push(read(json!({
+                "info": {"id": id, "role": "user", "time": {"created": sent}},
+            })));
+            for (at, began_ms) in run.broken.iter().chain([&run.began_ms]).enumerate() {
+                let is_last = at == run.broken.len();
+                let is_over = is_last && !run.is_broken && !run.goes_on(now_ms);
+                let answer = format!("{id}-answer-{at}");
+                let mut info = json!({
+                    "id": answer, "role": "assistant", "parentID": id, "time": {"created": *began_ms as f64 + 0.5},
+                });
+                let mut parts = json!([]);
+                if is_over {
+                    info["time"]["completed"] = json!(now_ms);
+                    match (run.aborted, run.error) {
+                        (true, _) => info["error"] = json!({"name": "MessageAbortedError"}),
+                        (false, true) => {
+                            info["error"] =
+                                json!({"name": "APIError", "data": {"message": "overloaded"}});
+                        }
+                        (false, false) => {
+                            info["finish"] = json!("stop");
+                            parts = json!([{"id": "prt", "type": "text", "text": ANSWER}]);
+                        }
+                    }
+                }
+                messages.push(read(json!({"info": info, "parts": parts})));
+            }
+        }
+        messages.sort_by(|a, b| a.info.time.created.total_cmp(&b.info.time.created));
+        (busy.then_some(Status::Busy), messages)
+    }
+
+    /// How the run of this prompt stands, by the product's own reading.
+    fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> Verdict {
+        let (status, messages) = self.listed(now_ms);
+        conclude(&messages, message, further, status.as_ref())
+    }
+
+    /// What there is to tell of a run: its answer, or that nothing works on it; none while it goes on.
+    pub fn follow(&self, message: &str, further: &[String], now_ms: Ms) -> Option<Option<Answer>> {
+        match self.verdict(message, further, now_ms) {
+            Verdict::Busy => None,
+            Verdict::Done(answer) => Some(Some(Answer {
+                // Of several prompts each was answered; the world's chat counts the parts of one answer.
+                text: match answer.text.is_empty() {
+                    true => answer.text,
+                    false => ANSWER.to_owned(),
+                },
+                ..answer
+            })),
+            Verdict::Stopped | Verdict::Pending => Some(None),
+        }
+    }
+
+    /// What it knows of a prompt.
+    pub fn find(&self, message: &str, now_ms: Ms) -> PromptState {
+        if !self.runs.contains_key(message) {
+            return PromptState::Absent;
+        }
+        match self.verdict(message, &[], now_ms) {
+            Verdict::Busy | Verdict::Done(_) => PromptState::Taken,
+            Verdict::Stopped | Verdict::Pending => PromptState::Idle,
+        }
+    }
+}
