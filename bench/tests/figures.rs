@@ -38,3 +38,19 @@ fn programs_are_compared_run_by_run_so_that_a_slow_minute_shifts_both() {
             .contains("| time | ours / peer | 0.500 | 0.500 – 0.500 | x | 3 | ≤ 0.500: met |")
     );
 }
+
+#[test]
+fn a_figure_above_its_bound_is_told_as_missed() {
+    let sample = |value: f64| Sample {
+        program: "ours".to_owned(),
+        values: vec![value],
+    };
+    let mut report = Report::default();
+    report.add("memory", "MiB", &[sample(8.0)], "ours", &[]);
+    report.at_most("ours", 9.0);
+    report.add("size", "MB", &[sample(8.0)], "ours", &[]);
+    report.at_most("ours", 7.0);
+    let table = report.table();
+    assert!(table.contains("≤ 9: met"), "{table}");
+    assert!(table.contains("≤ 7: missed"), "{table}");
+}
