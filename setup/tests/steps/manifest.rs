@@ -49,6 +49,10 @@ async fn an_address_that_slack_would_not_take_is_refused_with_what_to_give() {
         )
         .await;
     done.refused("https:// and a host name");
+    // The stack's own address is one of this machine here, as the laptop stack's is.
+    let local = world.run(&["slack", "manifest"], &[]).await;
+    local.refused("on this machine alone");
+    local.refused("slack manifest --address https://TUNNEL");
     let stackless = world
         .run(&["slack", "manifest", "--stack", "other"], &[])
         .await;

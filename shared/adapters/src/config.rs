@@ -7,6 +7,9 @@ use bobbin_core::limits::Limits;
 use bobbin_core::overrides::Overrides;
 use reqwest::Url;
 
+/// Who sets the variables that refer to something of the stack.
+const SET_BY: &str = "template.yaml sets it where it is deployed, and for `sam local invoke --env-vars env.json` bobbin-setup env writes that file (README.md, \"Invoking a function by hand\")";
+
 /// Where wake-ups are set, and what they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WakeTarget {
@@ -30,7 +33,7 @@ impl WakeTarget {
         }
         let needed = |name: &str| match value(name) {
             empty if empty.is_empty() => Err(format!(
-                "{name} is not set although SCHEDULE_GROUP is: deploy with template.yaml, which sets both"
+                "{name} is not set although SCHEDULE_GROUP is: {SET_BY}"
             )),
             set => Ok(set),
         };
@@ -142,9 +145,10 @@ pub fn required(name: &str) -> Result<String, String> {
     let value = env::var(name)
         .ok()
         .filter(|value| !value.is_empty())
-        .ok_or_else(|| format!("{name} is not set: deploy with template.yaml, which sets it"))?;
+        .ok_or_else(|| format!("{name} is not set: {SET_BY}"))?;
     if name.ends_with("_URL") {
-        address(name, &value)?;
+        // What SAM gives a container without --env-vars is the name of the resource.
+        address(name, &value).map_err(|why| format!("{why}; {SET_BY}"))?;
     }
     Ok(value)
 }

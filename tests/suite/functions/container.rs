@@ -230,6 +230,7 @@ async fn ingress(namespace: &Namespace, world: &World, env_json: &Value) {
         );
     }
     for file in [
+        "events/slack/app_mention.json",
         "events/slack/url_verification.json",
         "events/slack/slash_help.json",
     ] {
