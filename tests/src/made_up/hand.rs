@@ -425,8 +425,9 @@ impl Hand {
                 }
                 kills
             };
+            // It is over with this worker when the call ends.
             if kills {
-                std::future::pending::<()>().await;
+                return Event::StillRunning;
             }
             if cut_ms > 0 {
                 self.world.pause(cut_ms.min(REQUEST_MS)).await;
@@ -590,6 +591,9 @@ impl ports::World for Hand {
             let mut inner = self.world.lock();
             inner.note(self.place, || format!("  not sent: {failure:?}"));
             inner.met.insert("not sent");
+        }
+        if let Event::Unshown { .. } = &event {
+            self.world.lock().places[self.place].withheld();
         }
         if let Event::Failed(failure) = &event {
             let mut inner = self.world.lock();

@@ -32,6 +32,8 @@ use crate::http::Http;
 pub const ORIGINAL_WAIT_MS_MAX: u64 = 3_000;
 /// Between two tries of such an edit.
 const ORIGINAL_POLL_MS: u64 = 300;
+/// Messages of a channel among which a task's line is looked for: the most that Discord lists at once.
+const ANSWERS_MAX: u32 = 100;
 /// Flags of a first answer that is for one person, or that still shows "thinking": both are ours to fill in.
 const EPHEMERAL_OR_LOADING: u64 = 64 | 128;
 
@@ -112,18 +114,17 @@ impl Discord {
             // An accepted task is answered for all to see; what only the person sees is the refusal of ingress.
             Ok((_, true)) => return Err(DiscordError::Unheard),
             Ok((message, false)) => message,
-            Err(DiscordError::TokenGone) => {
-                let nonce = &digest(&["open", &open.guild, &open.channel, &open.id])[..24];
-                self.create_message(
-                    &open.channel,
-                    &Rendered {
+            Err(DiscordError::TokenGone) => match self.anchor_of(open).await {
+                Some(stands) => stands,
+                None => {
+                    let nonce = &digest(&["open", &open.guild, &open.channel, &open.id])[..24];
+                    let rendered = Rendered {
                         body: anchor,
                         file: None,
-                    },
-                    nonce,
-                )
-                .await?
-            }
+                    };
+                    self.create_message(&open.channel, &rendered, nonce).await?
+                }
+            },
             Err(other) => return Err(other),
         };
         match self
@@ -150,6 +151,28 @@ impl Discord {
                 Err(refused)
             }
         }
+    }
+
+    /// The answer that an earlier try has already made the anchor, from a time when its token was valid: a thread could not
+    /// be started on it then. None also where the channel's messages cannot be read.
+    async fn anchor_of(&self, open: &Open) -> Option<PostRef> {
+        // The answer to an interaction is newer than that, and what is asked for comes from there on.
+        let rest = format!("/messages?after={}&limit={ANSWERS_MAX}", open.id);
+        let call = in_channel("list messages", Method::GET, &open.channel, &rest);
+        let listed = match self.client.call(&call, None, None).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                tracing::info!(event = "discord.anchor.unread", %error, "discord: whether a task has its line already could not be read");
+                return None;
+            }
+        };
+        let is_anchor = |message: &&Value| {
+            let flags = message["flags"].as_u64().unwrap_or(0);
+            message["interaction_metadata"]["id"] == open.id.as_str()
+                && flags & EPHEMERAL_OR_LOADING == 0
+        };
+        let found = listed.as_array()?.iter().find(is_anchor)?;
+        post_ref(&call, &open.channel, found).ok()
     }
 
     /// Tells one person something: by editing the deferred answer that only they see, or, after a click, beside what

@@ -693,14 +693,21 @@ async fn an_answer_that_discord_has_not_processed_yet_is_asked_for_again() {
 #[tokio::test]
 async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
     let late = 1_000 + Reply::DISCORD_TOKEN_MS;
-    let (server, discord) = Server::start([message("30"), says(201, json!({"id": "30"}))]).await;
-    assert_eq!(discord.open(&open(), late).await, Ok(thread()));
-    assert_eq!(server.lines()[0], "POST /channels/20/messages");
-    assert_eq!(server.asked(0).json()["enforce_nonce"], true);
+    // What is not its own, or never became its line, is left alone.
+    let others = json!([
+        {"id": "28", "interaction_metadata": {"id": "1"}},
+        {"id": "29", "interaction_metadata": {"id": open().id}, "flags": 128},
+    ]);
+    let made = || [message("30"), says(201, json!({"id": "30"}))];
+    for looked in [says(200, others), error(403, 50_001)] {
+        let (server, discord) = Server::start([looked].into_iter().chain(made())).await;
+        assert_eq!(discord.open(&open(), late).await, Ok(thread()));
+        assert_eq!(server.lines()[1], "POST /channels/20/messages");
+        assert_eq!(server.asked(1).json()["enforce_nonce"], true);
+    }
 
     let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
-    let (server, discord) =
-        Server::start(dead.chain([message("30"), says(201, json!({"id": "30"}))])).await;
+    let (server, discord) = Server::start(dead.chain([says(200, json!([]))]).chain(made())).await;
     assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
     let tries = server.lines().len();
     assert_eq!(discord.tell(&reply(), "late").await, Ok(()));
@@ -708,6 +715,25 @@ async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
         server.lines().len(),
         tries,
         "a dead token is not tried again"
+    );
+}
+
+#[tokio::test]
+async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_line_that_stands() {
+    let late = 1_000 + Reply::DISCORD_TOKEN_MS;
+    let line = json!([
+        {"id": "31", "interaction_metadata": {"id": "1"}},
+        {"id": "30", "interaction_metadata": {"id": open().id}, "flags": 0},
+    ]);
+    let (server, discord) = Server::start([says(200, line), says(201, json!({"id": "30"}))]).await;
+    assert_eq!(discord.open(&open(), late).await, Ok(thread()));
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /channels/20/messages",
+            "POST /channels/20/messages/30/threads"
+        ],
+        "no second line is posted"
     );
 }
 
