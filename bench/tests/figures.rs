@@ -51,6 +51,6 @@ fn a_figure_above_its_bound_is_told_as_missed() {
     report.add("size", "MB", &[sample(8.0)], "ours", &[]);
     report.at_most("ours", 7.0);
     let table = report.table();
-    assert!(table.contains("≤ 9: met"), "{table}");
-    assert!(table.contains("≤ 7: missed"), "{table}");
+    assert!(table.contains("≤ 9.00: met"), "{table}");
+    assert!(table.contains("≤ 7.00: missed"), "{table}");
 }

@@ -192,10 +192,16 @@ fn not_there(aws: &Aws, stack: &str) -> String {
     )
 }
 
+fn capitalised(words: &str) -> String {
+    let mut rest = words.chars();
+    let first = rest.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(rest).collect()
+}
+
 /// What a person has to do; `action` is what their credentials would have to be allowed.
 fn told(error: &CallError, action: &str) -> String {
     match (error, error.cause()) {
-        (CallError::Unsigned { why, .. }, _) => format!("{why}. {NO_CREDENTIALS}"),
+        (CallError::Unsigned { why, .. }, _) => format!("{}. {NO_CREDENTIALS}", capitalised(why)),
         (CallError::Unreachable { .. } | CallError::Late { .. }, _) => format!(
             "{error}. Check the network, AWS_REGION, and where there is a proxy HTTPS_PROXY and NO_PROXY."
         ),

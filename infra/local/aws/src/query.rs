@@ -2,20 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::percent_decode_str;
+
 /// A decoded query string.
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(crate) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        Self(
-            pairs
-                .map(|pair| {
-                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                    (decoded(name), decoded(value))
-                })
-                .collect(),
-        )
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     /// The first value of a name.
@@ -40,23 +34,7 @@ impl Query {
     }
 }
 
-/// Undoes percent encoding, and `+` for a space.
+/// Undoes the percent encoding of a part of a path.
 pub(crate) fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while let Some(byte) = bytes.get(index) {
-        let escaped = bytes
-            .get(index + 1..index + 3)
-            .filter(|_| *byte == b'%')
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        index += if escaped.is_some() { 3 } else { 1 };
-        plain.push(match (escaped, byte) {
-            (Some(escaped), _) => escaped,
-            (None, b'+') => b' ',
-            (None, byte) => *byte,
-        });
-    }
-    String::from_utf8_lossy(&plain).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -9,6 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -210,59 +211,26 @@ async fn parts_of(request: Request) -> Option<(Value, Vec<Upload>)> {
 
 /// A form's fields; a repeated one keeps its last value.
 pub fn form(raw: &[u8]) -> Map<String, Value> {
-    let pairs = raw
-        .split(|byte| *byte == b'&')
-        .filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| {
-            let at = pair
-                .iter()
-                .position(|byte| *byte == b'=')
-                .unwrap_or(pair.len());
-            let decoded =
-                |part: &[u8]| percent_decoded(&String::from_utf8_lossy(part).replace('+', " "));
-            (
-                decoded(&pair[..at]),
-                decoded(pair.get(at + 1..).unwrap_or_default()).into(),
-            )
-        })
-        .collect()
+    let pairs = form_urlencoded::parse(raw).into_owned();
+    pairs.map(|(name, value)| (name, value.into())).collect()
 }
 
 /// Percent-decoding; what is no escape stays.
 fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let escaped = (bytes[at] == b'%')
-            .then(|| bytes.get(at + 1..at + 3))
-            .flatten()
-            .and_then(|pair| hex::decode(pair).ok());
-        match escaped {
-            Some(byte) => {
-                out.extend(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Percent-encodes everything but unreserved characters, as a form value.
 pub fn percent_encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-        out
-    })
+    utf8_percent_encode(text, RESERVED).to_string()
 }
+
+/// Everything but what RFC 3986 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
     headers
