@@ -38,7 +38,7 @@ pub struct History {
 pub type Promise = (&'static str, fn(&History) -> Result<(), String>);
 
 /// All of them.
-pub const ALL: [Promise; 6] = [
+pub const ALL: [Promise; 7] = [
     ("at most one live sandbox a thread", one_live_sandbox),
     ("what the provider lists is what the record says", no_orphan),
     (
@@ -51,7 +51,11 @@ pub const ALL: [Promise; 6] = [
         "no stop or delete hit a sandbox with a running turn",
         no_stop_under_a_turn,
     ),
+    ("no run goes on that no turn owns", no_stray_run),
 ];
+
+/// What was asked of the model before its run was ended may still be answered for so long.
+const ANSWER_LATE_MS: u64 = 15_000;
 
 /// Checks all of them.
 ///
@@ -255,6 +259,31 @@ fn marks(history: &History) -> impl Iterator<Item = (&Accepted, &str)> {
         .accepted
         .iter()
         .filter_map(|accepted| Some((accepted, accepted.mark.as_deref()?)))
+}
+
+/// Promise 10: nothing is asked of the model for a turn that has ended.
+///
+/// # Errors
+/// The turn, and how long after its end.
+pub fn no_stray_run(history: &History) -> Result<(), String> {
+    for (accepted, mark) in marks(history) {
+        let Some(ended_ms) = ends(history, &accepted.turn)
+            .first()
+            .map(|ended| ended.at_ms)
+        else {
+            continue;
+        };
+        let late = calls_of(history, mark)
+            .map(|call| call.time_ms.saturating_sub(ended_ms))
+            .find(|late_ms| *late_ms > ANSWER_LATE_MS);
+        if let Some(late_ms) = late {
+            return Err(format!(
+                "the agent went on with turn {} {late_ms} ms after its end",
+                accepted.turn
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// How often posts of a turn call somebody at its end: by a line of the answer, or by one of its own.

@@ -12,7 +12,7 @@ use libtest_mimic::Trial;
 /// What breaks a promise.
 type Break = fn(&mut History);
 
-const BREAKS: [(usize, &str, Break); 15] = [
+const BREAKS: [(usize, &str, Break); 16] = [
     (0, "a second sandbox", |h| {
         h.sandboxes.push(Sandbox {
             id: "b".into(),
@@ -66,6 +66,13 @@ const BREAKS: [(usize, &str, Break); 15] = [
             phase: Phase::Pausing,
             note: "idle".into(),
         });
+    }),
+    (6, "a run that goes on after the end of its turn", |h| {
+        h.calls.push(Call {
+            time_ms: 60_000,
+            tool_results: 9,
+            ..h.calls[0].clone()
+        })
     }),
 ];
 

@@ -187,7 +187,7 @@ fn operate(world: &World, want: Operation) {
     send(world, "o1", Work::Operate { want });
 }
 
-const SCENARIOS: [Scenario; 23] = [
+const SCENARIOS: [Scenario; 24] = [
     Scenario {
         name: "first message",
         before: nothing,
@@ -333,6 +333,17 @@ const SCENARIOS: [Scenario; 23] = [
         then: |world| operate(world, Operation::Pause),
         proves: |place| {
             ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Paused, 1))
+        },
+    },
+    Scenario {
+        name: "operator pauses what vanished",
+        before: answered,
+        then: |world| {
+            world.lock().places[0].lose();
+            operate(world, Operation::Pause);
+        },
+        proves: |place| {
+            ended(place, 1, Ending::Failed) && place.phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {

@@ -34,6 +34,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                     session.repo.clone_from(&turn.selection.repo);
                 }
                 session.seen.sandbox = None;
+                // It has been counted for: what counts from here on is who came before it.
                 session.seen.tenant_sandboxes = None;
                 session.seen.start_asked = false;
                 mark::enter(

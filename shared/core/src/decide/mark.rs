@@ -318,6 +318,7 @@ pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     session.seen.sandbox = None;
     session.seen.start_asked = false;
     session.seen.cloned = false;
+    session.seen.tenant_sandboxes = None;
     session.surveyed = None;
     enter(session, Phase::Destroyed, note, context);
 }

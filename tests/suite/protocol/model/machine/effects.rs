@@ -213,7 +213,9 @@ impl Machine {
         let known = &s.known[usize::from(turn)];
         let has = u32::from(known.generation) == generation && known.ids & bit != 0;
         match known.run {
-            _ if !has || self.has(Fault::SentAgainUnseen) => PromptState::Absent,
+            _ if !has || self.has(Fault::SentAgainUnseen) || self.has(Fault::NoPromptId) => {
+                PromptState::Absent
+            }
             Run::Going | Run::Done | Run::Moved | Run::Aborted => PromptState::Taken,
             Run::None | Run::Broken => PromptState::Idle,
         }
