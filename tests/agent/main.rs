@@ -65,12 +65,12 @@ impl Session {
 
     /// Whether no prompt came after this one.
     fn is_newest(&self, message: &str) -> bool {
-        let prompts = self
+        let mut prompts = self
             .messages
             .iter()
             .filter(|one| one["info"]["role"] == "user");
         prompts
-            .last()
+            .next_back()
             .is_some_and(|one| one["info"]["id"] == message)
     }
 }

@@ -67,7 +67,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test(
             "protocol::quota::threads_that_ask_at_once_get_no_more_than_their_tenant_may_have",
-            || bound_holds(),
+            bound_holds,
         ),
         Trial::test("protocol::quota::a_count_before_alone_is_caught", || {
             fault_is_caught()
