@@ -1,6 +1,7 @@
-//! The queue does not answer the ingress in time: the platform is told so while it still listens, and the next try
-//! makes one turn, whether the queue had taken the first or not. Slack itself sends the same event again; on Discord a
-//! person reads the words and asks once more, which is another interaction, and the first one never starts anything.
+//! The queue does not answer the ingress. One call of it: the next attempt goes through, and nobody notices. None of
+//! them in time: the platform is told so while it still listens, and the next try makes one turn, whether the queue had
+//! taken the first or not. Slack itself sends the same event again; on Discord a person reads the words and asks once more,
+//! which is another interaction, and the first one never starts anything.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -25,9 +26,55 @@ pub fn trials() -> Vec<Trial> {
                 platform.word()
             );
             trials.push(trial(&name, async move || slow(platform, after).await));
+            let name = format!(
+                "faults::{}::one_call_of_a_queue_that_{word}_costs_nobody_anything",
+                platform.word()
+            );
+            trials.push(trial(&name, async move || once(platform, after).await));
         }
     }
     trials
+}
+
+/// Attempts of one call that ingress makes at most (AWS's SDK, standard retries).
+const ATTEMPTS_MAX: usize = 3;
+
+fn order(nth: usize, after: bool) -> Order {
+    Order {
+        function: "Ingress".to_owned(),
+        call: "sqs SendMessage".to_owned(),
+        nth,
+        after,
+        ..Order::default()
+    }
+}
+
+async fn once(platform: Platform, after: bool) {
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(quick())
+    });
+    let world = World::of(&stack);
+    let (text, mark) = marked("echo: said once");
+    let (body, turn) = request(&world, platform, &text);
+    let gate = world.gate(&order(1, after)).await;
+    let taken = deliver(&world, platform, &body).await;
+    let seen = gate.look().await.unwrap();
+    assert!(
+        seen.process.is_some(),
+        "the queue was not slow at all: {seen:?}"
+    );
+    gate.remove().await.unwrap();
+    assert_eq!(taken.status, 200, "{taken:?}");
+    assert!(!taken.text.contains("try again"), "{taken:?}");
+    let talk = world.found(platform, &turn, &mark).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    talk.finish().await;
+    world.check_quiet().await;
+    let calls = world.model_calls().await.unwrap();
+    let asked = calls.iter().filter(|call| call.user.contains(&mark));
+    assert_eq!(asked.count(), 1, "two attempts made more than one turn");
+    stack.end().unwrap();
 }
 
 async fn slow(platform: Platform, after: bool) {
@@ -38,15 +85,10 @@ async fn slow(platform: Platform, after: bool) {
     let world = World::of(&stack);
     let (text, mark) = marked("echo: said once");
     let (body, turn) = request(&world, platform, &text);
-    let gate = world
-        .gate(&Order {
-            function: "Ingress".to_owned(),
-            call: "sqs SendMessage".to_owned(),
-            nth: 1,
-            after,
-            ..Order::default()
-        })
-        .await;
+    let mut gates = Vec::new();
+    for nth in 1..=ATTEMPTS_MAX {
+        gates.push(world.gate(&order(nth, after)).await);
+    }
     let began = Instant::now();
     let refused = deliver(&world, platform, &body).await;
     let took_ms = began.elapsed().as_millis();
@@ -54,12 +96,14 @@ async fn slow(platform: Platform, after: bool) {
         took_ms < PLATFORM_MS_MAX,
         "the platform gave up after 3 s, the answer came after {took_ms} ms"
     );
-    let seen = gate.look().await.unwrap();
+    let seen = gates[0].look().await.unwrap();
     assert!(
         seen.process.is_some(),
         "the queue was not slow at all: {seen:?}"
     );
-    gate.remove().await.unwrap();
+    for gate in gates {
+        gate.remove().await.unwrap();
+    }
     match platform {
         // Words for the person alone, as the answer of the interaction.
         Platform::Discord => {
