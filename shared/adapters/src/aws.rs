@@ -18,7 +18,7 @@ pub(crate) mod table;
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_credential_types::Credentials;
@@ -78,6 +78,31 @@ impl<C> Bounded<C> {
             place: self.place.to_string(),
             why: format!("{missing} is missing in it"),
         }
+    }
+}
+
+/// A client that its first call makes: what most processes never call costs them nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Late<C> {
+    aws: Aws,
+    made: OnceLock<Bounded<C>>,
+    make: fn(&Aws, u64) -> Bounded<C>,
+    ms_max: u64,
+}
+
+impl<C> Late<C> {
+    pub(crate) const fn new(aws: Aws, make: fn(&Aws, u64) -> Bounded<C>, ms_max: u64) -> Self {
+        Self {
+            aws,
+            made: OnceLock::new(),
+            make,
+            ms_max,
+        }
+    }
+
+    pub(crate) fn get(&self) -> &Bounded<C> {
+        self.made
+            .get_or_init(|| (self.make)(&self.aws, self.ms_max))
     }
 }
 

@@ -5,7 +5,7 @@ use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use bobbin_core::message::{Body, Message};
 
-use crate::aws::{Aws, Bounded, CallError};
+use crate::aws::{Aws, Bounded, CallError, Late};
 use crate::config::Config;
 use crate::letters::Pair;
 
@@ -44,8 +44,8 @@ pub enum Lane {
 #[derive(Debug, Clone)]
 pub struct Queues {
     sends: Bounded<Client>,
-    batches: Bounded<Client>,
-    visibility: Bounded<Client>,
+    batches: Late<Client>,
+    visibility: Late<Client>,
     messages: String,
     control: String,
     dead: [String; 2],
@@ -77,8 +77,8 @@ impl Queues {
     fn at(aws: &Aws, messages: String, control: String, dead: [String; 2]) -> Self {
         Self {
             sends: aws.sqs(SEND_MS_MAX),
-            batches: aws.sqs(BATCH_MS_MAX),
-            visibility: aws.sqs(VISIBILITY_MS_MAX),
+            batches: Late::new(aws.clone(), Aws::sqs, BATCH_MS_MAX),
+            visibility: Late::new(aws.clone(), Aws::sqs, VISIBILITY_MS_MAX),
             messages,
             control,
             dead,
@@ -126,10 +126,11 @@ impl Queues {
         let entries: Result<Vec<_>, String> = bodies.iter().enumerate().map(entry).collect();
         let answer = match entries {
             Ok(entries) => {
-                let batch = self.batches.client.send_message_batch();
+                let batches = self.batches.get();
+                let batch = batches.client.send_message_batch();
                 let batch = batch.queue_url(&self.messages).set_entries(Some(entries));
                 let sent = batch.send().await;
-                sent.map_err(|e| self.batches.failed(e).with_remedy())
+                sent.map_err(|e| batches.failed(e).with_remedy())
             }
             Err(why) => Err(why),
         };
@@ -178,7 +179,8 @@ impl Queues {
         ms: u64,
     ) -> Result<(), QueueError> {
         let seconds = i32::try_from(ms.div_ceil(1000)).unwrap_or(VISIBILITY_SECONDS_MAX);
-        let change = self.visibility.client.change_message_visibility();
+        let visibility = self.visibility.get();
+        let change = visibility.client.change_message_visibility();
         let change = change
             .queue_url(url)
             .receipt_handle(receipt)
@@ -186,7 +188,7 @@ impl Queues {
         match change.send().await {
             Ok(_) => Ok(()),
             Err(error) => {
-                let error = self.visibility.failed(error);
+                let error = visibility.failed(error);
                 Err(QueueError::Visibility(error.with_remedy()))
             }
         }

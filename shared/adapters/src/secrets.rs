@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
-use crate::aws::{Aws, Bounded};
+use crate::aws::{Aws, Late};
 use crate::config::{Config, required};
 
 /// Between two tries of a secret that could not be read yet.
@@ -108,7 +108,7 @@ pub struct Keys {
 /// A secret, and the copy of it that this process goes by.
 #[derive(Debug)]
 pub struct Kept<T> {
-    aws: Bounded<Client>,
+    aws: Late<Client>,
     id: String,
     /// How old the copy may be.
     age_ms: u64,
@@ -127,7 +127,7 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
     #[must_use]
     pub fn new(aws: &Aws, id: String, age_ms: u64, read_ms: u64) -> Self {
         Self {
-            aws: aws.secrets(read_ms),
+            aws: Late::new(aws.clone(), Aws::secrets, read_ms),
             id,
             age_ms,
             state: Mutex::new(State {
@@ -245,9 +245,10 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
     /// The text of the secret; what went wrong holds never a part of it.
     async fn text(&self) -> Result<Secret, String> {
         let id = &self.id;
-        let get = self.aws.client.get_secret_value().secret_id(id);
+        let aws = self.aws.get();
+        let get = aws.client.get_secret_value().secret_id(id);
         let got = get.send().await.map_err(|e| {
-            let error = self.aws.failed(e);
+            let error = aws.failed(e);
             format!("the secret {id} cannot be read: {}", error.with_remedy())
         })?;
         let text = got.secret_string.map(Secret);
