@@ -264,8 +264,8 @@ const WORKER: &[(&str, bool, &[&str])] = &[
     ("dead-letter", false, &["AmazonSQS.SendMessage"]),
     ("elsewhere", true, &[]),
     ("newer", true, &[]),
-    ("prompt", true, &["DynamoDB_20120810.BatchGetItem", "DynamoDB_20120810.UpdateItem", "POST /slack/chat.postMessage",
-        "GET /daytona/sandbox", "DynamoDB_20120810.UpdateItem", "POST /daytona/sandbox"]),
+    ("prompt", true, &["DynamoDB_20120810.BatchGetItem", "DynamoDB_20120810.UpdateItem", "GET /daytona/sandbox",
+        "DynamoDB_20120810.UpdateItem", "POST /daytona/sandbox"]),
     ("stop", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postEphemeral"]),
     ("sweep", false, &["DynamoDB_20120810.BatchGetItem"]),
     ("unreadable", true, &[]),
@@ -300,6 +300,11 @@ pub async fn worker() {
             !asked.is_empty() || others().count() == 0,
             "{name}: {calls:#?}"
         );
+        if name == "prompt" {
+            // Beside the provider's calls, in whatever order.
+            let card = others().any(|call| call.what == "POST /slack/chat.postMessage");
+            assert!(card, "{name}: no card among {calls:#?}");
+        }
         if name == "newer" {
             let given_back = calls.iter().find(|call| call.what == VISIBILITY);
             assert_eq!(
