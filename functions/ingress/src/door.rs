@@ -53,7 +53,7 @@ impl Door {
         let slack = Signing::new(secret, config.policy.clone());
         Ok(Self {
             queues: Queues::new(aws, config),
-            suggestions: Suggestions::new(aws.clone(), &config.table),
+            suggestions: Suggestions::new(aws, &config.table),
             discord,
             slack,
             metrics: Metrics::new(&config.stack),

@@ -1,6 +1,5 @@
 //! What is suggested while somebody types: read from the table within the time that the platform gives, or not at all.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bobbin_adapters::aws::Aws;
@@ -13,33 +12,21 @@ const READ_MS_MAX: u64 = 1_500;
 
 /// Reads settings and catalogues.
 #[derive(Debug)]
-pub struct Suggestions {
-    aws: Aws,
-    table: String,
-    /// Made by the first completion, which most processes never see.
-    store: OnceLock<Store>,
-}
+pub struct Suggestions(Store);
 
 impl Suggestions {
     /// For this table.
     #[must_use]
-    pub fn new(aws: Aws, table: &str) -> Self {
-        Self {
-            aws,
-            table: table.to_owned(),
-            store: OnceLock::new(),
-        }
+    pub fn new(aws: &Aws, table: &str) -> Self {
+        Self(Store::new(aws, table))
     }
 
     /// The suggestions; none when the table did not answer in time, or not with something that can be read.
     pub async fn read(&self, lookup: &Lookup) -> Option<HttpAnswer> {
-        let store = self
-            .store
-            .get_or_init(|| Store::new(&self.aws, &self.table));
         let both = async {
             tokio::try_join!(
-                store.settings(&lookup.tenant),
-                store.catalogue(&lookup.tenant)
+                self.0.settings(&lookup.tenant),
+                self.0.catalogue(&lookup.tenant)
             )
         };
         let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), both).await {

@@ -20,7 +20,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, KeysAndAttributes, Put, ReturnValue, TransactWriteItem, Update,
 };
 
-use super::{Aws, Bounded, CallError};
+use super::{Aws, Bounded, CallError, Late};
 
 /// A call of the table takes no longer than this, repeats included, unless its caller has less time.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
@@ -196,7 +196,7 @@ fn some<V>(map: HashMap<String, V>) -> Option<HashMap<String, V>> {
 /// A table.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
-    aws: Bounded<Client>,
+    aws: Late<Client>,
     name: String,
 }
 
@@ -204,9 +204,13 @@ impl Table {
     /// The one of this name. Its calls are over within `ms_max` milliseconds.
     pub(crate) fn new(aws: &Aws, name: &str, ms_max: u64) -> Self {
         Self {
-            aws: aws.dynamodb(ms_max),
+            aws: Late::new(aws.clone(), Aws::dynamodb, ms_max),
             name: name.to_owned(),
         }
+    }
+
+    fn aws(&self) -> &Bounded<Client> {
+        self.aws.get()
     }
 
     /// Reads an item consistently, if there is one.
@@ -214,9 +218,9 @@ impl Table {
     /// # Errors
     /// [`CallError`].
     pub(crate) async fn get(&self, key: Item) -> Result<Option<Item>, CallError> {
-        let get = self.aws.client.get_item().table_name(&self.name);
+        let get = self.aws().client.get_item().table_name(&self.name);
         let got = get.set_key(Some(key)).consistent_read(true).send().await;
-        Ok(got.map_err(|e| self.aws.failed(e))?.item)
+        Ok(got.map_err(|e| self.aws().failed(e))?.item)
     }
 
     /// Reads the items of these keys consistently, at most a hundred, in no order. Those that are not there are left out.
@@ -224,7 +228,7 @@ impl Table {
     /// # Errors
     /// [`CallError`]; where some of them could not be read, [`CallError::Partial`].
     pub(crate) async fn get_all(&self, keys: Vec<Item>) -> Result<Vec<Item>, CallError> {
-        let Bounded { place, ms_max, .. } = &self.aws;
+        let Bounded { place, ms_max, .. } = self.aws();
         let bound = Duration::from_millis(*ms_max);
         let reading = tokio::time::timeout(bound, self.batch(keys));
         reading.await.unwrap_or_else(|_| {
@@ -246,13 +250,13 @@ impl Table {
                 .consistent_read(true)
                 .build()
                 .map_err(unwritten)?;
-            let get = self.aws.client.batch_get_item();
+            let get = self.aws().client.batch_get_item();
             let got = get.request_items(&self.name, wanted).send().await;
-            let got = got.map_err(|e| self.aws.failed(e))?;
+            let got = got.map_err(|e| self.aws().failed(e))?;
             // There is always a list of the table, be it empty: an answer without one is not "nothing is there".
             let mut found = got
                 .responses
-                .ok_or_else(|| self.aws.unreadable("Responses"))?;
+                .ok_or_else(|| self.aws().unreadable("Responses"))?;
             items.extend(found.remove(&self.name).unwrap_or_default());
             let left = got.unprocessed_keys.unwrap_or_default().remove(&self.name);
             keys = match left {
@@ -261,7 +265,7 @@ impl Table {
             };
         }
         Err(CallError::Partial {
-            place: self.aws.place.to_string(),
+            place: self.aws().place.to_string(),
         })
     }
 
@@ -280,7 +284,7 @@ impl Table {
     pub(crate) async fn update(&self, write: Write) -> Result<Option<Item>, CallError> {
         match self.written(write, ReturnValue::AllNew).await? {
             Some(Some(item)) => Ok(Some(item)),
-            Some(None) => Err(self.aws.unreadable("Attributes")),
+            Some(None) => Err(self.aws().unreadable("Attributes")),
             None => Ok(None),
         }
     }
@@ -292,7 +296,7 @@ impl Table {
         answered: ReturnValue,
     ) -> Result<Option<Option<Item>>, CallError> {
         let (names, values) = (some(write.names), some(write.values));
-        let (client, table) = (&self.aws.client, &self.name);
+        let (client, table) = (&self.aws().client, &self.name);
         let written = match write.change {
             Change::Put(item) => client
                 .put_item()
@@ -304,7 +308,7 @@ impl Table {
                 .send()
                 .await
                 .map(|_| None)
-                .map_err(|e| self.aws.failed(e)),
+                .map_err(|e| self.aws().failed(e)),
             Change::Update(key, expression) => client
                 .update_item()
                 .table_name(table)
@@ -317,7 +321,7 @@ impl Table {
                 .send()
                 .await
                 .map(|updated| updated.attributes)
-                .map_err(|e| self.aws.failed(e)),
+                .map_err(|e| self.aws().failed(e)),
             Change::Delete(key) => client
                 .delete_item()
                 .table_name(table)
@@ -328,7 +332,7 @@ impl Table {
                 .send()
                 .await
                 .map(|_| None)
-                .map_err(|e| self.aws.failed(e)),
+                .map_err(|e| self.aws().failed(e)),
         };
         match written {
             Ok(item) => Ok(Some(item)),
@@ -346,7 +350,7 @@ impl Table {
             .into_iter()
             .map(|write| write.transactional(&self.name));
         let writes = writes.collect::<Result<_, _>>()?;
-        let transaction = self.aws.client.transact_write_items();
+        let transaction = self.aws().client.transact_write_items();
         let Err(error) = transaction.set_transact_items(Some(writes)).send().await else {
             return Ok(true);
         };
@@ -361,7 +365,7 @@ impl Table {
             let mut codes = reasons().filter_map(|reason| reason.code());
             if codes.any(of_time) {
                 return Err(CallError::Refused {
-                    place: self.aws.place.to_string(),
+                    place: self.aws().place.to_string(),
                     code: "TransactionConflictException".to_owned(),
                     message: "the transaction was in the way of another, or throttled".to_owned(),
                     status: 400,
@@ -369,12 +373,12 @@ impl Table {
                 });
             }
         }
-        Err(self.aws.failed(error))
+        Err(self.aws().failed(error))
     }
 
     /// A query of a partition of the table, to be finished and given to [`Table::queried`].
     pub(crate) fn query(&self, condition: &str) -> QueryFluentBuilder {
-        let query = self.aws.client.query().table_name(&self.name);
+        let query = self.aws().client.query().table_name(&self.name);
         query.key_condition_expression(condition)
     }
 
@@ -383,16 +387,16 @@ impl Table {
     /// # Errors
     /// [`CallError`].
     pub(crate) async fn queried(&self, query: QueryFluentBuilder) -> Result<Page, CallError> {
-        let page = query.send().await.map_err(|e| self.aws.failed(e))?;
+        let page = query.send().await.map_err(|e| self.aws().failed(e))?;
         Ok(Page {
-            items: page.items.ok_or_else(|| self.aws.unreadable("Items"))?,
+            items: page.items.ok_or_else(|| self.aws().unreadable("Items"))?,
             next: page.last_evaluated_key,
         })
     }
 
     /// A scan of the whole table, as it was a moment ago, to be finished and given to [`Table::scanned`].
     pub(crate) fn scan(&self) -> ScanFluentBuilder {
-        self.aws.client.scan().table_name(&self.name)
+        self.aws().client.scan().table_name(&self.name)
     }
 
     /// Reads a page of a scan.
@@ -400,9 +404,9 @@ impl Table {
     /// # Errors
     /// [`CallError`].
     pub(crate) async fn scanned(&self, scan: ScanFluentBuilder) -> Result<Page, CallError> {
-        let page = scan.send().await.map_err(|e| self.aws.failed(e))?;
+        let page = scan.send().await.map_err(|e| self.aws().failed(e))?;
         Ok(Page {
-            items: page.items.ok_or_else(|| self.aws.unreadable("Items"))?,
+            items: page.items.ok_or_else(|| self.aws().unreadable("Items"))?,
             next: page.last_evaluated_key,
         })
     }
