@@ -45,7 +45,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Of a call's bound, what one of its attempts may take: two and the pause between them fit.
 const ATTEMPT_PART: f64 = 0.45;
 /// `sam local` sets it to `true` in its containers (AWS SAM developer guide, "sam local invoke").
-pub const SAM_LOCAL: &str = "AWS_SAM_LOCAL";
+const SAM_LOCAL: &str = "AWS_SAM_LOCAL";
+
+/// Whether this is a container of `sam local`, by these variables.
+pub(crate) fn in_sam_local(variable: impl Fn(&str) -> Option<String>) -> bool {
+    variable(SAM_LOCAL).as_deref() == Some("true")
+}
 
 /// How AWS is reached. Clones share connections.
 #[derive(Debug, Clone)]
@@ -128,7 +133,7 @@ impl Aws {
         );
         let endpoint = set("AWS_ENDPOINT_URL");
         if let Some(endpoint) = &endpoint {
-            function_endpoint(endpoint, set(SAM_LOCAL).is_some())?;
+            function_endpoint(endpoint, in_sam_local(set))?;
         }
         let bundle = set("AWS_CA_BUNDLE").map(PathBuf::from);
         Self::trusting(
@@ -201,12 +206,6 @@ impl Aws {
     #[must_use]
     pub fn region(&self) -> &str {
         self.0.config.region().map_or("", Region::as_ref)
-    }
-
-    /// The address that stands for every service's own, where one does.
-    #[must_use]
-    pub fn endpoint(&self) -> Option<&str> {
-        self.0.config.endpoint_url()
     }
 
     /// Calls of SQS, each over within `ms_max` milliseconds.

@@ -19,7 +19,7 @@ use reqwest::header::{CONTENT_TYPE, HOST, HeaderMap};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 
-use crate::aws::SAM_LOCAL;
+use crate::aws::in_sam_local;
 
 /// Time to connect, for every client.
 pub const CONNECT_MS_MAX: u64 = 10_000;
@@ -94,7 +94,7 @@ static CONTAINER_HOST: LazyLock<Option<String>> =
 
 /// Only SAM's own containers have `AWS_SAM_LOCAL`, and only against a laptop stack is AWS spoken to by plain http.
 fn container_host(var: impl Fn(&str) -> Option<String>) -> Option<String> {
-    if var(SAM_LOCAL)? != "true" {
+    if !in_sam_local(&var) {
         return None;
     }
     let endpoint = Url::parse(&var("AWS_ENDPOINT_URL")?).ok()?;
