@@ -50,6 +50,9 @@ impl Raw {
 /// The path under which a request is handed over that cannot be read; those that can begin with a slash.
 pub const UNREADABLE: &str = "";
 
+/// Longest path that is looked at: no path of ours has more than forty.
+const PATH_BYTES_MAX: usize = 2_048;
+
 /// A request of a function URL, readable or not.
 #[derive(Deserialize)]
 struct OfUrl {
@@ -132,9 +135,6 @@ fn harmless(mut request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpRequest {
     }
     request
 }
-
-/// Longest path that is looked at: no path of ours has more than forty.
-const PATH_BYTES_MAX: usize = 2_048;
 
 /// The answer, as `lambda_http` takes it.
 #[must_use]

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::gates::Order;
+use bobbin_tests::gates::{Gate, Order};
 use bobbin_tests::http::Answer;
 use bobbin_tests::limits::PLATFORM_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -50,38 +50,22 @@ fn order(nth: usize, after: bool) -> Order {
 }
 
 async fn once(platform: Platform, after: bool) {
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(quick())
-    });
+    let stack = stack();
     let world = World::of(&stack);
     let (text, mark) = marked("echo: said once");
     let (body, turn) = request(&world, platform, &text);
     let gate = world.gate(&order(1, after)).await;
     let taken = deliver(&world, platform, &body).await;
-    let seen = gate.look().await.unwrap();
-    assert!(
-        seen.process.is_some(),
-        "the queue was not slow at all: {seen:?}"
-    );
+    was_held(&gate).await;
     gate.remove().await.unwrap();
     assert_eq!(taken.status, 200, "{taken:?}");
     assert!(!taken.text.contains("try again"), "{taken:?}");
-    let talk = world.found(platform, &turn, &mark).await;
-    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    talk.finish().await;
-    world.check_quiet().await;
-    let calls = world.model_calls().await.unwrap();
-    let asked = calls.iter().filter(|call| call.user.contains(&mark));
-    assert_eq!(asked.count(), 1, "two attempts made more than one turn");
+    made_one_turn(&world, platform, &turn, &mark).await;
     stack.end().unwrap();
 }
 
 async fn slow(platform: Platform, after: bool) {
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(quick())
-    });
+    let stack = stack();
     let world = World::of(&stack);
     let (text, mark) = marked("echo: said once");
     let (body, turn) = request(&world, platform, &text);
@@ -96,11 +80,7 @@ async fn slow(platform: Platform, after: bool) {
         took_ms < PLATFORM_MS_MAX,
         "the platform gave up after 3 s, the answer came after {took_ms} ms"
     );
-    let seen = gates[0].look().await.unwrap();
-    assert!(
-        seen.process.is_some(),
-        "the queue was not slow at all: {seen:?}"
-    );
+    was_held(&gates[0]).await;
     for gate in gates {
         gate.remove().await.unwrap();
     }
@@ -123,17 +103,34 @@ async fn slow(platform: Platform, after: bool) {
     };
     let taken = deliver(&world, platform, &body).await;
     assert_eq!(taken.status, 200, "{taken:?}");
-    let talk = world.found(platform, &turn, &mark).await;
-    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    made_one_turn(&world, platform, &turn, &mark).await;
+    stack.end().unwrap();
+}
+
+fn stack() -> Stack {
+    Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(quick())
+    })
+}
+
+async fn was_held(gate: &Gate) {
+    let seen = gate.look().await.unwrap();
+    assert!(
+        seen.process.is_some(),
+        "the queue was not slow at all: {seen:?}"
+    );
+}
+
+/// However often it was sent, it was asked once and is answered.
+async fn made_one_turn(world: &World, platform: Platform, turn: &str, mark: &str) {
+    let talk = world.found(platform, turn, mark).await;
+    assert_eq!(talk.ended(turn).await.outcome, Outcome::Answered);
     talk.finish().await;
     world.check_quiet().await;
     let calls = world.model_calls().await.unwrap();
-    let asked = calls
-        .iter()
-        .filter(|call| call.user.contains(&mark))
-        .count();
-    assert_eq!(asked, 1, "two tries made {asked} turns");
-    stack.end().unwrap();
+    let asked = calls.iter().filter(|call| call.user.contains(mark)).count();
+    assert_eq!(asked, 1, "what was sent twice made {asked} turns");
 }
 
 /// A request of the test's own, and the turn that it stands for.

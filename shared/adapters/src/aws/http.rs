@@ -19,6 +19,7 @@ use aws_smithy_types::retry::ErrorKind;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::Limited;
+use memchr::memmem;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -96,7 +97,7 @@ pub(super) fn bundle(variable: &str, file: &Path) -> Result<Vec<u8>, String> {
 }
 
 fn is_amazons(root: &CertificateDer<'_>) -> bool {
-    let names = |name: &str| root.windows(name.len()).any(|part| part == name.as_bytes());
+    let names = |name: &str| memmem::find(root, name.as_bytes()).is_some();
     AMAZON.into_iter().any(names)
 }
 
