@@ -127,6 +127,23 @@ pub async fn run(place: &Place, report: &mut Report, wanted: &Wanted) -> Result<
     Ok(())
 }
 
+/// `credentials`: prints the key of the laptop stack's AWS, as variables for a shell. A deployed stack's are the person's
+/// own.
+///
+/// # Errors
+/// That it was not asked for the laptop stack's, or that none runs.
+pub fn credentials(place: &Place) -> Result<(), String> {
+    let laptop = place.laptop()?.ok_or(
+        "Only the laptop stack has credentials of its own: add --laptop. For a deployed one, eval \"$(aws configure export-credentials --format env)\".",
+    )?;
+    let (id, secret) = laptop.aws_key()?;
+    let secret = secret.expose();
+    println!(
+        "export AWS_ACCESS_KEY_ID={id} AWS_SECRET_ACCESS_KEY={secret}\nunset AWS_SESSION_TOKEN"
+    );
+    Ok(())
+}
+
 /// Whether the stack is one of this machine.
 fn is_of(place: &Place) -> Result<bool, String> {
     Ok(place.aws_endpoint()?.is_some_and(|at| is_loopback(&at)))
@@ -134,8 +151,11 @@ fn is_of(place: &Place) -> Result<bool, String> {
 
 fn how_to_go_on(place: &Place, stack: &Deployed, file: &str) -> String {
     let keys = match place.laptop() {
-        Ok(Some(_)) => "AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local ",
-        _ => "",
+        Ok(Some(_)) => format!(
+            "eval \"$(cargo run -q -p bobbin-setup -- {} credentials)\"\n",
+            place.said()
+        ),
+        _ => String::new(),
     };
     format!(
         "cargo run -p bobbin-setup -- {} event events/discord/ping.json --file event.json\n{keys}sam local invoke Ingress --region {} --env-vars {file} --event event.json",

@@ -60,6 +60,8 @@ enum What {
     Test(trial::Wanted),
     /// Write env.json: what the functions of the stack are given by `sam local invoke --env-vars`
     Env(environment::Wanted),
+    /// Print the key of the laptop stack's AWS for `sam local invoke`: eval "$(bobbin-setup --laptop credentials)"
+    Credentials,
     /// Make a file of events/ an event of this stack and of now: signed, or with a receipt of its queue
     Event(event::Wanted),
     /// Undo every step
@@ -92,6 +94,7 @@ async fn main() -> ExitCode {
         What::Slack(what) => slack::run(&place, what).await,
         What::Snapshot(wanted) => snapshot::run(&place, &mut report, wanted).await,
         What::Env(wanted) => environment::run(&place, &mut report, wanted).await,
+        What::Credentials => environment::credentials(&place),
         What::Event(wanted) => event::run(&place, wanted).await,
         What::Test(wanted) => trial::run(&place, &mut report, wanted).await,
     };

@@ -18,13 +18,14 @@ use crate::http::{Answer, send};
 use crate::limits::SCAN_PAGES_MAX;
 
 const REGION: &str = "us-east-1";
-/// Both engines take this key: ministack as its root's.
-const KEY: &str = "test";
+/// The key that ministack takes as its root's.
+pub(crate) const ROOT: &str = "test";
 
-/// One engine's address, with the development key.
+/// One engine's address, with a key of it.
 #[derive(Debug, Clone)]
 pub struct Aws {
     client: Client,
+    key: Credentials,
     /// `http://127.0.0.1:PORT`.
     pub endpoint: String,
 }
@@ -40,11 +41,12 @@ pub fn schedule_at(ms: u64) -> String {
 }
 
 impl Aws {
-    /// Calls to this address.
+    /// Calls to this address, signed with this key (id and secret).
     #[must_use]
-    pub fn new(client: &Client, endpoint: &str) -> Self {
+    pub fn new(client: &Client, endpoint: &str, (id, secret): &(String, String)) -> Self {
         Self {
             client: client.clone(),
+            key: Credentials::new(id, secret, None, None, "tests"),
             endpoint: endpoint.trim_end_matches('/').to_owned(),
         }
     }
@@ -68,7 +70,7 @@ impl Aws {
         extra: &[(&str, &str)],
     ) -> Result<Answer, String> {
         let url = format!("{}{path}", self.endpoint);
-        let identity = Credentials::new(KEY, KEY, None, None, "tests").into();
+        let identity = self.key.clone().into();
         let signing = v4::SigningParams::builder()
             .identity(&identity)
             .region(REGION)
@@ -125,18 +127,6 @@ impl Aws {
             Some(error) => Err(format!("{function} failed: {error}")),
             None => Ok(value),
         }
-    }
-
-    /// Kills the processes of a function (by its logical id) as the system would; the embedded engine only. Answers
-    /// which ones.
-    ///
-    /// # Errors
-    /// When there is no such function.
-    pub async fn kill(&self, function: &str) -> Result<Vec<u64>, String> {
-        let path = format!("/_bobbin/functions/{function}/kill");
-        let answer = self.post("lambda", &path, "", &[]).await?.ok()?;
-        let killed = answer["killed"].as_array().cloned().unwrap_or_default();
-        Ok(killed.iter().filter_map(Value::as_u64).collect())
     }
 
     /// Every item of a table.

@@ -38,32 +38,40 @@ pub struct Seen {
 pub struct Gate {
     client: Client,
     gates: String,
+    control: String,
     id: u64,
 }
 
 impl Gate {
-    /// Arms one at the engine of this address.
+    /// Arms one at the engine of this address, whose test calls answer to this `Authorization`.
     ///
     /// # Errors
     /// When it is refused.
-    pub async fn arm(client: &Client, aws_endpoint: &str, order: &Order) -> Result<Self, String> {
+    pub async fn arm(
+        client: &Client,
+        (aws_endpoint, control): (&str, &str),
+        order: &Order,
+    ) -> Result<Self, String> {
         let gates = format!("{}/_bobbin/gates", aws_endpoint.trim_end_matches('/'));
         let body = json!({
             "text": order.text, "function": order.function, "call": order.call, "nth": order.nth,
             "when": if order.after { "after" } else { "before" },
         });
-        let made = call(client, Method::POST, &gates, "", &body).await?.ok()?;
+        let made = call(client, Method::POST, &gates, control, &body)
+            .await?
+            .ok()?;
         let id = made["id"].as_u64().ok_or("the gate has no id")?;
         Ok(Self {
             client: client.clone(),
             gates,
+            control: control.to_owned(),
             id,
         })
     }
 
     async fn call(&self, method: Method) -> Result<Value, String> {
         let url = format!("{}/{}", self.gates, self.id);
-        call(&self.client, method, &url, "", &Value::Null)
+        call(&self.client, method, &url, &self.control, &Value::Null)
             .await?
             .ok()
     }

@@ -25,7 +25,7 @@ pub async fn discord(ready: &Ready) -> Result<(), String> {
         ("answers", answer),
     ] {
         let url = format!("{}/_control/discord/{list}", ready.console);
-        let read = http::call(&client, Method::GET, &url, "", &Value::Null).await?;
+        let read = http::call(&client, Method::GET, &url, &ready.control(), &Value::Null).await?;
         let entries = read.ok()?;
         for entry in entries[list].as_array().into_iter().flatten() {
             let faults = judge(entry);
@@ -77,7 +77,7 @@ fn answer(entry: &Value) -> Vec<String> {
 pub async fn slack(ready: &Ready) -> Result<(), String> {
     let client = http::client();
     let url = format!("{}/_control/slack/requests", ready.console);
-    let read = http::call(&client, Method::GET, &url, "", &Value::Null).await?;
+    let read = http::call(&client, Method::GET, &url, &ready.control(), &Value::Null).await?;
     let entries = read.ok()?;
     let mut wrong = Vec::new();
     for entry in entries["requests"].as_array().into_iter().flatten() {

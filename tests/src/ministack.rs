@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::aws::ROOT;
 use crate::limits::{DEPLOY_MS_MAX, EMULATOR_START_MS_MAX, MAPPINGS, ROLES_MS_MAX, STOP_MS_MAX};
 use crate::stack::{Ready, tail};
 use crate::wait::within_blocking;
@@ -158,6 +159,7 @@ impl Emulator {
         Ok(Deployment {
             ingress: format!("{}/_aws/lambda-url/{id}", self.endpoint),
             aws_endpoint: self.endpoint.clone(),
+            aws_key: (ROOT.to_owned(), ROOT.to_owned()),
             table: deployed.table,
             messages_queue_url: deployed.messages_queue_url,
             control_queue_url: deployed.control_queue_url,

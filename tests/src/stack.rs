@@ -24,6 +24,9 @@ pub struct Ready {
     pub console: String,
     pub ingress: String,
     pub aws_endpoint: String,
+    pub aws_access_key_id: String,
+    pub aws_secret_access_key: String,
+    pub control_key: String,
     pub daytona_api: String,
     pub daytona_api_key: String,
     pub discord_api: String,
@@ -46,6 +49,20 @@ pub struct Ready {
     pub messages_queue_url: String,
     pub control_queue_url: String,
     pub pids: BTreeMap<String, u32>,
+}
+
+impl Ready {
+    /// What a test call of any local service says, as its `Authorization`.
+    #[must_use]
+    pub fn control(&self) -> String {
+        format!("Bearer {}", self.control_key)
+    }
+
+    /// The address by which a browser comes into the chat page.
+    #[must_use]
+    pub fn entrance(&self) -> String {
+        format!("{}/?key={}", self.console, self.control_key)
+    }
 }
 
 /// How to start one.

@@ -28,6 +28,8 @@ pub struct Deployment {
     pub ingress: String,
     /// Address of the AWS calls.
     pub aws_endpoint: String,
+    /// Key that signs them: its id and the secret.
+    pub aws_key: (String, String),
     /// The table.
     pub table: String,
     /// Queue of messages.
@@ -66,6 +68,10 @@ impl World {
         let deployment = Deployment {
             ingress: ready.ingress.clone(),
             aws_endpoint: ready.aws_endpoint.clone(),
+            aws_key: (
+                ready.aws_access_key_id.clone(),
+                ready.aws_secret_access_key.clone(),
+            ),
             table: ready.table.clone(),
             messages_queue_url: ready.messages_queue_url.clone(),
             control_queue_url: ready.control_queue_url.clone(),
@@ -81,7 +87,7 @@ impl World {
         let client = http::client();
         let ready = stack.ready.clone();
         Self {
-            aws: Aws::new(&client, &deployment.aws_endpoint),
+            aws: Aws::new(&client, &deployment.aws_endpoint, &deployment.aws_key),
             discord: Discord::new(&client, &ready, &deployment.ingress),
             slack: Slack::new(&client, &ready, &deployment.ingress),
             provider: Provider::new(&client, &ready.daytona_api, &ready.daytona_api_key),
@@ -104,7 +110,7 @@ impl World {
                 &self.client,
                 Method::GET,
                 &format!("{base}/calls"),
-                "",
+                &self.ready.control(),
                 &Value::Null,
             )
             .await?
@@ -180,7 +186,7 @@ impl World {
             &self.client,
             Method::POST,
             &address,
-            "",
+            &self.ready.control(),
             &json!({"url": url}),
         )
         .await?
@@ -194,7 +200,8 @@ impl World {
     /// When the chat does not tell its people.
     pub async fn colleague(&self, platform: Platform) -> Person {
         let address = format!("{}/_control/seeds", self.ready.console);
-        let seeds = http::call(&self.client, Method::GET, &address, "", &Value::Null)
+        let control = self.ready.control();
+        let seeds = http::call(&self.client, Method::GET, &address, &control, &Value::Null)
             .await
             .and_then(|answer| answer.ok())
             .unwrap_or_else(|why| panic!("{why}"));
@@ -287,7 +294,11 @@ impl World {
     /// # Panics
     /// When it is refused.
     pub async fn gate(&self, order: &Order) -> Gate {
-        Gate::arm(&self.client, &self.deployment.aws_endpoint, order)
+        let engine = (
+            self.deployment.aws_endpoint.as_str(),
+            &*self.ready.control(),
+        );
+        Gate::arm(&self.client, engine, order)
             .await
             .unwrap_or_else(|why| panic!("no gate: {why}"))
     }
@@ -298,7 +309,21 @@ impl World {
     /// When it is refused.
     pub async fn engine(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
         let url = format!("{}/_bobbin/{path}", self.deployment.aws_endpoint);
-        http::call(&self.client, method, &url, "", body).await?.ok()
+        let control = self.ready.control();
+        http::call(&self.client, method, &url, &control, body)
+            .await?
+            .ok()
+    }
+
+    /// Kills the processes of a function (by its logical id) as the system would. Answers which ones.
+    ///
+    /// # Errors
+    /// When there is no such function.
+    pub async fn kill(&self, function: &str) -> Result<Vec<u64>, String> {
+        let path = format!("functions/{function}/kill");
+        let answer = self.engine(Method::POST, &path, &Value::Null).await?;
+        let killed = answer["killed"].as_array().cloned().unwrap_or_default();
+        Ok(killed.iter().filter_map(Value::as_u64).collect())
     }
 
     /// Pushes the clock of the embedded engine's queues and schedules forward.

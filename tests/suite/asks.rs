@@ -334,7 +334,7 @@ async fn killed() {
             .begin(platform, "question: Which colour? | red | blue")
             .await;
         let ask = asked(&talk, "blue").await;
-        let killed = world.aws.kill("Worker").await.unwrap();
+        let killed = world.kill("Worker").await.unwrap();
         assert!(!killed.is_empty(), "no worker was there to be killed");
         talk.press(&ask, "blue").await;
         answered(&talk, &turn, &["was answered: blue"]).await;

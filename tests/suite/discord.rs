@@ -2,7 +2,6 @@
 
 use bobbin_core::session::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::http;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::promises::Accepted;
 use bobbin_tests::wait::eventually;
@@ -275,11 +274,10 @@ async fn deleted(world: World) {
     // Nothing is left of it in the queue: a message that comes back for ever would hold its group.
     let messages = &world.deployment.messages_queue_url;
     let name = messages.rsplit('/').next().unwrap();
-    let waiting = format!("{}/_bobbin/queues/{name}/messages", world.aws.endpoint);
+    let waiting = format!("queues/{name}/messages");
     eventually(SEEN_MS_MAX, "its message leaves the queue", async || {
-        let client = http::client();
-        let listed = http::call(&client, Method::GET, &waiting, "", &Value::Null).await?;
-        match listed.ok()?.to_string().contains(&turn) {
+        let listed = world.engine(Method::GET, &waiting, &Value::Null).await?;
+        match listed.to_string().contains(&turn) {
             true => Err("it is still there"),
             false => Ok(()),
         }

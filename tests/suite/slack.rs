@@ -172,11 +172,17 @@ async fn twins(world: World) {
 
 async fn direct_message(world: World) {
     let url = format!("{}/_control/seeds", world.ready.console);
-    let seeds = http::call(&http::client(), Method::GET, &url, "", &Value::Null)
-        .await
-        .unwrap()
-        .ok()
-        .unwrap();
+    let seeds = http::call(
+        &http::client(),
+        Method::GET,
+        &url,
+        &world.ready.control(),
+        &Value::Null,
+    )
+    .await
+    .unwrap()
+    .ok()
+    .unwrap();
     let (text, mark) = marked("echo: just between us");
     let done = world
         .slack

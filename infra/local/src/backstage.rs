@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bobbin_core::ids::sandbox_name;
 use bobbin_core::ledger::Entry;
 use bobbin_core::session::{Phase, Session};
+use bobbin_local_aws::Tables;
 use bobbin_local_chat::Backstage;
 use bobbin_local_daytona::Provider;
 use futures::future::{BoxFuture, FutureExt};
@@ -18,12 +19,10 @@ const PAGES_MAX: usize = 10;
 
 /// Reads the table and the provider.
 pub struct Behind {
-    /// AWS endpoint and table, once they are up.
-    pub table: Arc<OnceLock<(String, String)>>,
+    /// The tables and the name of the stack's own, once they are up.
+    pub table: Arc<OnceLock<(Tables, String)>>,
     /// The provider.
     pub provider: Arc<Provider>,
-    /// A client for loopback.
-    pub client: reqwest::Client,
 }
 
 impl Behind {
@@ -43,23 +42,12 @@ impl Behind {
     }
 
     async fn page(&self, start: &Value) -> Option<Value> {
-        let (endpoint, table) = self.table.get()?;
-        let mut body = json!({"TableName": table, "Limit": PAGE_ITEMS});
+        let (tables, table) = self.table.get()?;
+        let mut request = json!({"TableName": table, "Limit": PAGE_ITEMS});
         if !start.is_null() {
-            body["ExclusiveStartKey"] = start.clone();
+            request["ExclusiveStartKey"] = start.clone();
         }
-        let answer = self
-            .client
-            .post(endpoint)
-            .header("x-amz-target", "DynamoDB_20120810.Scan")
-            .header("content-type", "application/x-amz-json-1.0")
-            .header("x-amz-date", "20200101T000000Z")
-            .header("authorization", "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
-            .body(body.to_string())
-            .send()
-            .await
-            .ok()?;
-        answer.json().await.ok()
+        tables.scan(&request).await
     }
 }
 

@@ -26,6 +26,15 @@ pub struct Keys {
     pub slack_app_id: String,
     /// API key of the local provider.
     pub daytona_api_key: String,
+    /// Names the key with which a person calls the embedded AWS.
+    #[serde(default)]
+    pub aws_access_key_id: String,
+    /// Signs those calls.
+    #[serde(default)]
+    pub aws_secret_access_key: String,
+    /// What the chat page and every test call answer to.
+    #[serde(default)]
+    pub control_key: String,
 }
 
 impl Keys {
@@ -35,17 +44,19 @@ impl Keys {
     /// A sentence that names the file.
     pub fn keep(state_dir: &Path) -> Result<Self, String> {
         let file = state_dir.join("keys.json");
-        if let Ok(text) = fs::read_to_string(&file) {
-            return serde_json::from_str(&text).map_err(|e| {
-                format!(
-                    "{} cannot be read ({e}); `--fresh` makes new ones.",
-                    file.display()
-                )
-            });
-        }
-        let keys = Self::make();
+        let keys = match fs::read_to_string(&file) {
+            Ok(text) => serde_json::from_str::<Self>(&text)
+                .map_err(|e| {
+                    format!(
+                        "{} cannot be read ({e}); `--fresh` makes new ones.",
+                        file.display()
+                    )
+                })?
+                .whole(),
+            Err(_) => Self::make(),
+        };
         let text = serde_json::to_string_pretty(&keys).map_err(|e| e.to_string())?;
-        fs::write(&file, text).map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
+        private(&file, &text).map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
         Ok(keys)
     }
 
@@ -67,7 +78,32 @@ impl Keys {
             slack_bot_user_id: id('U'),
             slack_app_id: id('A'),
             daytona_api_key: format!("dtn_dev_{}", hex(24)),
+            aws_access_key_id: String::new(),
+            aws_secret_access_key: String::new(),
+            control_key: String::new(),
         }
+        .whole()
+    }
+
+    /// With those that a folder of an earlier version does not have.
+    fn whole(mut self) -> Self {
+        if self.control_key.is_empty() {
+            let new = bobbin_local_aws::Keys::generate();
+            self.aws_access_key_id = new.person.id;
+            self.aws_secret_access_key = new.person.secret;
+            self.control_key = new.control;
+        }
+        self
+    }
+
+    /// Those of the embedded AWS. Functions get theirs anew at each start.
+    #[must_use]
+    pub fn aws(&self) -> bobbin_local_aws::Keys {
+        let mut keys = bobbin_local_aws::Keys::generate();
+        keys.person.id.clone_from(&self.aws_access_key_id);
+        keys.person.secret.clone_from(&self.aws_secret_access_key);
+        keys.control.clone_from(&self.control_key);
+        keys
     }
 
     /// The public half of the Discord key, 64 hex digits.
@@ -83,4 +119,21 @@ impl Keys {
             SigningKey::from_bytes(&seed).verifying_key().to_bytes(),
         ))
     }
+}
+
+/// Writes a file that its owner alone can read, also where an earlier one was open to others.
+///
+/// # Errors
+/// What the system says.
+pub fn private(file: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let mut opened = fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(file)?;
+    opened.set_permissions(fs::Permissions::from_mode(0o600))?;
+    opened.write_all(text.as_bytes())
 }

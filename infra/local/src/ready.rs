@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::keys;
+
 /// Addresses, keys and ids for whoever drives the stack from outside.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Ready {
@@ -18,6 +20,12 @@ pub struct Ready {
     pub ingress: String,
     /// The embedded AWS.
     pub aws_endpoint: String,
+    /// Names the key that signs calls of it.
+    pub aws_access_key_id: String,
+    /// That key.
+    pub aws_secret_access_key: String,
+    /// What the chat page and the test calls of every local service answer to.
+    pub control_key: String,
     /// The address or name by which containers reach this machine, if the stack was started for them.
     pub container_host: Option<String>,
     /// The provider's control API.
@@ -106,14 +114,14 @@ impl Ready {
     }
 }
 
-/// Writes such a file at once, so that a reader never sees half of it.
+/// Writes such a file at once, so that a reader never sees half of it; only its owner can read it.
 ///
 /// # Errors
 /// A sentence that names the file.
 pub fn write(what: &impl Serialize, file: &Path) -> Result<(), String> {
     let text = serde_json::to_string_pretty(what).map_err(|e| e.to_string())?;
     let half = file.with_extension("part");
-    fs::write(&half, text)
+    keys::private(&half, &text)
         .and_then(|()| fs::rename(&half, file))
         .map_err(|e| format!("{} cannot be written: {e}", file.display()))
 }

@@ -11,7 +11,7 @@ use bobbin_core::wire::discord;
 use bobbin_local_aws::{Clock, Engine, FolderError, FolderLock, LogLine, TemplateError};
 use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 use bobbin_local_daytona::{Confinement, Provider, opencode};
-use bobbin_local_gate::Gates;
+use bobbin_local_gate::{ControlKey, Gates};
 use bobbin_local_model::Model;
 use tokio::sync::watch;
 
@@ -162,7 +162,10 @@ impl Stack {
 
     /// Says where everything is.
     pub fn announce(&self, options: &Options) {
-        println!("\n  Chat page   {}", self.ready.console);
+        println!(
+            "\n  Chat page   {}",
+            bobbin_local_chat::entrance(&self.ready.console, &self.ready.control_key)
+        );
         if !options.without_aws {
             println!("  Ingress     {}", self.ready.ingress);
             println!("  AWS         {}", self.ready.aws_endpoint);
@@ -246,7 +249,8 @@ async fn start_parts(
     };
     ended.check()?;
 
-    let model = Model::start(0)
+    let control_key = ControlKey::from(keys.control_key.clone());
+    let model = Model::start_keyed(0, control_key.clone())
         .await
         .map_err(|e| failed("The scripted model could not be started", &e, START_AGAIN))?;
     let model_api = model.base_url();
@@ -257,18 +261,24 @@ async fn start_parts(
         keys.daytona_api_key.clone(),
     );
     settings.tools = vec![tools];
+    settings.reachable = containers::port(&model_api).into_iter().collect();
     settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
     let gates = Gates::default();
     settings.gates = gates.clone();
     settings.also_on = containers.and_then(|it| it.address);
+    settings.also_named = containers.map(|it| it.host.clone());
     let provider = Provider::start(settings)
         .await
         .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
     let provider = Arc::new(provider);
-    if let Confinement::None { why } = provider.confinement() {
-        notes.push(format!(
+    match provider.confinement() {
+        Confinement::Bubblewrap => {}
+        Confinement::SharedNetwork { why } => notes.push(format!(
+            "sandboxes share this machine's network ({why}): what the agent runs reaches what listens here, and of this stack what needs no key"
+        )),
+        Confinement::None { why } => notes.push(format!(
             "sandboxes are NOT confined ({why}): what the agent runs, runs as you"
-        ));
+        )),
     }
     parts.provider = Some(Arc::clone(&provider));
 
@@ -277,11 +287,12 @@ async fn start_parts(
     let backstage = Arc::new(Behind {
         table: Arc::clone(&table),
         provider: Arc::clone(&provider),
-        client: client.clone(),
     });
     let chat = Chat::start(bobbin_local_chat::Settings {
         state_dir: state_dir.join("chat"),
         port: options.port,
+        control_key,
+        also_named: containers.map(|it| it.host.clone()),
         ingress: None,
         discord: DiscordKeys {
             application_id: keys.discord_application_id.clone(),
@@ -303,6 +314,9 @@ async fn start_parts(
     let mut ready = Ready {
         stack: STACK.to_owned(),
         console: chat.page(),
+        aws_access_key_id: keys.aws_access_key_id.clone(),
+        aws_secret_access_key: keys.aws_secret_access_key.clone(),
+        control_key: keys.control_key.clone(),
         daytona_api: provider.api_url(),
         daytona_api_key: keys.daytona_api_key.clone(),
         discord_api: chat.discord_api(),
@@ -327,7 +341,9 @@ async fn start_parts(
     let mut unhonoured = Vec::new();
     if !options.without_aws {
         let deployment = Deployment::new(&ready, options, &outside, &model_api)?;
-        let engine = start_engine(root, state_dir, binaries, deployment, gates).await?;
+        let also_named = containers.map(|it| it.host.clone());
+        let place = (root, state_dir, also_named);
+        let engine = start_engine(place, &keys, binaries, deployment, gates).await?;
         unhonoured = engine.unhonoured();
         let function_url = engine
             .function_url("Ingress")
@@ -341,7 +357,7 @@ async fn start_parts(
         ready.messages_queue_url = resource("Messages")?;
         ready.control_queue_url = resource("Control")?;
         ready.aws_endpoint = engine.endpoint().to_owned();
-        let _ = table.set((ready.aws_endpoint.clone(), ready.table.clone()));
+        let _ = table.set((engine.tables(), ready.table.clone()));
         let engine = parts.engine.insert(engine);
         let front = parts
             .front
@@ -424,8 +440,8 @@ async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> 
 const LOOK: &str = "Start again with BOBBIN_LOG=info, which shows what the functions print: the line with start.refused says what is wrong.";
 
 async fn start_engine(
-    root: &Path,
-    state_dir: &Path,
+    (root, state_dir, also_named): (&Path, &Path, Option<String>),
+    keys: &Keys,
     functions: BTreeMap<String, PathBuf>,
     deployment: Deployment,
     gates: Gates,
@@ -441,13 +457,15 @@ async fn start_engine(
         extra_environment: BTreeMap::from([("RUST_BACKTRACE".to_owned(), "1".to_owned())]),
         ingress_port: 0,
         endpoint_port: 0,
+        also_named,
         clock: Clock::system(),
         gates,
         log: Arc::new(
             |line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text),
         ),
     };
-    Engine::start(settings).await.map_err(|e| engine_failed(&e))
+    let started = Engine::start_signed(settings, keys.aws()).await;
+    started.map_err(|e| engine_failed(&e))
 }
 
 /// The Slack app as its manifest declares it.

@@ -106,6 +106,8 @@ impl World {
         let chat = Chat::start(bobbin_local_chat::Settings {
             state_dir: folder.path().join("chat"),
             port: 0,
+            control_key: CONTROL_KEY.to_owned().into(),
+            also_named: None,
             ingress: None,
             discord: DiscordKeys {
                 application_id: APPLICATION.to_owned(),
@@ -168,6 +170,7 @@ impl World {
             extra_environment: BTreeMap::new(),
             ingress_port: 0,
             endpoint_port: 0,
+            also_named: None,
             clock: Clock::system(),
             log: Arc::new(|_| {}),
             gates: Default::default(),
@@ -307,7 +310,8 @@ impl World {
 
     pub async fn control(&self, method: Method, platform: &str, path: &str, body: &Value) -> Value {
         let url = format!("{}/_control/{platform}/{path}", self.chat.page());
-        let request = client().request(method, url).json(body);
+        let request = client().request(method, url).bearer_auth(CONTROL_KEY);
+        let request = request.json(body);
         request.send().await.unwrap().json().await.unwrap()
     }
 
@@ -320,6 +324,9 @@ impl World {
         answer.json().await.unwrap_or_default()
     }
 }
+
+/// What the chat's control calls answer to.
+const CONTROL_KEY: &str = "the-key-of-the-stack";
 
 /// Every key.
 pub const KEYED: [(&str, &str); 5] = [

@@ -37,12 +37,16 @@ impl Deployed {
         Self::find_in(Aws::of_person(endpoint).await?, stack_name).await
     }
 
-    /// Finds the laptop stack, which needs nothing of the person's environment.
+    /// Finds the laptop stack with its key (id and secret); nothing of the person's environment is needed.
     ///
     /// # Errors
     /// As [`Deployed::find`].
-    pub async fn find_laptop(stack_name: &str, endpoint: &str) -> Result<Self, String> {
-        Self::find_in(Aws::of_laptop(endpoint)?, stack_name).await
+    pub async fn find_laptop(
+        stack_name: &str,
+        endpoint: &str,
+        key: (&str, &str),
+    ) -> Result<Self, String> {
+        Self::find_in(Aws::of_laptop(endpoint, key)?, stack_name).await
     }
 
     async fn find_in(aws: Aws, stack_name: &str) -> Result<Self, String> {

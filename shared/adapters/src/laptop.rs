@@ -74,9 +74,13 @@ pub struct Ids {
     pub slack_bot_user_id: String,
 }
 
+/// What it made for itself, and is needed here.
 #[derive(Deserialize)]
 struct Keys {
     discord_seed: String,
+    aws_access_key_id: String,
+    aws_secret_access_key: String,
+    control_key: String,
 }
 
 impl Laptop {
@@ -122,7 +126,9 @@ impl Laptop {
             aws_endpoint,
             ..
         } = &self.whereabouts;
-        Deployed::find_laptop(stack, aws_endpoint).await.map_err(|why| {
+        let keys = self.keys()?;
+        let key = (&*keys.aws_access_key_id, &*keys.aws_secret_access_key);
+        Deployed::find_laptop(stack, aws_endpoint, key).await.map_err(|why| {
             format!("The laptop stack does not answer at {aws_endpoint}: {why} Start it with cargo run.")
         })
     }
@@ -132,18 +138,31 @@ impl Laptop {
     /// # Errors
     /// That its keys cannot be read; never a part of one.
     pub fn discord_seed(&self) -> Result<Secret, String> {
+        Ok(Secret::from(self.keys()?.discord_seed))
+    }
+
+    /// The key with which a person calls its AWS: the id, and the secret.
+    ///
+    /// # Errors
+    /// That its keys cannot be read; never a part of one.
+    pub fn aws_key(&self) -> Result<(String, Secret), String> {
+        let keys = self.keys()?;
+        let secret = Secret::from(keys.aws_secret_access_key);
+        Ok((keys.aws_access_key_id, secret))
+    }
+
+    fn keys(&self) -> Result<Keys, String> {
         let file = self.folder.join(KEYS);
         // The decoder's message could quote a key.
         let keys: Option<Keys> = std::fs::read_to_string(&file)
             .ok()
             .and_then(|text| serde_json::from_str(&text).ok());
-        let keys = keys.ok_or_else(|| {
+        keys.ok_or_else(|| {
             format!(
                 "{} cannot be read: stop the laptop stack, and start it with cargo run -- --fresh.",
                 file.display()
             )
-        })?;
-        Ok(Secret::from(keys.discord_seed))
+        })
     }
 
     /// Makes known to the local `platform` (`discord` or `slack`) what is delivered past it, so that the answer finds its
@@ -173,6 +192,7 @@ impl Laptop {
         let request = http
             .request(Method::POST, &address)
             .map_err(|e| e.to_string())?
+            .bearer_auth(self.keys()?.control_key)
             .json(body);
         let answer = http.send(request).await.map_err(|e| {
             format!("The laptop stack does not answer: {e}. Start it with cargo run.")
@@ -239,11 +259,8 @@ mod tests {
             told.contains("--fresh") && !told.contains("canary"),
             "{told}"
         );
-        std::fs::write(
-            folder.path().join(KEYS),
-            r#"{"discord_seed": "07", "x": 1}"#,
-        )
-        .expect("ours");
+        let words = r#"{"discord_seed": "07", "aws_access_key_id": "", "aws_secret_access_key": "", "control_key": "", "x": 1}"#;
+        std::fs::write(folder.path().join(KEYS), words).expect("ours");
         assert_eq!(laptop.discord_seed().as_ref().map(Secret::expose), Ok("07"));
     }
 }

@@ -107,7 +107,8 @@ impl Side {
     /// A control call of the chat.
     async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
         let url = format!("{}/_control/{path}", self.ready.console);
-        call(&self.client, method, &url, "", body).await?.ok()
+        let control = self.ready.control();
+        call(&self.client, method, &url, &control, body).await?.ok()
     }
 
     /// A read call of a platform's API.
@@ -130,6 +131,7 @@ impl Side {
     async fn upload(&self, name: &str, media_type: &str, bytes: &[u8]) -> Result<String, String> {
         let url = format!("{}/ui/upload?name={name}", self.ready.console);
         let request = self.client.post(url).body(bytes.to_vec());
+        let request = request.header("authorization", self.ready.control());
         let kept = send(request.header("content-type", media_type))
             .await?
             .ok()?;

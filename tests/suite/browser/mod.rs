@@ -41,7 +41,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn person(world: &World, browser: &Browser) {
-    browser.go(&world.ready.console).await;
+    browser.go(&world.ready.entrance()).await;
     on_discord(world, browser).await;
     on_slack(world, browser).await;
     for platform in Platform::ALL {

@@ -353,7 +353,8 @@ async fn ends_on_record(world: &World, talk: &Talk<'_>, turn: &str) {
 async fn slack_fault(world: &World, method: Method, fault: &Value) {
     let url = format!("{}/_control/slack/faults", world.ready.console);
     let client = bobbin_tests::http::client();
-    let armed = bobbin_tests::http::call(&client, method, &url, "", fault).await;
+    let armed =
+        bobbin_tests::http::call(&client, method, &url, &world.ready.control(), fault).await;
     armed.and_then(|answer| answer.ok()).unwrap();
 }
 

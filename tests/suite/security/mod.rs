@@ -51,7 +51,14 @@ async fn requests(world: &World, platform: &str, after: i64) -> Vec<Value> {
         world.ready.console
     );
     let client = http::client();
-    let list = http::call(&client, Method::GET, &url, "", &Value::Null).await;
+    let list = http::call(
+        &client,
+        Method::GET,
+        &url,
+        &world.ready.control(),
+        &Value::Null,
+    )
+    .await;
     let list = list.and_then(|answer| answer.ok());
     let list = list.unwrap_or_else(|why| panic!("the requests cannot be read: {why}"));
     list["requests"].as_array().cloned().unwrap_or_default()
@@ -68,9 +75,7 @@ async fn newest(world: &World, platform: &str) -> i64 {
 /// What waits on a queue or is being worked on, bodies included.
 async fn queue(world: &World, queue_url: &str) -> Value {
     let name = queue_url.rsplit('/').next().unwrap_or_default();
-    let url = format!("{}/_bobbin/queues/{name}/messages", world.aws.endpoint);
-    let client = http::client();
-    let listed = http::call(&client, Method::GET, &url, "", &Value::Null).await;
-    let listed = listed.and_then(|answer| answer.ok());
+    let path = format!("queues/{name}/messages");
+    let listed = world.engine(Method::GET, &path, &Value::Null).await;
     listed.unwrap_or_else(|why| panic!("{name} cannot be read: {why}"))
 }

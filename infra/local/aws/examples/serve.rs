@@ -33,6 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         extra_environment: BTreeMap::new(),
         ingress_port: 0,
         endpoint_port: 0,
+        also_named: None,
         clock: Clock::system(),
         log: Arc::new(|line| eprintln!("{} {}", line.function, line.text)),
     })

@@ -1,7 +1,8 @@
 //! The one address that answers for every service: by `X-Amz-Target`, by path, by the query protocol's form, and the test
 //! calls under `/_bobbin/`.
 //!
-//! With keys, only what is signed with one of them is let in; without, any signature is taken, and none at all.
+//! With keys, only what is signed with one of them is let in, and a test call with the key of its own; without, any
+//! signature is taken, and none at all.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
-use bobbin_local_gate::Gates;
+use bobbin_local_gate::{ControlKey, Gates};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,9 +30,11 @@ use crate::sqs::{self, Sqs};
 /// Everything that the address answers for.
 pub(crate) struct Services {
     pub(crate) keys: Option<Keys>,
+    /// What the test calls answer to; without one they answer to everybody.
+    pub(crate) control: Option<ControlKey>,
     pub(crate) region: String,
     pub(crate) clock: Clock,
-    pub(crate) dynamo: Dynamo,
+    pub(crate) dynamo: Arc<Dynamo>,
     pub(crate) sqs: Arc<Sqs>,
     pub(crate) secrets: Secrets,
     pub(crate) cloudformation: CloudFormation,
@@ -49,6 +52,10 @@ pub(crate) fn router(services: Arc<Services>) -> Router {
 /// Every answer of a service carries the id of its request; one that has none of its own yet gets it here.
 async fn answer(State(services): State<Arc<Services>>, request: Request) -> Response {
     if let Some(path) = request.uri().path().strip_prefix("/_bobbin/") {
+        let key = services.control.as_ref();
+        if key.is_some_and(|key| !key.is_said(request.headers())) {
+            return ControlKey::refusal();
+        }
         let (path, method) = (path.to_owned(), request.method().clone());
         return match axum::body::to_bytes(request.into_body(), limits::REQUEST_BYTES_MAX).await {
             Ok(body) => services.control(&method, &path, &body).await,

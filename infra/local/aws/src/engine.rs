@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_local_gate::Gates;
+use bobbin_local_gate::{Gates, own_only};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +28,7 @@ use crate::serve::serve;
 use crate::signature::{AccessKey, Keys};
 use crate::sqs::Sqs;
 use crate::store::Store;
+use crate::tables::Tables;
 use crate::template::{FunctionSettings, Plan, Template, TemplateError};
 
 /// What the engine is started with.
@@ -49,6 +50,8 @@ pub struct Settings {
     pub functions: BTreeMap<String, PathBuf>,
     /// Added to the environment of each function, over what the template says.
     pub extra_environment: BTreeMap<String, String>,
+    /// A name or address of this machine by which callers reach the endpoint that do not share its loopback.
+    pub also_named: Option<String>,
     /// Port of the function URL (of the first one by logical id, if there are several); 0 takes a free one.
     pub ingress_port: u16,
     /// Port of the endpoint; 0 takes a free one.
@@ -108,6 +111,7 @@ pub struct Engine {
     outputs: BTreeMap<String, String>,
     references: BTreeMap<String, String>,
     unhonoured: Vec<String>,
+    tables: Tables,
     functions: Arc<Functions>,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -129,8 +133,8 @@ impl Engine {
         Self::start_with(settings, None).await
     }
 
-    /// The same, for calls of the services that are signed with these keys alone. Functions have theirs in their
-    /// environment.
+    /// The same, for calls of the services that are signed with these keys alone, and for test calls that say theirs.
+    /// Functions have theirs in their environment.
     ///
     /// # Errors
     ///
@@ -198,6 +202,7 @@ impl Engine {
         let dynamo = Dynamo::start(state_dir.clone(), clock.clone(), &tasks, stopping.clone())
             .await
             .map_err(|error| unusable(&error))?;
+        let dynamo = Arc::new(dynamo);
         deploy(&plan, &dynamo, &sqs, &secrets, &scheduler).await?;
         fill(&plan, &secrets, &settings.secrets)?;
         if has_looked {
@@ -212,11 +217,12 @@ impl Engine {
             outputs: plan.outputs.clone(),
         };
         let services = Arc::new(Services {
+            control: keys.as_ref().map(|keys| keys.control.clone().into()),
             keys,
             region: account.region.clone(),
             cloudformation,
             clock: clock.clone(),
-            dynamo,
+            dynamo: Arc::clone(&dynamo),
             sqs: Arc::clone(&sqs),
             secrets,
             scheduler: Arc::clone(&scheduler),
@@ -225,10 +231,10 @@ impl Engine {
             gates: settings.gates.clone(),
         });
         settings.gates.know(Arc::clone(&functions) as _);
-        let router =
-            settings
-                .gates
-                .before("aws", bobbin_local_gate::peer, endpoint::router(services));
+        let router = own_only(endpoint::router(services), settings.also_named.clone());
+        let router = settings
+            .gates
+            .before("aws", bobbin_local_gate::peer, router);
         tasks.spawn(serve(endpoint_listener, router, stopping.clone()));
         for (logical_id, listener) in url_listeners {
             if let Some(function) = functions.by_logical_id(&logical_id) {
@@ -257,6 +263,7 @@ impl Engine {
             outputs: plan.outputs,
             references: plan.references,
             unhonoured: plan.unhonoured,
+            tables: Tables(dynamo),
             functions,
             tasks,
             stopping,
@@ -272,6 +279,11 @@ impl Engine {
     /// URL of a function by its logical id, with a slash at its end; `None` when it has none.
     pub fn function_url(&self, logical_id: &str) -> Option<String> {
         self.urls.get(logical_id).cloned()
+    }
+
+    /// Its tables, read within this program.
+    pub fn tables(&self) -> Tables {
+        self.tables.clone()
     }
 
     /// The template's outputs.

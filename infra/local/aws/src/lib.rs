@@ -5,7 +5,9 @@
 //! concerned, and each raw answer is as AWS's own model of the service has it; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
 //! listens on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
 //!
-//! Signatures are verified with the keys of [`Engine::start_signed`]; [`Engine::start`] takes any and none.
+//! Signatures are verified with the keys of [`Engine::start_signed`], and its test calls need one of their own;
+//! [`Engine::start`] takes any and none. A foreign `Host` or `Origin` is refused at every port but the function URLs, which
+//! stand for addresses that are public.
 //!
 //! Deliberately absent: roles, throttles, encryption, and every property of the template that
 //! [`Engine::unhonoured`] names.
@@ -40,6 +42,7 @@ mod serve;
 mod signature;
 mod sqs;
 mod store;
+mod tables;
 mod template;
 
 pub use clock::Clock;
@@ -47,4 +50,5 @@ pub use engine::{Engine, Error, Settings};
 pub use folder::{FolderError, FolderLock};
 pub use log::{LogLine, LogSink, LogStream};
 pub use signature::{AccessKey, Keys};
+pub use tables::Tables;
 pub use template::TemplateError;

@@ -29,12 +29,28 @@ pub struct AccessKey {
 }
 
 /// The keys that an engine knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Keys {
     /// Stands in the environment of functions.
     pub functions: AccessKey,
     /// Whoever drives the stack from outside.
     pub person: AccessKey,
+    /// What the test calls answer to, as `Authorization: Bearer KEY`.
+    pub control: String,
+}
+
+impl fmt::Debug for Keys {
+    /// Without what is secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            functions, person, ..
+        } = self;
+        formatter
+            .debug_struct("Keys")
+            .field("functions", functions)
+            .field("person", person)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for AccessKey {
@@ -48,7 +64,7 @@ impl fmt::Debug for AccessKey {
 }
 
 impl Keys {
-    /// New random ones: temporary for functions, lasting for a person.
+    /// New random ones: temporary for functions, lasting for a person and for the test calls.
     #[must_use]
     pub fn generate() -> Self {
         Self {
@@ -57,6 +73,7 @@ impl Keys {
                 ..AccessKey::generate("ASIA")
             },
             person: AccessKey::generate("AKIA"),
+            control: random(SECRET_CHARACTERS),
         }
     }
 }

@@ -239,22 +239,6 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
         .unwrap_or_default()
 }
 
-/// Refuses what a web page of somebody else could make a browser send: a foreign `Host` (rebinding) or `Origin`.
-pub async fn own_pages_only(request: Request, next: axum::middleware::Next) -> Response {
-    let headers = request.headers();
-    let host = text(headers, header::HOST);
-    let own = ["127.0.0.1", "localhost", "[::1]"]
-        .contains(&host.rsplit_once(':').map_or(host, |(name, _)| name));
-    let origin = text(headers, header::ORIGIN);
-    let origin_ok = origin.is_empty() || origin.strip_prefix("http://") == Some(host);
-    // `Host` may stand in the URI with HTTP/2 only, which is not served.
-    if !own || !origin_ok {
-        let body = json!({"message": "This local server answers only its own page and programs on this machine."});
-        return (StatusCode::FORBIDDEN, axum::Json(body)).into_response();
-    }
-    next.run(request).await
-}
-
 /// The text of a field that may be a number or a string (query and form values are strings, JSON may have either).
 pub fn loose_text(value: &Value, field: &str) -> String {
     match &value[field] {

@@ -9,6 +9,7 @@ use crate::limits::{
 use crate::seeds::{self, Seeds};
 use crate::store::{Store, StoreError};
 use crate::{Backstage, DiscordKeys, Error, Settings, SlackKeys};
+use bobbin_local_gate::ControlKey;
 use ed25519_dalek::SigningKey;
 use futures::StreamExt;
 use serde_json::Value;
@@ -24,6 +25,8 @@ pub struct Hub {
     store: Mutex<Store>,
     pub ids: Ids,
     pub base: String,
+    pub control_key: ControlKey,
+    pub also_named: Option<String>,
     pub discord: DiscordKeys,
     pub slack: SlackKeys,
     pub signing_key: SigningKey,
@@ -91,6 +94,8 @@ impl Hub {
             store: Mutex::new(store),
             ids,
             base: format!("http://127.0.0.1:{port}"),
+            control_key: settings.control_key,
+            also_named: settings.also_named,
             discord: settings.discord,
             slack: settings.slack,
             signing_key,

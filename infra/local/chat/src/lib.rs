@@ -2,13 +2,14 @@
 //!
 //! Promised: a bot that talks to the documented HTTP APIs of both platforms finds its routes, limits, error bodies and timing
 //! here; a person (or a test, through `/_control`) acts in the page, and the act reaches the ingress signed as the platform signs it.
-//! State is one SQLite file and survives a restart. Only loopback is bound, and requests that a foreign web page could
-//! make a browser send are refused.
+//! State is one SQLite file and survives a restart. Only loopback is bound, requests that a foreign web page could make a
+//! browser send are refused, and the page and `/_control` open to the stack's key alone: the APIs have the bots' tokens.
 //!
 //! Absent on purpose: a gateway, voice, direct messages and roles on Discord; streams, OAuth and several teams on Slack.
 
 mod control;
 mod discord;
+mod door;
 mod fault;
 mod gate;
 mod hub;
@@ -22,10 +23,11 @@ pub mod sign;
 mod slack;
 mod store;
 
+pub use door::entrance;
 pub use seeds::Seeds;
 pub use store::StoreError;
 
-use bobbin_local_gate::Gates;
+use bobbin_local_gate::{ControlKey, Gates};
 use futures::future::BoxFuture;
 use hub::Hub;
 use serde_json::Value;
@@ -105,6 +107,10 @@ pub struct Settings {
     pub discord: DiscordKeys,
     /// The Slack app.
     pub slack: SlackKeys,
+    /// What the page, and who acts or reads as a person, has to say.
+    pub control_key: ControlKey,
+    /// A name or address of this machine by which the bot reaches it that does not share its loopback.
+    pub also_named: Option<String>,
     /// Session records and sandboxes for the page.
     pub backstage: Arc<dyn Backstage>,
     /// Test control: holds calls of functions.

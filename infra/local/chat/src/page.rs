@@ -8,14 +8,16 @@ use crate::ids::now_ms;
 use crate::json::Read;
 use crate::limits::{BACKSTAGE_POLL_MS, BACKSTAGE_READ_MS_MAX, FILE_BYTES_MAX};
 use crate::store::{Blob, Store, StoreError};
-use crate::{control, discord, gate, slack};
+use crate::{control, discord, door, slack};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use bobbin_local_gate::own_only;
 use futures::{FutureExt, Stream, StreamExt};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,7 +34,8 @@ const LOGIN_PAGE: &str = "<!DOCTYPE html><html><head><title>Slack</title></head>
 
 /// All routes of the server.
 pub fn router(hub: Arc<Hub>) -> Router {
-    Router::new()
+    let also_named = hub.also_named.clone();
+    let persons = Router::new()
         .route(
             "/",
             get(|| async {
@@ -42,6 +45,23 @@ pub fn router(hub: Arc<Hub>) -> Router {
                 )
             }),
         )
+        .route("/live", get(live))
+        .route(
+            "/ui/state",
+            get(
+                |State(hub): State<Arc<Hub>>| async move { read(&hub, |store| state(&hub, store)) },
+            ),
+        )
+        .route("/ui/discord/messages", get(discord_messages))
+        .route("/ui/slack/messages", get(slack_messages))
+        .route(
+            "/ui/backstage",
+            get(|State(hub): State<Arc<Hub>>| async move { axum::Json(held(&hub.behind).clone()) }),
+        )
+        .route("/ui/upload", post(upload))
+        .route("/_control/{*rest}", any(control::serve))
+        .layer(from_fn_with_state(Arc::clone(&hub), door::persons_only));
+    let routes = Router::new()
         .route(
             "/style.css",
             get(|| async { asset("text/css; charset=utf-8", include_str!("../page/style.css")) }),
@@ -75,23 +95,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
             get(|| async { script(include_str!("../page/panel.js")) }),
         )
         .route("/health", get(|| async { "ok" }))
-        .route("/live", get(live))
-        .route(
-            "/ui/state",
-            get(
-                |State(hub): State<Arc<Hub>>| async move { read(&hub, |store| state(&hub, store)) },
-            ),
-        )
-        .route("/ui/discord/messages", get(discord_messages))
-        .route("/ui/slack/messages", get(slack_messages))
-        .route(
-            "/ui/backstage",
-            get(|State(hub): State<Arc<Hub>>| async move { axum::Json(held(&hub.behind).clone()) }),
-        )
-        .route("/ui/upload", post(upload))
         .route("/files/{id}/{name}", get(file))
         .route("/slack/files/{id}/{name}", get(slack_file))
-        .route("/_control/{*rest}", any(control::serve))
         .route(
             "/api/{*rest}",
             any(|State(hub): State<Arc<Hub>>, request: Request| async move {
@@ -104,9 +109,10 @@ pub fn router(hub: Arc<Hub>) -> Router {
                 slack::serve(&hub, request).await
             }),
         )
+        .merge(persons)
         .layer(DefaultBodyLimit::disable())
-        .layer(axum::middleware::from_fn(gate::own_pages_only))
-        .with_state(hub)
+        .with_state(hub);
+    own_only(routes, also_named)
 }
 
 fn asset(kind: &'static str, text: &'static str) -> Response {

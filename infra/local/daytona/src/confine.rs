@@ -2,8 +2,8 @@
 //!
 //! Promised inside: writes reach only the sandbox's own folder and a private `/tmp`, the system is read-only, the
 //! environment starts empty, and the process space is its own, so that ending its first process ends them all.
-//! Deliberately absent: a network of its own (OpenCode is reached over loopback), limits on memory and CPU, and
-//! any defence against a kernel hole. It keeps a model's commands from doing harm by accident, not an attacker.
+//! Where the machine allows it the network is its own too ([`crate::network`]). Deliberately absent: limits on memory and
+//! CPU, and any defence against a kernel hole. It keeps a model's commands from doing harm by accident, not an attacker.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,12 +12,18 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use crate::limits::BOOT_MS_MAX;
+use crate::network::INSIDE;
 
 /// How commands in sandboxes are kept apart from the rest of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confinement {
-    /// Each sandbox runs in bubblewrap.
+    /// Each sandbox runs in bubblewrap, with a network of its own.
     Bubblewrap,
+    /// Each sandbox runs in bubblewrap, and reaches what listens on this machine's loopback.
+    SharedNetwork {
+        /// Why, in words for the person at the terminal, with what to do about it.
+        why: String,
+    },
     /// Commands run as the user who started the provider, with all that user may do.
     None {
         /// Why, in words for the person at the terminal, with what to do about it.
@@ -66,28 +72,52 @@ pub(crate) async fn detect(wanted: bool) -> (Confinement, Option<PathBuf>) {
             "bubblewrap exists for Linux only".to_owned()
         });
     };
-    let mut trial = Command::new(&bwrap);
-    trial
-        .args(base_arguments())
-        .args(["--remount-ro", "/", "--", "/bin/sh", "-c", "true"]);
+    if let Err(why) = works(&bwrap, &[]).await {
+        return none(why);
+    }
+    match works(&bwrap, &[OWN_NETWORK]).await {
+        Ok(()) => (Confinement::Bubblewrap, Some(bwrap)),
+        Err(why) => (Confinement::SharedNetwork { why }, Some(bwrap)),
+    }
+}
+
+/// Gives a sandbox a network with nothing but a loopback of its own.
+const OWN_NETWORK: &str = "--unshare-net";
+
+/// Whether bubblewrap starts something with the options that sandboxes get, and these.
+async fn works(bwrap: &Path, more: &[&str]) -> Result<(), String> {
+    let mut trial = Command::new(bwrap);
+    trial.args(base_arguments()).args(more).args([
+        "--remount-ro",
+        "/",
+        "--",
+        "/bin/sh",
+        "-c",
+        "true",
+    ]);
     trial
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     match tokio::time::timeout(Duration::from_millis(BOOT_MS_MAX), trial.output()).await {
-        Ok(Ok(output)) if output.status.success() => (Confinement::Bubblewrap, Some(bwrap)),
-        Ok(Ok(output)) => none(format!(
+        Ok(Ok(output)) if output.status.success() => Ok(()),
+        Ok(Ok(output)) => Err(format!(
             "bubblewrap is there but does not work here ({}); allow unprivileged user namespaces for it",
             String::from_utf8_lossy(&output.stderr).trim()
         )),
-        Ok(Err(error)) => none(format!("bubblewrap cannot be run: {error}")),
-        Err(_) => none("bubblewrap did not answer in time".to_owned()),
+        Ok(Err(error)) => Err(format!("bubblewrap cannot be run: {error}")),
+        Err(_) => Err("bubblewrap did not answer in time".to_owned()),
     }
 }
 
-/// The arguments for one sandbox, up to the program to run. `readable` and `writable` keep their paths inside.
-pub(crate) fn arguments(readable: &[PathBuf], writable: &Path) -> Vec<String> {
+/// The arguments for one sandbox, up to the program to run. `readable` and `writable` keep their paths inside; `network` is
+/// the folder of its own one.
+pub(crate) fn arguments(
+    readable: &[PathBuf],
+    writable: &Path,
+    network: Option<&Path>,
+) -> Vec<String> {
     let mut arguments = base_arguments();
     for path in readable {
         let path = path.to_string_lossy().into_owned();
@@ -95,6 +125,11 @@ pub(crate) fn arguments(readable: &[PathBuf], writable: &Path) -> Vec<String> {
     }
     let home = writable.to_string_lossy().into_owned();
     arguments.extend(["--bind".to_owned(), home.clone(), home.clone()]);
+    if let Some(folder) = network {
+        let folder = folder.to_string_lossy().into_owned();
+        let bound = ["--bind".to_owned(), folder, INSIDE.to_owned()];
+        arguments.extend([OWN_NETWORK.to_owned()].into_iter().chain(bound));
+    }
     arguments.extend(["--chdir", &home, "--remount-ro", "/", "--"].map(str::to_owned));
     arguments
 }

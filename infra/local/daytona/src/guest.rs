@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,6 +13,8 @@ use std::time::Duration;
 use axum::body::Bytes;
 use futures::{SinkExt, StreamExt};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::codec::{FramedRead, FramedWrite};
@@ -19,7 +22,8 @@ use tokio_util::codec::{FramedRead, FramedWrite};
 use crate::confine;
 use crate::init::ARGUMENT;
 use crate::init::protocol::{Call, Op, Refusal, Reply, codec};
-use crate::limits::{BOOT_MS_MAX, CALLS_MAX, KILL_WAIT_MS_MAX, POLL_MS};
+use crate::limits::{BOOT_MS_MAX, CALLS_MAX, CONNECT_MS_MAX, KILL_WAIT_MS_MAX, POLL_MS};
+use crate::network::Network;
 use crate::processes::Mark;
 
 /// How to start one.
@@ -34,6 +38,8 @@ pub(crate) struct Launch {
     /// Where its own complaints go.
     pub(crate) log: PathBuf,
     pub(crate) env: BTreeMap<String, String>,
+    /// Its own network, where it can have one.
+    pub(crate) network: Option<Network>,
     pub(crate) mark: Mark,
 }
 
@@ -43,7 +49,11 @@ impl Launch {
             Some(bwrap) => {
                 let mut command = Command::new(bwrap);
                 command
-                    .args(confine::arguments(&self.readable, &self.home))
+                    .args(confine::arguments(
+                        &self.readable,
+                        &self.home,
+                        self.network.as_ref().map(|network| &*network.folder),
+                    ))
                     .arg(&self.init);
                 command
             }
@@ -111,7 +121,13 @@ pub(crate) struct Guest {
     ended: watch::Receiver<bool>,
     kill: mpsc::Sender<()>,
     mark: Mark,
+    network: Option<Network>,
 }
+
+/// A connection to a port of a sandbox.
+pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
 
 impl Guest {
     /// Starts the first process and waits for its greeting.
@@ -119,8 +135,9 @@ impl Guest {
     /// # Errors
     /// What went wrong, with what the process itself said about it.
     pub(crate) async fn start(starter: &Starter, launch: Launch) -> Result<Guest, String> {
+        let log = launch.log.clone();
         let explain = |error: &dyn std::fmt::Display| {
-            let said = std::fs::read_to_string(&launch.log).unwrap_or_default();
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
             format!(
                 "the sandbox's first process did not start: {error} {}",
                 said.trim()
@@ -159,6 +176,7 @@ impl Guest {
             ended,
             kill,
             mark: launch.mark.clone(),
+            network: launch.network,
         };
         match tokio::time::timeout(Duration::from_millis(BOOT_MS_MAX), greeted).await {
             Ok(Ok(Ok(_))) => Ok(guest),
@@ -183,6 +201,27 @@ impl Guest {
             .insert(id, sender);
         self.calls.send(Call { id, op }).await.ok()?;
         answer.await.ok()
+    }
+
+    /// Connects to a port inside.
+    ///
+    /// # Errors
+    /// That nobody listens there, or not in time.
+    pub(crate) async fn dial(&self, port: u16) -> std::io::Result<Box<dyn Connection>> {
+        let connecting = async {
+            Ok::<Box<dyn Connection>, std::io::Error>(match &self.network {
+                Some(network) => Box::new(network.dial(port).await?),
+                None => {
+                    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+                    // Small events must not wait for more.
+                    let _ = stream.set_nodelay(true);
+                    Box::new(stream)
+                }
+            })
+        };
+        tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), connecting)
+            .await
+            .map_err(std::io::Error::other)?
     }
 
     /// Turns true when the first process has ended, and with it every other.

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use rand::Rng;
 
+use crate::confine::Confinement;
 use crate::guest::{Guest, Launch};
 use crate::init::protocol::Op;
 use crate::limits::{PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
+use crate::network::Network;
 use crate::processes::{Mark, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
 use crate::record::Record;
 use crate::shared::Context;
@@ -63,6 +65,14 @@ pub(crate) async fn start_guest(shared: &Context, record: &Record) -> Result<Gue
             ),
         ]);
     }
+    let network = match shared.confinement {
+        Confinement::Bubblewrap => {
+            let opened = Network::open(place.join("network"), &shared.ways, &shared.tasks);
+            Some(opened.map_err(|error| error.to_string())?)
+        }
+        _ => None,
+    };
+    env.extend(network.iter().flat_map(Network::variables));
     let launch = Launch {
         bwrap: shared.bwrap.clone(),
         init: shared.init.clone(),
@@ -70,6 +80,7 @@ pub(crate) async fn start_guest(shared: &Context, record: &Record) -> Result<Gue
         home,
         log: place.join("init.log"),
         env,
+        network,
         mark: Mark::one(&shared.state_dir, &record.id),
     };
     Guest::start(&shared.starter, launch).await

@@ -25,6 +25,7 @@ mod init;
 mod launch;
 mod lifecycle;
 mod limits;
+mod network;
 pub mod opencode;
 mod preview;
 mod processes;
@@ -43,7 +44,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_local_gate::Gates;
+use bobbin_local_gate::{Gates, own_only};
 use rustix::fs::{FlockOperation, flock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -64,6 +65,10 @@ pub struct Settings {
     /// An address of this machine at which the API and the previews listen too, on the same ports, for callers that do
     /// not share its loopback.
     pub also_on: Option<IpAddr>,
+    /// A name or address of this machine by which such callers reach it.
+    pub also_named: Option<String>,
+    /// Ports of this machine's loopback that sandboxes with a network of their own reach too, such as a model's.
+    pub reachable: Vec<u16>,
     /// Folders put first on PATH inside sandboxes, read-only: OpenCode, ripgrep.
     pub tools: Vec<PathBuf>,
     /// Repositories that stand in for those of GitHub, as `<owner>/<name>` or `<owner>/<name>.git` below this folder: git
@@ -96,6 +101,8 @@ impl Settings {
             api_key,
             port: 0,
             also_on: None,
+            also_named: None,
+            reachable: Vec::new(),
             tools: Vec::new(),
             git_mirror: None,
             transition_ms: 150,
@@ -187,7 +194,6 @@ pub struct SandboxView {
 /// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the runtime's end.
 pub struct Provider {
     shared: Arc<shared::Shared>,
-    confinement: Confinement,
     /// Held for as long as the state folder is ours; the system lets go of it when the process ends.
     _lock: File,
 }
@@ -254,6 +260,12 @@ impl Provider {
             api_key: settings.api_key,
             port,
             also_on: settings.also_on,
+            also_named: settings.also_named,
+            confinement,
+            ways: network::Ways {
+                ports: settings.reachable,
+                own: settings.also_on,
+            },
             toolbox_url: settings
                 .toolbox_url
                 .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
@@ -274,9 +286,8 @@ impl Provider {
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
-        let router = shared
-            .gates
-            .before("provider", serve::peer, api::router(&shared));
+        let router = own_only(api::router(&shared), shared.also_named.clone());
+        let router = shared.gates.before("provider", serve::peer, router);
         for listener in [Some(listener), also].into_iter().flatten() {
             shared.tasks.spawn(serve::run(
                 listener,
@@ -287,7 +298,6 @@ impl Provider {
         shared.tasks.spawn(timers::run(shared.clone()));
         Ok(Provider {
             shared,
-            confinement,
             _lock: lock,
         })
     }
@@ -307,7 +317,7 @@ impl Provider {
     /// How sandboxes are confined; without bubblewrap the caller shows a plain warning.
     #[must_use]
     pub fn confinement(&self) -> &Confinement {
-        &self.confinement
+        &self.shared.confinement
     }
 
     /// Every sandbox, oldest first. Reads `/proc`: for people, not for hot loops.

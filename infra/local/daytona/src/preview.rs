@@ -3,6 +3,7 @@
 //! Bytes flow as they come, in both directions, so that event streams and upgrades work. A request is forwarded
 //! once, unless the replay fault is armed.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context as Wake, Poll};
 use std::time::Duration;
@@ -12,10 +13,11 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
+use bobbin_local_gate::{KEY_COOKIE, has_own_host};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -23,7 +25,8 @@ use crate::api::{has_key, runner_info};
 use crate::clock;
 use crate::fail::Fail;
 use crate::faults::Fault;
-use crate::limits::{CONNECT_MS_MAX, POLL_MS, PREVIEWS_MAX, REPLAY_BYTES_MAX};
+use crate::guest::Connection;
+use crate::limits::{POLL_MS, PREVIEWS_MAX, REPLAY_BYTES_MAX};
 use crate::record::Record;
 use crate::serve;
 use crate::shared::Context;
@@ -107,6 +110,9 @@ struct Exposed {
 
 async fn forward(State(exposed): State<Exposed>, mut request: Request) -> Response {
     let Exposed { shared, id, port } = &exposed;
+    if !has_own_host(request.headers(), shared.also_named.as_deref()) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
     let words = |fail: &Fail| proxy_words(fail, &path, &method);
@@ -223,6 +229,7 @@ fn clean(request: &mut Request, target: u16, pass: &Pass) {
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
     headers.remove(TOKEN);
+    forget_keys(headers);
     if matches!(pass, Pass::Key) {
         headers.remove(header::AUTHORIZATION);
     }
@@ -234,6 +241,21 @@ fn clean(request: &mut Request, target: u16, pass: &Pass) {
     }
     if !headers.contains_key(header::UPGRADE) {
         headers.remove(header::CONNECTION);
+    }
+}
+
+/// Takes out the cookies by which a browser says the keys of stacks on this machine: it sends them to every port.
+fn forget_keys(headers: &mut HeaderMap) {
+    let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
+    headers.remove(header::COOKIE);
+    for line in lines.iter().filter_map(|line| line.to_str().ok()) {
+        let pairs = line.split(';').map(str::trim);
+        let kept: Vec<&str> = pairs.filter(|pair| !pair.starts_with(KEY_COOKIE)).collect();
+        if let Ok(line) = HeaderValue::from_str(&kept.join("; "))
+            && !line.is_empty()
+        {
+            headers.append(header::COOKIE, line);
+        }
     }
 }
 
@@ -250,6 +272,22 @@ fn without_token(path: &str) -> String {
     } else {
         format!("{path}?{}", kept.join("&"))
     }
+}
+
+/// Connects to a port of this machine that stands for one of the sandbox.
+///
+/// # Errors
+/// That nobody listens there, or that the sandbox has ended.
+pub(crate) async fn dial(shared: &Context, id: &str, real: u16) -> io::Result<Box<dyn Connection>> {
+    // Held for the connecting alone: the last handle's end is the sandbox's.
+    let guest = {
+        let inner = shared.store.lock();
+        inner
+            .sandboxes
+            .get(id)
+            .and_then(|entry| entry.guest.clone())
+    };
+    guest.ok_or(io::ErrorKind::NotConnected)?.dial(real).await
 }
 
 async fn send(exposed: &Exposed, names: &[String], request: Request, target: u16) -> Response {
@@ -277,14 +315,9 @@ async fn send(exposed: &Exposed, names: &[String], request: Request, target: u16
 /// Forwards one request; 502 with an empty body when nobody answers.
 async fn once(exposed: &Exposed, names: &[String], mut request: Request, target: u16) -> Response {
     let unreachable = || StatusCode::BAD_GATEWAY.into_response();
-    let connecting = TcpStream::connect(("127.0.0.1", target));
-    let Ok(Ok(stream)) =
-        tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), connecting).await
-    else {
+    let Ok(stream) = dial(&exposed.shared, &exposed.id, target).await else {
         return unreachable();
     };
-    // Small events must not wait for more.
-    let _ = stream.set_nodelay(true);
     let Ok((mut sender, connection)) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await
     else {

@@ -125,8 +125,11 @@ pub(crate) fn listening(pids: &[u32]) -> BTreeSet<u16> {
             )
         })
         .collect();
-    ["/proc/net/tcp", "/proc/net/tcp6"]
+    // Each process's own table: a sandbox may have a network of its own.
+    let tables = pids
         .iter()
+        .flat_map(|pid| ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}")));
+    tables
         .filter_map(|table| std::fs::read_to_string(table).ok())
         .flat_map(|table| {
             table

@@ -9,9 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
+use crate::confine::Confinement;
 use crate::faults::Faults;
 use crate::guest::Starter;
 use crate::limits::ACTIVITY_THROTTLE_MS;
+use crate::network::Ways;
 use crate::store::Store;
 
 pub(crate) struct Shared {
@@ -20,6 +22,9 @@ pub(crate) struct Shared {
     pub(crate) port: u16,
     /// A second address on which it listens, and so do previews.
     pub(crate) also_on: Option<IpAddr>,
+    pub(crate) also_named: Option<String>,
+    pub(crate) confinement: Confinement,
+    pub(crate) ways: Ways,
     /// Announced as `toolboxProxyUrl`.
     pub(crate) toolbox_url: String,
     pub(crate) default_snapshot: String,

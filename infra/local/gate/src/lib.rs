@@ -21,6 +21,7 @@
 
 mod call;
 mod limits;
+mod own;
 mod process;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Notify;
+
+pub use own::{ControlKey, KEY_COOKIE, has_own_host, own_only};
 
 /// A process that holds an invocation.
 #[derive(Clone, Debug)]

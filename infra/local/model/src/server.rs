@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use bobbin_local_gate::{ControlKey, own_only};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
@@ -55,11 +56,23 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts on a port of the loopback interface; 0 takes a free one.
+    /// Starts on a port of the loopback interface; 0 takes a free one. It tells everybody what it was asked (`GET /calls`).
     ///
     /// # Errors
     /// [`Error::Bind`] when the port cannot be had.
     pub async fn start(port: u16) -> Result<Model, Error> {
+        Self::start_with(port, None).await
+    }
+
+    /// The same, but what it was asked is told to who says this key.
+    ///
+    /// # Errors
+    /// [`Error::Bind`] when the port cannot be had.
+    pub async fn start_keyed(port: u16, control_key: ControlKey) -> Result<Model, Error> {
+        Self::start_with(port, Some(control_key)).await
+    }
+
+    async fn start_with(port: u16, control_key: Option<ControlKey>) -> Result<Model, Error> {
         let bind = |source| Error::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
@@ -70,6 +83,7 @@ impl Model {
             calls: Calls::default(),
             next_id: AtomicU64::new(1),
             started_ms: now_ms(),
+            control_key,
             stopped: stopped.clone(),
         });
         let serve = axum::serve(listener, routes(shared))
@@ -116,18 +130,20 @@ struct Shared {
     next_id: AtomicU64,
     /// Part of every id, so that two runs of the program never share one.
     started_ms: u64,
+    control_key: Option<ControlKey>,
     stopped: CancellationToken,
 }
 
 fn routes(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let routes = Router::new()
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat_completions))
         .route("/calls", get(calls))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(shared)
+        .with_state(shared);
+    own_only(routes, None)
 }
 
 async fn models() -> Json<Value> {
@@ -137,8 +153,12 @@ async fn models() -> Json<Value> {
     Json(json!({ "object": "list", "data": models }))
 }
 
-async fn calls(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    Json(shared.calls.to_json())
+async fn calls(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let key = shared.control_key.as_ref();
+    match key.is_none_or(|key| key.is_said(&headers)) {
+        true => Json(shared.calls.to_json()).into_response(),
+        false => ControlKey::refusal(),
+    }
 }
 
 async fn unknown_path(uri: Uri) -> Response {

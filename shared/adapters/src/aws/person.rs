@@ -37,12 +37,13 @@ impl Aws {
         Self::of(found, endpoint.as_deref())
     }
 
-    /// The laptop stack's own: it stands in one region, and needs nothing of the person's environment.
+    /// The laptop stack's own, with its key (id and secret): it stands in one region, and needs nothing of the person's
+    /// environment.
     ///
     /// # Errors
     /// That the endpoint is no address.
-    pub fn of_laptop(endpoint: &str) -> Result<Self, String> {
-        let credentials = Credentials::new("local", "local", None, None, "laptop");
+    pub fn of_laptop(endpoint: &str, (id, secret): (&str, &str)) -> Result<Self, String> {
+        let credentials = Credentials::new(id, secret, None, None, "laptop");
         Self::new("us-east-1", credentials, Some(endpoint))
     }
 }

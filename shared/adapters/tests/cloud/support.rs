@@ -105,6 +105,7 @@ impl Cloud {
             extra_environment: BTreeMap::new(),
             ingress_port: 0,
             endpoint_port: 0,
+            also_named: None,
             clock: clock.clone(),
             log: Arc::new(|_| {}),
             gates: Default::default(),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
+use bobbin_local_gate::own_only;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::net::TcpListener;
@@ -138,7 +139,11 @@ impl Process {
             api: Arc::clone(&api),
         });
         let gone = CancellationToken::new();
-        tasks.spawn(serve(listener, Arc::clone(&api).router(), gone.clone()));
+        tasks.spawn(serve(
+            listener,
+            own_only(Arc::clone(&api).router(), None),
+            gone.clone(),
+        ));
         if let Some(out) = child.stdout.take() {
             tasks.spawn(process.clone().pass_on(
                 launch.logical_id.clone(),

@@ -236,3 +236,33 @@ async fn functions_have_keys_of_their_own_and_the_rust_sdk_is_let_in_with_them()
         assert!(!shown.contains(secret.as_str()));
     }
 }
+
+#[tokio::test]
+async fn test_calls_answer_to_a_key_of_their_own_and_a_page_of_somebody_else_to_nothing() {
+    let keys = Keys::generate();
+    let stack = Stack::start_signed(&keys).await;
+    let clock = |authorization: String| {
+        let request = Request::get(format!("{}/_bobbin/clock", stack.engine.endpoint()));
+        request.header("authorization", authorization)
+    };
+    for (said, status) in [
+        (format!("Bearer {}", keys.control), 200),
+        (format!("Bearer {}", keys.person.secret), 401),
+        (String::new(), 401),
+    ] {
+        let (answered, _, body) = send(clock(said).body(Body::empty()).unwrap()).await;
+        assert_eq!(answered, status);
+        if status == 401 {
+            let told = String::from_utf8(body.to_vec()).unwrap();
+            assert!(told.contains("control_key of the ready file"), "{told}");
+        }
+    }
+    for (name, value) in [
+        ("host", "rebound.example:80"),
+        ("origin", "http://rebound.example"),
+    ] {
+        let request = clock(format!("Bearer {}", keys.control)).header(name, value);
+        let (status, _, _) = send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(status, 403, "{name}");
+    }
+}

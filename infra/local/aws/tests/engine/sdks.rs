@@ -34,6 +34,7 @@ async fn walk(mut script: Command, extra: (&str, Value)) -> Walked {
         "endpoint": stack.engine.endpoint(),
         "access_key_id": keys.person.id,
         "secret_access_key": keys.person.secret,
+        "control_key": keys.control,
         "secret": stack.engine.resource("Keys"),
         "function": stack.engine.resource("Echo"),
         "queue_arn": "arn:aws:sqs:us-east-1:000000000000:test-Plain",

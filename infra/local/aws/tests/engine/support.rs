@@ -74,6 +74,7 @@ pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> Settings
         extra_environment: BTreeMap::from([("RUST_BACKTRACE".to_owned(), "1".to_owned())]),
         ingress_port: 0,
         endpoint_port: 0,
+        also_named: None,
         clock: Clock::system(),
         log: Arc::new(|_| {}),
     }

@@ -60,7 +60,8 @@ def holds(what, condition):
 
 def advance(seconds):
     body = json.dumps({"advance_ms": seconds * 1000}).encode()
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/_bobbin/clock", body, method="POST")).read()
+    headers = {"authorization": f"Bearer {given['control_key']}"}
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/_bobbin/clock", body, headers, method="POST")).read()
 
 
 def queues():

@@ -74,11 +74,16 @@ pub struct World {
     pub dir: PathBuf,
 }
 
+/// The stack's key.
+pub const CONTROL_KEY: &str = "the-key-of-the-stack";
+
 fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
     Settings {
         gates: bobbin_local_gate::Gates::default(),
         state_dir: dir,
         port: 0,
+        control_key: CONTROL_KEY.to_owned().into(),
+        also_named: None,
         ingress,
         discord: DiscordKeys {
             application_id: APP.to_owned(),
@@ -225,9 +230,9 @@ impl World {
     pub async fn control(&self, path: &str, body: Value) -> (u16, Value) {
         let url = format!("{}/_control/{path}", self.chat.page());
         if body.is_null() {
-            read(self.http.get(url)).await
+            read(self.http.get(url).bearer_auth(CONTROL_KEY)).await
         } else {
-            read(self.http.post(url).json(&body)).await
+            read(self.http.post(url).bearer_auth(CONTROL_KEY).json(&body)).await
         }
     }
 

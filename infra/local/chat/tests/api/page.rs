@@ -1,4 +1,4 @@
-use crate::fake::{until, world};
+use crate::fake::{CONTROL_KEY, until, world};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,8 @@ const SCRIPTS: [&str; 7] = [
 #[tokio::test]
 async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
     let world = world().await;
-    let index = world.http.get(world.chat.page()).send().await.unwrap();
+    let index = world.http.get(world.chat.page()).bearer_auth(CONTROL_KEY);
+    let index = index.send().await.unwrap();
     let policy = index.headers()["content-security-policy"]
         .to_str()
         .unwrap()
@@ -53,12 +54,83 @@ async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
 }
 
 #[tokio::test]
+async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
+    let world = world().await;
+    let plain = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let page = world.chat.page();
+    for path in [
+        "/live",
+        "/ui/state",
+        "/ui/backstage",
+        "/ui/discord/messages?channel_id=1",
+        "/ui/slack/messages?channel=C1",
+        "/_control/seeds",
+        "/_control/discord/requests",
+    ] {
+        let request = || plain.get(format!("{page}{path}"));
+        for request in [
+            request(),
+            request().bearer_auth("another"),
+            request().header("cookie", "bobbin-key-1=x"),
+        ] {
+            assert_eq!(request.send().await.unwrap().status(), 401, "{path}");
+        }
+    }
+    for path in [
+        "/ui/upload?name=x",
+        "/_control/discord/interact",
+        "/_control/slack/act",
+    ] {
+        let sent = plain.post(format!("{page}{path}")).body("{}").send().await;
+        assert_eq!(sent.unwrap().status(), 401, "{path}");
+    }
+    let asked = plain
+        .get(format!("{page}/?key=another"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(asked.status(), 401);
+    assert!(asked.headers().get("set-cookie").is_none());
+    let told = asked.text().await.unwrap();
+    assert!(
+        told.contains("the whole address that <code>cargo run</code> printed"),
+        "{told}"
+    );
+
+    let entrance = bobbin_local_chat::entrance(&page, CONTROL_KEY);
+    let entered = plain.get(entrance).send().await.unwrap();
+    assert_eq!(
+        (entered.status().as_u16(), &entered.headers()["location"]),
+        (303, &"/".parse().unwrap())
+    );
+    let cookie = entered.headers()["set-cookie"].to_str().unwrap().to_owned();
+    let port = page.rsplit(':').next().unwrap();
+    assert_eq!(
+        cookie,
+        format!("bobbin-key-{port}={CONTROL_KEY}; Path=/; HttpOnly; SameSite=Strict")
+    );
+    let cookie = cookie.split(';').next().unwrap();
+    let shown = plain.get(&page).header("cookie", format!("a=b; {cookie}"));
+    assert_eq!(shown.send().await.unwrap().status(), 200);
+    let foreign = plain
+        .get(&page)
+        .header("cookie", cookie)
+        .header("origin", "http://127.0.0.1:1");
+    assert_eq!(foreign.send().await.unwrap().status(), 403);
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_kept_file_runs_nothing() {
     let world = world().await;
     let url = format!("{}/ui/upload?name=x.html", world.chat.page());
     let sent = world
         .http
         .post(url)
+        .bearer_auth(CONTROL_KEY)
         .header("content-type", "text/html")
         .body("<script>1</script>")
         .send()
@@ -87,6 +159,7 @@ async fn viewers_hear_of_messages_and_of_session_records() {
     let live = world
         .http
         .get(format!("{}/live", world.chat.page()))
+        .bearer_auth(CONTROL_KEY)
         .send()
         .await
         .unwrap();
@@ -112,6 +185,7 @@ async fn viewers_hear_of_messages_and_of_session_records() {
     let behind: Value = world
         .http
         .get(format!("{}/ui/backstage", world.chat.page()))
+        .bearer_auth(CONTROL_KEY)
         .send()
         .await
         .unwrap()
@@ -135,6 +209,7 @@ async fn replies_to_a_root_that_is_not_kept_are_shown() {
     let state: Value = world
         .http
         .get(format!("{}/ui/state", world.chat.page()))
+        .bearer_auth(CONTROL_KEY)
         .send()
         .await
         .unwrap()

@@ -2,9 +2,10 @@
 //!
 //! It runs what the provider asks for, so that a server which one command starts lives on after that command. When
 //! its standard input ends, because the provider stopped or was killed, it ends every process of the sandbox and
-//! itself. It listens on nothing.
+//! itself. It listens on nothing, but where the sandbox has a network of its own on what leads across.
 
 pub(crate) mod files;
+mod network;
 pub(crate) mod process;
 pub(crate) mod protocol;
 pub(crate) mod sessions;
@@ -79,6 +80,7 @@ async fn serve() -> std::io::Result<()> {
             }
         }
     });
+    network::lead_across().await?;
     let greeting = Reply {
         id: 0,
         outcome: Ok(json!({ "pid": std::process::id() })),

@@ -12,14 +12,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
 
 use super::{Sandbox, call, environment, json as answer};
 use crate::api::{Answer, parse};
 use crate::fail::Fail;
 use crate::init::protocol::Op;
-use crate::limits::{CONNECT_MS_MAX, POLL_MS};
-use crate::preview::real_port;
+use crate::limits::POLL_MS;
+use crate::network::PROXY_PORT;
+use crate::preview::{dial, real_port};
 use crate::processes::{Mark, listening};
 use crate::shared::Context;
 
@@ -368,8 +368,11 @@ pub(super) async fn ports((State(shared), Path(id)): Sandbox) -> Answer {
     let seen = tokio::task::spawn_blocking(move || listening(&mark.pids()))
         .await
         .map_err(Fail::internal)?;
+    // What leads out of the sandbox is none of its servers.
+    let is_way = |port: &u16| *port == PROXY_PORT || shared.ways.ports.contains(port);
     let mut ports: Vec<u16> = seen
         .into_iter()
+        .filter(|port| !is_way(port))
         .map(|port| if port == record.port { 4096 } else { port })
         .collect();
     ports.sort_unstable();
@@ -386,7 +389,6 @@ pub(super) async fn port_in_use(
             "bad request: port out of range: must be between 3000 and 9999",
         ));
     }
-    let connecting = TcpStream::connect(("127.0.0.1", real_port(&record, port)));
-    let connected = tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), connecting).await;
-    answer(json!({ "isInUse": matches!(connected, Ok(Ok(_))) }))
+    let connected = dial(&shared, &id, real_port(&record, port)).await;
+    answer(json!({ "isInUse": connected.is_ok() }))
 }

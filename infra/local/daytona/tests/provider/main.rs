@@ -5,6 +5,7 @@ mod confinement;
 mod crash;
 mod faults;
 mod lifecycle;
+mod network;
 mod opencode;
 mod preview;
 mod timers;

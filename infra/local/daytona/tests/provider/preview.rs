@@ -72,7 +72,7 @@ async fn link(world: &World, id: &str) -> (String, String) {
 
 #[tokio::test]
 async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
-    let world = World::start("preview").await;
+    let world = World::sharing("preview").await;
     let id = world.sandbox("preview").await;
     let (url, token) = link(&world, &id).await;
     let closed = world
@@ -151,7 +151,7 @@ async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
 
 #[tokio::test]
 async fn every_start_makes_a_new_token_and_the_old_one_is_redirected() {
-    let world = World::start("rotation").await;
+    let world = World::sharing("rotation").await;
     let id = world.sandbox("rotation").await;
     let (url, old) = link(&world, &id).await;
     world
@@ -205,7 +205,7 @@ async fn every_start_makes_a_new_token_and_the_old_one_is_redirected() {
 
 #[tokio::test]
 async fn events_flow_at_once_and_count_as_activity() {
-    let world = World::start("stream").await;
+    let world = World::sharing("stream").await;
     let id = world.sandbox("stream").await;
     let inside = Inside::start(&world).await;
     let (url, token) = link(&world, &id).await;
@@ -241,7 +241,7 @@ async fn events_flow_at_once_and_count_as_activity() {
 
 #[tokio::test]
 async fn armed_preview_faults_happen_once() {
-    let world = World::start("preview-faults").await;
+    let world = World::sharing("preview-faults").await;
     let id = world.sandbox("preview-faults").await;
     let inside = Inside::start(&world).await;
     let (url, token) = link(&world, &id).await;

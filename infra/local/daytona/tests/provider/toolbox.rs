@@ -371,7 +371,7 @@ async fn file_calls_do_not_leave_the_sandbox() {
 
 #[tokio::test]
 async fn the_sandbox_tells_where_it_is_and_what_listens() {
-    let world = World::start("where").await;
+    let world = World::sharing("where").await;
     let id = world.sandbox("where").await;
     let home = json!({ "dir": world.provider.sandboxes()[0].dir });
     assert_eq!(world.get(&format!("/toolbox/{id}/work-dir")).await.1, home);

@@ -52,6 +52,13 @@ impl World {
         Self::with(settings(&fresh_folder(name))).await
     }
 
+    /// One whose sandboxes share this program's loopback, so that a server of the test's stands for one inside.
+    pub async fn sharing(name: &str) -> Self {
+        let mut settings = settings(&fresh_folder(name));
+        settings.confine = false;
+        Self::with(settings).await
+    }
+
     pub async fn with(settings: Settings) -> Self {
         let folder = settings.state_dir.clone();
         World {

@@ -1,0 +1,76 @@
+//! The inner end of a network of the sandbox's own ([`crate::network`]).
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use crate::limits::POLL_MS;
+use crate::network::{CONNECTED, INSIDE, INWARD, OUTWARD, PORTS_VARIABLE, PROXY_PORT};
+
+/// Leads connections across, if the sandbox has a network of its own.
+///
+/// # Errors
+/// What the system says to a socket or a port.
+pub(super) async fn lead_across() -> io::Result<()> {
+    let Ok(named) = std::env::var(PORTS_VARIABLE) else {
+        return Ok(());
+    };
+    let ports = named.split(',').filter_map(|port| port.parse().ok());
+    for port in ports.chain([PROXY_PORT]) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        tokio::spawn(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((inner, _)) => drop(tokio::spawn(leave(inner, port))),
+                    Err(_) => pause().await,
+                }
+            }
+        });
+    }
+    let inward = UnixListener::bind(Path::new(INSIDE).join(INWARD))?;
+    tokio::spawn(async move {
+        loop {
+            match inward.accept().await {
+                Ok((outer, _)) => drop(tokio::spawn(enter(outer))),
+                Err(_) => pause().await,
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Such as after too many open files, which passes when some are closed.
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+}
+
+async fn leave(mut inner: TcpStream, port: u16) {
+    // Small events must not wait for more.
+    let _ = inner.set_nodelay(true);
+    if let Ok(mut outer) = UnixStream::connect(Path::new(INSIDE).join(OUTWARD)).await
+        && outer.write_u16(port).await.is_ok()
+    {
+        // Either side may hang up.
+        let _ = copy_bidirectional(&mut inner, &mut outer).await;
+    }
+}
+
+async fn enter(mut outer: UnixStream) {
+    let Ok(port) = outer.read_u16().await else {
+        return;
+    };
+    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+    let Ok(mut inner) = connected else {
+        // The provider may be gone.
+        let _ = outer.write_u8(0).await;
+        return;
+    };
+    let _ = inner.set_nodelay(true);
+    if outer.write_u8(CONNECTED).await.is_ok() {
+        let _ = copy_bidirectional(&mut outer, &mut inner).await;
+    }
+}

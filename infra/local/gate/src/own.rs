@@ -1,0 +1,156 @@
+//! Who may call a local service at all: programs on this machine, and those who hold the stack's key.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+/// Refuses what a web page of somebody else could make a browser send: a foreign `Host` (DNS rebinding) or `Origin`.
+/// `also` names this machine where callers do not share its loopback.
+pub fn own_only<S>(router: Router<S>, also: Option<String>) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let is_own = is_own(request.headers(), also.as_deref());
+        async move {
+            if is_own {
+                return next.run(request).await;
+            }
+            let told = "This local server answers only its own page and programs on this machine.";
+            let body = json!({ "message": told }).to_string();
+            let kind = [(header::CONTENT_TYPE, "application/json")];
+            (StatusCode::FORBIDDEN, kind, body).into_response()
+        }
+    }))
+}
+
+/// `Host` may stand in the URI with HTTP/2 only, which no local service speaks.
+fn is_own(headers: &HeaderMap, also: Option<&str>) -> bool {
+    let origin = text(headers, header::ORIGIN);
+    let host = text(headers, header::HOST);
+    has_own_host(headers, also)
+        && (origin.is_empty() || origin.strip_prefix("http://") == Some(host))
+}
+
+/// Whether a request names this machine, and not a name that was made to lead here.
+#[must_use]
+pub fn has_own_host(headers: &HeaderMap, also: Option<&str>) -> bool {
+    let host = text(headers, header::HOST);
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    ["127.0.0.1", "localhost", "[::1]"].contains(&name) || also == Some(name)
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    let value = headers.get(name);
+    value.and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+/// How the cookie's name begins by which a browser says a stack's key; the port follows. Browsers send cookies to every
+/// port of a host, so what passes requests on to a sandbox takes it out.
+pub const KEY_COOKIE: &str = "bobbin-key-";
+
+/// The key of a stack's person: what moves clocks, plays people and reads what they see answers to it alone.
+#[derive(Clone)]
+pub struct ControlKey(String);
+
+impl From<String> for ControlKey {
+    fn from(key: String) -> Self {
+        Self(key)
+    }
+}
+
+impl std::fmt::Debug for ControlKey {
+    /// Without what is secret.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("ControlKey")
+    }
+}
+
+impl ControlKey {
+    /// Whether this is the key. Hashes are compared, so that time tells nothing about it.
+    #[must_use]
+    pub fn is(&self, said: &str) -> bool {
+        Sha256::digest(said.as_bytes()) == Sha256::digest(self.0.as_bytes())
+    }
+
+    /// Whether a request says it, as `Authorization: Bearer KEY`.
+    #[must_use]
+    pub fn is_said(&self, headers: &HeaderMap) -> bool {
+        let said = text(headers, header::AUTHORIZATION).strip_prefix("Bearer ");
+        said.is_some_and(|said| self.is(said))
+    }
+
+    /// The answer to a request that does not.
+    #[must_use]
+    pub fn refusal() -> Response {
+        let told = "This call needs the stack's own key: Authorization: Bearer with control_key of the ready file (--ready-file).";
+        let body = json!({ "message": told }).to_string();
+        let headers = [
+            (header::CONTENT_TYPE, "application/json"),
+            (header::WWW_AUTHENTICATE, "Bearer"),
+        ];
+        (StatusCode::UNAUTHORIZED, headers, body).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.insert(*name, value.parse().expect("a value"));
+        }
+        headers
+    }
+
+    #[test]
+    fn a_page_of_somebody_else_is_refused_by_host_and_by_origin() {
+        let also = Some("host.docker.internal");
+        for (own, pairs) in [
+            (true, vec![("host", "127.0.0.1:80")]),
+            (true, vec![("host", "localhost:80")]),
+            (true, vec![("host", "host.docker.internal:80")]),
+            (
+                true,
+                vec![("host", "127.0.0.1:80"), ("origin", "http://127.0.0.1:80")],
+            ),
+            (
+                false,
+                vec![("host", "127.0.0.1:80"), ("origin", "http://127.0.0.1:81")],
+            ),
+            (false, vec![("host", "127.0.0.1:80"), ("origin", "null")]),
+            (false, vec![("host", "rebound.example:80")]),
+            (false, vec![("host", "127.0.0.1.example")]),
+            (false, vec![]),
+        ] {
+            assert_eq!(is_own(&headers(&pairs), also), own, "{pairs:?}");
+        }
+        assert!(!is_own(
+            &headers(&[("host", "host.docker.internal:80")]),
+            None
+        ));
+    }
+
+    #[test]
+    fn only_the_key_itself_is_the_key() {
+        let key = ControlKey::from("abc".to_owned());
+        for (is_it, said) in [
+            ("Bearer abc", true),
+            ("Bearer ab", false),
+            ("abc", false),
+            ("", false),
+        ]
+        .map(|(said, is_it)| (is_it, said))
+        {
+            let headers = headers(&[("authorization", said)]);
+            assert_eq!(key.is_said(&headers), is_it, "{said}");
+        }
+        assert_eq!(format!("{key:?}"), "ControlKey");
+    }
+}
