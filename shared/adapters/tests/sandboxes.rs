@@ -281,8 +281,10 @@ async fn life() {
     let mirror = tempfile::tempdir().unwrap();
     repository(&mirror.path().join("acme/api"));
     settings.git_mirror = Some(mirror.path().to_owned());
-    let provider = Provider::start(settings).await.unwrap();
     let model = Model::start(0).await.unwrap();
+    let port = reqwest::Url::parse(&model.base_url()).unwrap().port();
+    settings.reachable = port.into_iter().collect();
+    let provider = Provider::start(settings).await.unwrap();
     let mut scene = scene(provider, model);
 
     macro_rules! step {

@@ -154,7 +154,8 @@ async fn whole(world: World) {
 
 /// What SAM gives a function (samcli/local/lambdafn/env_vars.py): the variables that the template declares, with the values
 /// of env.json, and Lambda's own.
-fn of_sam(function: &str, env_json: &Value) -> Vec<(String, String)> {
+fn of_sam(function: &str, env_json: &Value, key: &[String; 2]) -> Vec<(String, String)> {
+    let [id, secret] = key;
     let lambda = [
         ("AWS_SAM_LOCAL", "true"),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
@@ -167,8 +168,8 @@ fn of_sam(function: &str, env_json: &Value) -> Vec<(String, String)> {
         ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
         ("AWS_REGION", "us-east-1"),
         ("AWS_DEFAULT_REGION", "us-east-1"),
-        ("AWS_ACCESS_KEY_ID", "local"),
-        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_ACCESS_KEY_ID", id),
+        ("AWS_SECRET_ACCESS_KEY", secret),
         ("AWS_ACCOUNT_ID", "123456789012"),
     ];
     let declared = &declared()[function];
@@ -179,8 +180,33 @@ fn of_sam(function: &str, env_json: &Value) -> Vec<(String, String)> {
     lambda.into_iter().chain(given).collect()
 }
 
-async fn start(namespace: &Namespace, function: &str, env_json: &Value) -> Function {
-    let variables = of_sam(function, env_json);
+/// What a shell makes of `bobbin-setup credentials`: the variables that SAM hands on.
+async fn credentials(state_dir: &Path) -> [String; 2] {
+    let printed = setup(state_dir, &["credentials"]).await;
+    let export = printed.lines().next().unwrap();
+    let values = ["AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="].map(|name| {
+        let mut words = export.split(' ');
+        let value = words.find_map(|word| word.strip_prefix(name)).unwrap();
+        value.to_owned()
+    });
+    assert_eq!(
+        printed,
+        format!(
+            "export AWS_ACCESS_KEY_ID={} AWS_SECRET_ACCESS_KEY={}\nunset AWS_SESSION_TOKEN\n",
+            values[0], values[1]
+        )
+    );
+    values
+}
+
+/// What the functions of a stack are given by SAM.
+struct Given {
+    env_json: Value,
+    key: [String; 2],
+}
+
+async fn start(namespace: &Namespace, function: &str, given: &Given) -> Function {
+    let variables = of_sam(function, &given.env_json, &given.key);
     match Function::start_in(namespace, &function.to_lowercase(), variables).await {
         Started::Ready(started) => *started,
         Started::Refused(refused) => panic!("{function}: {refused:?}"),
@@ -199,7 +225,10 @@ async fn container(namespace: &Namespace) {
     });
     let stack = stack.await.unwrap();
     let world = World::of(&stack);
-    let made = env_json(&world.state_dir, &[]).await;
+    let made = Given {
+        env_json: env_json(&world.state_dir, &[]).await,
+        key: credentials(&world.state_dir).await,
+    };
     ingress(namespace, &world, &made).await;
     worker(namespace, &world, &made).await;
     sweeper(namespace, &made).await;
@@ -211,8 +240,8 @@ async fn event(world: &World, file: &str) -> Value {
     serde_json::from_str(&made).unwrap()
 }
 
-async fn ingress(namespace: &Namespace, world: &World, env_json: &Value) {
-    let mut function = start(namespace, "Ingress", env_json).await;
+async fn ingress(namespace: &Namespace, world: &World, given: &Given) {
+    let mut function = start(namespace, "Ingress", given).await;
     let stored = std::fs::read_to_string(workspace().join("events/discord/ping.json")).unwrap();
     let stale = serde_json::from_str(&stored).unwrap();
     assert_eq!(function.invoke(&stale).await.unwrap()["statusCode"], 401);
@@ -258,8 +287,8 @@ async fn ingress(namespace: &Namespace, world: &World, env_json: &Value) {
     within(ANSWER_MS_MAX, opened).await.unwrap();
 }
 
-async fn worker(namespace: &Namespace, world: &World, env_json: &Value) {
-    let mut function = start(namespace, "Worker", env_json).await;
+async fn worker(namespace: &Namespace, world: &World, given: &Given) {
+    let mut function = start(namespace, "Worker", given).await;
     let done = json!({"batchItemFailures": []});
     // The message is hidden from the stack's own worker, so whatever becomes of it the container's did.
     let prompt = event(world, "events/worker/prompt.json").await;
@@ -300,8 +329,8 @@ async fn worker(namespace: &Namespace, world: &World, env_json: &Value) {
     function.end().await;
 }
 
-async fn sweeper(namespace: &Namespace, env_json: &Value) {
-    let mut function = start(namespace, "Sweeper", env_json).await;
+async fn sweeper(namespace: &Namespace, given: &Given) {
+    let mut function = start(namespace, "Sweeper", given).await;
     let tick = std::fs::read_to_string(workspace().join("events/sweeper/tick.json")).unwrap();
     let answer = function
         .invoke(&serde_json::from_str(&tick).unwrap())

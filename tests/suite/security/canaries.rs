@@ -114,6 +114,11 @@ async fn canaries() {
     let mut secrets = [keys(), model_keys()].concat();
     let stack = start(&secrets);
     let world = World::of(&stack);
+    let made = [
+        ("control_key", &world.ready.control_key),
+        ("aws_secret_access_key", &world.ready.aws_secret_access_key),
+    ];
+    secrets.extend(made.map(|(name, key)| Secret::new(name, key)));
     for platform in Platform::ALL {
         usual(&world, platform).await;
         troubled(&world, platform).await;
@@ -223,6 +228,8 @@ fn allowed(found: &Found) -> Option<&'static str> {
         "slack_bot_token",
         "slack_signing_secret",
         "daytona_api_key",
+        "control_key",
+        "aws_secret_access_key",
     ];
     let (why, _) = ALLOWED
         .into_iter()

@@ -4,6 +4,7 @@
 //! each function's role allows its own actions and nothing else. `docs/SECURITY.md` says what each of them stands for.
 
 mod canaries;
+mod inside;
 mod keys;
 mod outgoing;
 mod output;
@@ -26,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
         signatures::trials(),
         search::trials(),
         canaries::trials(),
+        inside::trials(),
         keys::trials(),
         outgoing::trials(),
         output::trials(),
