@@ -44,6 +44,7 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Shown, Trouble> {
         .map_err(|e| format!("The sandboxes could not be listed: {e}. Try again in a minute."))?;
     let of_thread = listed
         .iter()
+        .filter(|one| !one.is_foreign(&stack.id))
         .filter(|one| one.owner().is_some_and(|(thread, _)| thread == what.thread));
     let exported = Exported {
         stack: stack.name.clone(),

@@ -82,6 +82,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
 async fn destroy(stack: &Stack, daytona: &Daytona, one: &Found) -> Result<bool, String> {
     let judged = judge(
         &stack.store,
+        &stack.id,
         &one.sandbox,
         now_ms(),
         stack.limits.stale_grace_ms,

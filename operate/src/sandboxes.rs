@@ -65,6 +65,11 @@ pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Tr
     let listed = daytona.list(&labels).await.map_err(|e| {
         format!("The sandboxes could not be listed: {e}. Look at the provider's status page and at the stack's key.")
     })?;
+    // Those of another stack of this name are none of this one's business.
+    let listed: Vec<Sandbox> = listed
+        .into_iter()
+        .filter(|sandbox| !sandbox.is_foreign(&stack.id))
+        .collect();
     let owners: Vec<ThreadKey> = listed
         .iter()
         .filter_map(|sandbox| sandbox.owner().map(|(thread, _)| thread))
@@ -114,7 +119,10 @@ pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Tr
             .is_some_and(|(thread, _)| newer.contains(&thread));
         let judged = match of_newer {
             true => Judged::Unknown,
-            false => judged(&sandbox, record, now_ms, stack.limits.stale_grace_ms),
+            false => {
+                let grace_ms = stack.limits.stale_grace_ms;
+                judged(&sandbox, &stack.id, record, now_ms, grace_ms)
+            }
         };
         Found {
             line: line(&sandbox, record, &judged),
@@ -145,7 +153,7 @@ fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
             .unwrap_or_else(|| "unknown".to_owned()),
         created_at_ms: origin(sandbox).map(|(_, _, created_ms)| created_ms),
         belongs: match judged {
-            Judged::Unknown => "unknown",
+            Judged::Unknown | Judged::Foreign => "unknown",
             Judged::Orphan => "orphan",
             Judged::Spared if live => "live",
             Judged::Spared => "young",

@@ -16,6 +16,8 @@ use crate::arguments::Place;
 pub struct Stack {
     /// Its name: part of every sandbox's name.
     pub name: String,
+    /// Its own id: a label of every sandbox.
+    pub id: String,
     /// The records.
     pub store: Store,
     /// The bounds that it runs with.
@@ -49,6 +51,7 @@ impl Stack {
         let store = deployed.store()?;
         Ok(Self {
             name: deployed.name().to_owned(),
+            id: deployed.id().to_owned(),
             store,
             limits: overrides.limits,
             daytona_api: overrides.daytona_api,

@@ -33,6 +33,8 @@ pub struct Wanted {
 enum From {
     /// The name of the stack.
     Name,
+    /// Its id.
+    Id,
     /// An output of it.
     Output(&'static str),
     /// A parameter of it.
@@ -42,9 +44,10 @@ enum From {
 }
 
 /// What every function has.
-const EVERY: [(&str, From); 17] = [
+const EVERY: [(&str, From); 18] = [
     ("AWS_ENDPOINT_URL", From::Endpoint),
     ("STACK", From::Name),
+    ("STACK_ID", From::Id),
     ("TABLE", From::Output("TableName")),
     ("MESSAGES_QUEUE_URL", From::Output("MessagesQueueUrl")),
     ("CONTROL_QUEUE_URL", From::Output("ControlQueueUrl")),
@@ -197,6 +200,7 @@ fn variables(stack: &Deployed, endpoint: &str) -> Result<Value, String> {
         for (name, from) in EVERY.iter().chain(own) {
             let value = match *from {
                 From::Name => stack.name(),
+                From::Id => stack.id(),
                 From::Output(output) => stack.output(output)?,
                 From::Parameter(parameter) => stack.parameter(parameter).unwrap_or_default(),
                 From::Endpoint => endpoint,

@@ -95,6 +95,7 @@ pub fn environment(endpoint: &str) -> Vec<(String, String)> {
         ("AWS_SESSION_TOKEN", "local".to_owned()),
         ("AWS_ENDPOINT_URL", endpoint.to_owned()),
         ("STACK", "local".to_owned()),
+        ("STACK_ID", "this-one".to_owned()),
         ("TABLE", "local-Table".to_owned()),
         ("MESSAGES_QUEUE_URL", queue("Messages")),
         ("CONTROL_QUEUE_URL", queue("Control")),

@@ -12,7 +12,7 @@ use serde_yaml_ng::Value;
 
 /// Where the thing is driven that an alarm looks at: metric, file, test.
 #[rustfmt::skip]
-const COUNTED: [(&str, &str, &str); 9] = [
+const COUNTED: [(&str, &str, &str); 10] = [
     ("ingress.failed", "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
     ("control.dropped", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("message.buried", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
@@ -21,6 +21,7 @@ const COUNTED: [(&str, &str, &str); 9] = [
     ("turn.failed", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
     ("turn.lost", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
     ("sandbox.orphan.destroyed", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
+    ("sandbox.orphan.held", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
     ("provider.breaker.opened", "shared/adapters/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
 ];
 

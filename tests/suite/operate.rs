@@ -4,7 +4,7 @@
 use bobbin_core::decide::words::DESTROYED;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::session::{Outcome, Phase};
-use bobbin_core::wire::daytona::labels;
+use bobbin_core::wire::daytona::{Stack, labels};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;
 use bobbin_tests::operator::{masked, operate, plainly};
@@ -479,11 +479,18 @@ async fn orphan(world: World) {
     let (talk, first) = world.begin(Platform::Discord, "echo: mine").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let guild = &world.ready.discord_guild_id;
+    let id = std::fs::read_to_string(world.state_dir.join("aws/stack-id")).unwrap();
+    let stack = |id| Stack { name: STACK, id };
+    // What another stack of this name has made is neither shown nor deleted.
+    let thread = ThreadKey::discord(guild, "980").unwrap();
+    let namesakes = "made-by-a-namesake";
+    let body = json!({"name": namesakes, "labels": labels(stack("another"), &thread, 7)});
+    world.provider.create(&body).await.unwrap();
     // The stack's own sweeper may come by in between, once a minute: then the next one is looked at.
     for nth in 1..=3 {
         let thread = ThreadKey::discord(guild, &format!("99{nth}")).unwrap();
         let name = sandbox_name(STACK, &thread, 7);
-        let body = json!({"name": name, "labels": labels(STACK, &thread, 7)});
+        let body = json!({"name": name, "labels": labels(stack(&id), &thread, 7)});
         world.provider.create(&body).await.unwrap();
         let young = operate(&world, &["sandboxes", "--json"]).await.json();
         let is = |listed: &Value| {
@@ -532,6 +539,12 @@ async fn orphan(world: World) {
             (0, "No sandbox belongs to nobody.\n")
         );
         assert_eq!(talk.sandbox().await.state, "started");
+        let listed = operate(&world, &["sandboxes"]).await;
+        assert!(!listed.out.contains(namesakes), "{}", listed.out);
+        let all = world.provider.list().await.unwrap();
+        let left = all.iter().find(|one| one.name == namesakes).unwrap();
+        assert_eq!(left.state, "started");
+        world.provider.lose(left).await.unwrap();
         talk.finish().await;
         return;
     }

@@ -101,7 +101,9 @@ impl Sweeper {
             return Ok(json!({"orphans": missing}));
         };
         let listed = daytona.list(&stack_label(&config.stack)).await;
-        let listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
+        let mut listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
+        // Another stack of this name may share the organisation: its sandboxes are none of ours.
+        listed.retain(|sandbox| !sandbox.is_foreign(&config.stack_id));
         let (orphans, vanished) = tokio::join!(
             orphans::reap(config, store, &daytona, metrics, &listed),
             vanished::look(store, queues, &config.limits, &listed, now_ms())

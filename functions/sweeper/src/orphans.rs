@@ -6,15 +6,16 @@ use bobbin_adapters::metrics::{Metrics, Unit};
 use bobbin_adapters::orphans::{Judged, judge_all};
 use bobbin_adapters::store::{RECORDS_MAX, Store, StoreError};
 use bobbin_adapters::world::now_ms;
+use bobbin_core::decide::orphan::is_unbelievable;
 use bobbin_core::schema::NEWER;
-use bobbin_core::signals::ORPHANS;
+use bobbin_core::signals::{ORPHANS, ORPHANS_HELD};
 use bobbin_core::wire::daytona::Sandbox;
 use serde_json::{Value, json};
 
 /// Sandboxes deleted in one tick; the next tick finds the rest.
 const REAPED_MAX: usize = 20;
 
-/// Deletes what is orphaned. The numbers are for whoever invokes it by hand.
+/// Deletes what is orphaned, unless that is most of what is listed. The numbers are for whoever invokes it by hand.
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried.
@@ -26,23 +27,39 @@ pub async fn reap(
     listed: &[Sandbox],
 ) -> Result<Value, String> {
     let (mut deleted, mut trouble) = (0_usize, None);
-    'listed: for some in listed.chunks(RECORDS_MAX) {
-        let judged = judge_all(store, some, now_ms(), config.limits.stale_grace_ms).await;
+    let mut orphans = Vec::new();
+    for some in listed.chunks(RECORDS_MAX) {
+        let grace_ms = config.limits.stale_grace_ms;
+        let judged = judge_all(store, &config.stack_id, some, now_ms(), grace_ms).await;
         for (sandbox, judged) in some.iter().zip(judged) {
             match orphaned(sandbox, judged) {
+                Ok(true) => orphans.push(sandbox),
                 Ok(false) => {}
-                Ok(true) if deleted == REAPED_MAX => break 'listed,
-                Ok(true) => match daytona.delete(&sandbox.id).await {
-                    Ok(()) | Err(DaytonaError::NotFound) => {
-                        tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
-                        metrics.put(&[(ORPHANS, Unit::Count, 1)], now_ms());
-                        deleted += 1;
-                    }
-                    Err(error) => {
-                        trouble = Some(format!("{} could not be deleted: {error}", sandbox.name));
-                    }
-                },
                 Err(error) => trouble = Some(error),
+            }
+        }
+    }
+    if is_unbelievable(orphans.len(), listed.len()) {
+        tracing::error!(
+            event = ORPHANS_HELD,
+            listed = listed.len(),
+            orphans = orphans.len(),
+            "most of what the provider lists seems to belong to nobody: nothing is deleted until somebody has looked (docs/RUNBOOK.md)"
+        );
+        let held = u64::try_from(orphans.len()).unwrap_or(u64::MAX);
+        metrics.put(&[(ORPHANS_HELD, Unit::Count, held)], now_ms());
+        return Ok(json!({"listed": listed.len(), "deleted": 0, "held": orphans.len()}));
+    }
+    for sandbox in orphans.into_iter().take(REAPED_MAX) {
+        match delete(daytona, sandbox).await {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
+                metrics.put(&[(ORPHANS, Unit::Count, 1)], now_ms());
+                deleted += 1;
+            }
+            Err(error) => {
+                trouble = Some(format!("{} could not be deleted: {error}", sandbox.name));
             }
         }
     }
@@ -60,13 +77,31 @@ pub async fn reap(
     }
 }
 
+/// Deletes it, if it still says of itself what it was judged by: labels can be changed after a listing.
+async fn delete(daytona: &Daytona, listed: &Sandbox) -> Result<bool, DaytonaError> {
+    let now = match daytona.get(&listed.id).await {
+        Ok(now) => now,
+        Err(DaytonaError::NotFound) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if now.labels != listed.labels {
+        tracing::warn!(event = "sandbox.orphan.changed", sandbox.name = %listed.name, "the labels of a sandbox that belonged to nobody have changed since it was listed: it is left for the next look");
+        return Ok(false);
+    }
+    match daytona.delete(&listed.id).await {
+        Ok(()) => Ok(true),
+        Err(DaytonaError::NotFound) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// What carries our stack's label but names no thread or time is left for a person: it is not ours to judge.
 fn orphaned(sandbox: &Sandbox, judged: Result<Judged, StoreError>) -> Result<bool, String> {
     match judged {
         Ok(Judged::Orphan) => Ok(true),
-        Ok(Judged::Spared) => Ok(false),
+        Ok(Judged::Spared | Judged::Foreign) => Ok(false),
         Ok(Judged::Unknown) => {
-            tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's label but not its thread, generation or time of creation");
+            tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's name but not its thread, generation or time of creation, or neither the stack's id nor a record");
             Ok(false)
         }
         // Only a newer worker can say whose it is: what it keeps is not ours to delete, and that is no trouble.

@@ -51,6 +51,10 @@ impl WakeTarget {
 pub struct Config {
     /// Name of the stack: part of every sandbox's name and label.
     pub stack: String,
+    /// What no other stack has, of this name either: a label of every sandbox.
+    pub stack_id: String,
+    /// Tenants whose repositories may configure the agent that works in them.
+    pub project_config_of: Vec<String>,
     /// Table of sessions.
     pub table: String,
     /// Queue of messages.
@@ -108,6 +112,7 @@ impl Config {
         log_level(&optional("LOG_LEVEL"))?;
         Ok(Self {
             stack: required("STACK")?,
+            stack_id: stack_id(&required("STACK_ID")?).to_owned(),
             table: required("TABLE")?,
             messages_queue_url: required("MESSAGES_QUEUE_URL")?,
             control_queue_url: required("CONTROL_QUEUE_URL")?,
@@ -125,6 +130,7 @@ impl Config {
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
             model: required("MODEL")?,
             models: overrides.models,
+            project_config_of: overrides.project_config_of,
             model_base_url: overrides.model_base_url,
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),
@@ -163,6 +169,12 @@ fn address(name: &str, value: &str) -> Result<(), String> {
             "{name} is {value:?}, which is no address: expected one such as https://example.com"
         )),
     }
+}
+
+/// The end of `CloudFormation`'s id of a stack (`arn:…:stack/NAME/UUID`), which is unique by itself and holds no account.
+#[must_use]
+pub fn stack_id(arn: &str) -> &str {
+    arn.rsplit('/').next().unwrap_or(arn)
 }
 
 /// Nothing means `info`.

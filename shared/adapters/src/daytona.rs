@@ -14,7 +14,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::{
     CreateSandbox, ErrorBody, Executed, FileInfo, PROTOCOL_VERSION, PreviewLink, Sandbox,
-    SandboxPage, tenant_labels,
+    SandboxPage, Stack, tenant_labels,
 };
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Url};
@@ -235,12 +235,13 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn of_tenant(&self, stack: &str, tenant: &str) -> Answered<Vec<Sandbox>> {
-        let labels = tenant_labels(stack, tenant);
+    pub async fn of_tenant(&self, stack: Stack<'_>, tenant: &str) -> Answered<Vec<Sandbox>> {
+        let labels = tenant_labels(stack.name, tenant);
         let found = self.pages(&labels, COUNT_PAGES_MAX).await?;
         // A server that passes over a filter that it does not know must not make one tenant pay for another.
         let counts = |sandbox: &&Sandbox| {
             sandbox.coarse() != Coarse::Gone
+                && !sandbox.is_foreign(stack.id)
                 && labels
                     .iter()
                     .all(|(name, value)| sandbox.labels.get(name) == Some(value))

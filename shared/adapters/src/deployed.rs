@@ -12,6 +12,7 @@ use bobbin_core::message::Body;
 pub use self::keyring::Keyring;
 pub use self::taken::Taken;
 use crate::aws::{Aws, CallError, Cause, NO_CREDENTIALS};
+use crate::config::stack_id;
 use crate::store::Store;
 
 /// Longest wait for a call, repeats included: a person is there to repeat the command.
@@ -22,6 +23,7 @@ const CALL_MS_MAX: u64 = 20_000;
 pub struct Deployed {
     aws: Aws,
     name: String,
+    id: String,
     status: String,
     outputs: BTreeMap<String, String>,
     parameters: BTreeMap<String, String>,
@@ -68,6 +70,7 @@ impl Deployed {
         let stack = stack.ok_or_else(|| told(&cloudformation.unreadable("Stacks"), ""))?;
         Ok(Self {
             name: stack.stack_name().unwrap_or(stack_name).to_owned(),
+            id: stack_id(stack.stack_id().unwrap_or_default()).to_owned(),
             status: stack
                 .stack_status()
                 .map(|status| status.as_str().to_owned())
@@ -82,6 +85,12 @@ impl Deployed {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its own id, as its sandboxes' labels hold it.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// `CloudFormation`'s word for its state, such as `UPDATE_COMPLETE`.

@@ -27,7 +27,7 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::Choice;
 use bobbin_core::session::{About, Marks, StrayRun};
 use bobbin_core::settings::Offer;
-use bobbin_core::wire::daytona::{Image, OPENCODE_PORT};
+use bobbin_core::wire::daytona::{Image, OPENCODE_PORT, Stack};
 use bobbin_core::wire::opencode::answer::is_minted;
 use bobbin_core::wire::opencode::request::RunWith;
 use bobbin_core::wire::opencode::types::{Message, Role, Status};
@@ -95,6 +95,10 @@ impl std::fmt::Debug for ModelKeys {
 pub struct SandboxSettings {
     /// Name of the stack: part of every sandbox's name and labels.
     pub stack: String,
+    /// Its own id: a label of every sandbox.
+    pub stack_id: String,
+    /// Tenants whose repositories may configure the agent that works in them.
+    pub project_config_of: Vec<String>,
     /// Secret of the stack, from which each server's password is derived.
     pub stack_key: String,
     /// Base of Daytona's control API.
@@ -130,6 +134,17 @@ pub enum SettingsError {
     /// An address.
     #[error("daytona_api of the parameter Overrides: {0}")]
     Address(#[from] HttpError),
+}
+
+impl SandboxSettings {
+    /// The stack, as its sandboxes name it.
+    #[must_use]
+    pub fn of_stack(&self) -> Stack<'_> {
+        Stack {
+            name: &self.stack,
+            id: &self.stack_id,
+        }
+    }
 }
 
 /// Performs the effects of sandboxes.

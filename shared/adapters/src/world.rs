@@ -52,6 +52,8 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
     let key = |secret: &Secret| secret.expose().to_owned();
     let settings = SandboxSettings {
         stack: config.stack.clone(),
+        stack_id: config.stack_id.clone(),
+        project_config_of: config.project_config_of.clone(),
         stack_key: key(&keys.stack.stack_key),
         daytona_api: config.daytona_api.clone(),
         daytona_api_key: key(&keys.provider.daytona_api_key),

@@ -19,6 +19,9 @@ pub struct Overrides {
     pub model_base_url: String,
     /// Further models of that endpoint that can be chosen, as provider/model.
     pub models: Vec<String>,
+    /// Tenants (`discord:GUILD`, `slack:TEAM`) whose repositories are trusted: what lies in them configures the agent, and its
+    /// plugins, commands and MCP servers run beside the model keys. Nobody's are by default.
+    pub project_config_of: Vec<String>,
     /// Short answers on Slack are shown while they are written, where the workspace takes streams.
     pub slack_stream_answers: bool,
     /// Base of Discord's HTTP API.
@@ -35,6 +38,7 @@ impl Default for Overrides {
             limits: Limits::DEFAULT,
             model_base_url: String::new(),
             models: Vec::new(),
+            project_config_of: Vec::new(),
             slack_stream_answers: false,
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: "https://slack.com/api".to_owned(),

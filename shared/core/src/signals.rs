@@ -150,6 +150,8 @@ pub const NAMESPACE: &str = "Bobbin";
 pub const DIMENSION: &str = "Stack";
 /// Metric: sandboxes that belonged to nobody and were deleted by the sweeper.
 pub const ORPHANS: &str = "sandbox.orphan.destroyed";
+/// Metric: sandboxes that would have been deleted as nobody's and were kept, because they were most of a listing.
+pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
 /// Metric: a breaker of a provider has opened.
 pub const BREAKER_OPENED: &str = "provider.breaker.opened";
 /// Metric: a message ended among the dead letters, and its thread is told.
@@ -170,11 +172,12 @@ pub const CONTROL_DROPPED: &str = "control.dropped";
 /// Metric: the table refused a delivery its record, to read or to write, or did not answer at all.
 pub const TABLE_FAILED: &str = "table.failed";
 /// Metrics that no write of a record tells of.
-pub const OTHERS: [&str; 11] = [
+pub const OTHERS: [&str; 12] = [
     INGRESS_FAILED,
     CONTROL_DROPPED,
     TABLE_FAILED,
     ORPHANS,
+    ORPHANS_HELD,
     BREAKER_OPENED,
     BURIED,
     DUE,

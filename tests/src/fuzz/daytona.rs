@@ -2,7 +2,7 @@
 
 use bobbin_core::event::Coarse;
 use bobbin_core::wire::daytona::{
-    ErrorBody, Executed, LABEL_STACK, PreviewLink, Sandbox, SandboxPage,
+    ErrorBody, Executed, LABEL_STACK, LABEL_STACK_ID, PreviewLink, Sandbox, SandboxPage, Stack,
 };
 
 /// States in which a sandbox counts as deleted.
@@ -43,14 +43,28 @@ fn sandbox(sandbox: &Sandbox) {
         return;
     };
     let stack = sandbox.labels.get(LABEL_STACK);
-    let ours = stack.is_some_and(|stack| sandbox.belongs_to(stack, &thread, generation));
+    let id = sandbox
+        .labels
+        .get(LABEL_STACK_ID)
+        .map_or("", String::as_str);
+    let of = |name| Stack { name, id };
+    let ours = stack.is_some_and(|stack| sandbox.belongs_to(of(stack), &thread, generation));
     // A number can be written in other ways than ours (`+1`, `01`): then it is nobody's.
     let as_written = sandbox
         .labels
         .values()
         .any(|v| *v == generation.to_string());
     assert_eq!(ours, stack.is_some() && as_written, "{sandbox:?}");
-    assert!(!sandbox.belongs_to(&format!("{stack:?}-other"), &thread, generation));
+    let other = format!("{stack:?}-other");
+    assert!(!sandbox.belongs_to(of(&other), &thread, generation));
+    if let Some(name) = stack.filter(|_| sandbox.labels.contains_key(LABEL_STACK_ID)) {
+        let namesake = format!("{id}-other");
+        let namesake = Stack {
+            name,
+            id: &namesake,
+        };
+        assert!(!sandbox.belongs_to(namesake, &thread, generation));
+    }
 }
 
 fn preview(link: PreviewLink) {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use bobbin_core::signals::{
-    BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS, TABLE_FAILED,
+    BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS, ORPHANS_HELD,
+    TABLE_FAILED,
 };
-use bobbin_core::wire::daytona::labels;
+use bobbin_core::wire::daytona::{Stack, labels};
 use bobbin_tests::runtime::Function;
 use serde_json::{Value, json};
 
@@ -103,14 +104,35 @@ pub async fn sweeper() {
     let thread = "discord:1240000000000000100:1240000000000000900"
         .parse()
         .unwrap();
-    let left = json!({
-        "id": "11111111-1111-4111-8111-111111111111", "name": "left-behind", "state": "started",
-        "labels": labels("local", &thread, 1), "createdAt": "2026-01-01T00:00:00Z",
-    });
-    let listed = json!({"items": [left], "nextCursor": null});
-    function.answer("GET /daytona/sandbox", 200, listed);
+    let left = |nth: u32, id: &str| {
+        json!({
+            "id": format!("11111111-1111-4111-8111-11111111111{nth}"), "name": "left-behind", "state": "started",
+            "labels": labels(Stack { name: "local", id }, &thread, nth), "createdAt": "2026-01-01T00:00:00Z",
+        })
+    };
+    let at = |nth: u32| format!("GET /daytona/sandbox/11111111-1111-4111-8111-11111111111{nth}");
+    let list = |items: &[Value]| json!({"items": items, "nextCursor": null});
+    let ours = "this-one";
+    let both = list(&[left(1, ours), left(2, "a namesake's")]);
+    function.answer("GET /daytona/sandbox", 200, both);
+    function.answer(&at(1), 200, left(1, ours));
     let answer = function.invoke(&tick).await.unwrap();
     assert_eq!(answer["orphans"], json!({"listed": 1, "deleted": 1}));
     assert_eq!(count(&function, ORPHANS), 1);
+
+    // Somebody gave it another label meanwhile.
+    function.answer("GET /daytona/sandbox", 200, list(&[left(1, ours)]));
+    function.answer(&at(1), 200, left(1, "a namesake's"));
+    let answer = function.invoke(&tick).await.unwrap();
+    assert_eq!(answer["orphans"], json!({"listed": 1, "deleted": 0}));
+
+    // As after a table was restored to an earlier point: all of them seem to be nobody's.
+    let all: Vec<Value> = (1..=3).map(|nth| left(nth, ours)).collect();
+    function.answer("GET /daytona/sandbox", 200, list(&all));
+    let answer = function.invoke(&tick).await.unwrap();
+    let held = json!({"listed": 3, "deleted": 0, "held": 3});
+    assert_eq!(answer["orphans"], held);
+    assert_eq!(count(&function, ORPHANS), 0);
+    assert_eq!(count(&function, ORPHANS_HELD), 3);
     function.end().await;
 }

@@ -307,6 +307,7 @@ fn environment(
         ("AWS_ENDPOINT_URL", endpoint.clone()),
         ("AWS_CA_BUNDLE", authority.display().to_string()),
         ("STACK", "bench".to_owned()),
+        ("STACK_ID", "this-one".to_owned()),
         ("TABLE", "bench-table".to_owned()),
         ("MESSAGES_QUEUE_URL", queue("messages")),
         ("CONTROL_QUEUE_URL", queue("control")),

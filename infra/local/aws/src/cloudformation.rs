@@ -10,7 +10,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, SecondsFormat};
 
-use crate::account::Account;
 use crate::query::Query;
 
 /// What a hidden parameter comes as (AWS).
@@ -20,8 +19,9 @@ const NAMESPACE: &str = "http://cloudformation.amazonaws.com/doc/2010-05-15/";
 
 /// The one stack of this engine.
 pub(crate) struct CloudFormation {
-    pub(crate) account: Account,
     pub(crate) stack: String,
+    /// Its ARN.
+    pub(crate) id: String,
     pub(crate) started_ms: i64,
     /// With the hidden ones already hidden.
     pub(crate) parameters: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ impl CloudFormation {
         let wanted = form.value("StackName");
         match form.value("Action") {
             Some("DescribeStacks") => match wanted {
-                Some(name) if name != self.stack && name != self.id() => refusal(
+                Some(name) if name != self.stack && name != self.id => refusal(
                     StatusCode::BAD_REQUEST,
                     "ValidationError",
                     &format!("Stack with id {name} does not exist"),
@@ -56,11 +56,6 @@ impl CloudFormation {
         }
     }
 
-    fn id(&self) -> String {
-        let resource = format!("stack/{}/00000000-0000-0000-0000-000000000000", self.stack);
-        self.account.arn("cloudformation", &resource)
-    }
-
     fn described(&self, id: &str) -> String {
         let created = DateTime::from_timestamp_millis(self.started_ms)
             .unwrap_or_default()
@@ -71,7 +66,7 @@ impl CloudFormation {
 <StackStatus>CREATE_COMPLETE</StackStatus><Parameters>{}</Parameters><Outputs>{}</Outputs>\
 </member></Stacks></DescribeStacksResult><ResponseMetadata><RequestId>{id}</RequestId></ResponseMetadata></DescribeStacksResponse>",
             escaped(&self.stack),
-            escaped(&self.id()),
+            escaped(&self.id),
             members(&self.parameters, "Parameter"),
             members(&self.outputs, "Output"),
         )

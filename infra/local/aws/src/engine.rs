@@ -159,7 +159,8 @@ impl Engine {
             endpoint: format!("http://{}", address(&endpoint_listener)?),
         };
         let (url_listeners, urls) = listen_for_urls(&template, settings.ingress_port).await?;
-        let plan = template.plan(&settings.stack_name, &account, &urls)?;
+        let stack_id = stack_id(&state_dir, &settings.stack_name, &account)?;
+        let plan = template.plan((&settings.stack_name, &stack_id), &account, &urls)?;
         let tasks = TaskTracker::new();
         let stopping = CancellationToken::new();
         // From here on tasks run: a start that fails must end them again.
@@ -210,8 +211,8 @@ impl Engine {
         }
 
         let cloudformation = CloudFormation {
-            account: account.clone(),
             stack: settings.stack_name.clone(),
+            id: stack_id,
             started_ms: clock.now_ms(),
             parameters: template.told_parameters(),
             outputs: plan.outputs.clone(),
@@ -444,6 +445,24 @@ fn prepare_folder(folder: &Path) -> Result<PathBuf, Error> {
             folder: folder.display().to_string(),
             reason: format!("{error}; choose a folder that can be written"),
         })
+}
+
+/// The stack's ARN. What is unique in it is made once and stays with the state, as a stack's own does with the stack.
+fn stack_id(state_dir: &Path, name: &str, account: &Account) -> Result<String, Error> {
+    let file = state_dir.join("stack-id");
+    let kept = fs::read_to_string(&file).ok().filter(|id| !id.is_empty());
+    let id = match kept {
+        Some(id) => id,
+        None => {
+            let id = uuid::Uuid::new_v4().to_string();
+            fs::write(&file, &id).map_err(|error| Error::StateFolder {
+                folder: state_dir.display().to_string(),
+                reason: format!("{error}; choose a folder that can be written"),
+            })?;
+            id
+        }
+    };
+    Ok(account.arn("cloudformation", &format!("stack/{name}/{id}")))
 }
 
 type UrlListeners = Vec<(String, TcpListener)>;

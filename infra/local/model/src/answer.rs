@@ -256,6 +256,7 @@ mod tests {
 
     fn request(user: &str, results: &[&str]) -> Request {
         Request {
+            system: String::new(),
             model: "m".into(),
             stream: true,
             include_usage: true,

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use crate::answer::{Answer, End};
-use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, bounded};
+use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, bounded, ended};
 use crate::request::Request;
 
 /// One answered request.
@@ -19,6 +19,8 @@ struct Call {
     session_id: Option<String>,
     /// The model that was asked for.
     model: String,
+    /// The end of the system messages, where clients put the rules of a project.
+    system: String,
     /// Text of the last user message.
     user: String,
     /// Tool results that came after it.
@@ -50,6 +52,7 @@ impl Calls {
             time_ms: now_ms(),
             session_id: session_id.map(|id| bounded(id, CALL_TEXT_CHARS_MAX)),
             model: bounded(&request.model, CALL_TEXT_CHARS_MAX),
+            system: ended(&request.system, CALL_TEXT_CHARS_MAX),
             user: bounded(&request.user, CALL_TEXT_CHARS_MAX),
             tool_results: request.results.len(),
             text: String::new(),

@@ -32,3 +32,11 @@ pub(crate) fn bounded(text: &str, chars_max: usize) -> String {
         None => text.to_owned(),
     }
 }
+
+/// The last `chars_max` characters of `text`, with an ellipsis where something was left out.
+pub(crate) fn ended(text: &str, chars_max: usize) -> String {
+    match text.char_indices().rev().nth(chars_max.saturating_sub(1)) {
+        Some((from, _)) if from > 0 => format!("…{}", &text[from..]),
+        _ => text.to_owned(),
+    }
+}

@@ -22,6 +22,8 @@ pub(crate) struct Request {
     pub(crate) results: Vec<String>,
     /// No tools but a system message: the client works for itself (a title, a summary).
     pub(crate) internal: bool,
+    /// What the system messages say.
+    pub(crate) system: String,
     /// The client asks for a title.
     pub(crate) title: bool,
     /// Characters of all messages.
@@ -122,7 +124,14 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         .messages
         .iter()
         .any(|message| system(message) && message.text().contains("title generator"));
+    let said: Vec<String> = body
+        .messages
+        .iter()
+        .filter(|message| system(message))
+        .map(Message::text)
+        .collect();
     Ok(Request {
+        system: said.join("\n"),
         model: body.model,
         stream: body.stream.unwrap_or(false),
         include_usage: body

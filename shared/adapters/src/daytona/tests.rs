@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::limits::Limits;
-use bobbin_core::wire::daytona::Image;
+use bobbin_core::wire::daytona::{Image, Stack};
 
 use super::*;
 
@@ -278,7 +278,15 @@ async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way
         {"id": "i", "name": "n", "state": "started"},
     ]});
     let (server, client) = Server::answering(vec![reply(200, first), reply(200, second)]).await;
-    let listed = client.of_tenant("dev", ours).await;
+    let listed = client
+        .of_tenant(
+            Stack {
+                name: "dev",
+                id: "a",
+            },
+            ours,
+        )
+        .await;
     assert_eq!(listed.map(|all| all.len()), Ok(4));
     let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
     assert_eq!(
@@ -295,7 +303,13 @@ async fn a_count_of_a_list_without_end_is_bounded() {
     let (server, client) = Server::answering(vec![reply(200, page)]).await;
     assert_eq!(
         client
-            .of_tenant("dev", "slack:T1")
+            .of_tenant(
+                Stack {
+                    name: "dev",
+                    id: "a"
+                },
+                "slack:T1"
+            )
             .await
             .map(|all| all.len()),
         Ok(COUNT_PAGES_MAX)
@@ -380,7 +394,16 @@ fn request_bodies_fit_daytonas_own_description() {
         Image::Snapshot("s".into()),
         Image::Dockerfile("FROM x\n".into()),
     ] {
-        let body = CreateSandbox::new("dev", &thread, 1, &image, &Limits::DEFAULT);
+        let body = CreateSandbox::new(
+            Stack {
+                name: "dev",
+                id: "a",
+            },
+            &thread,
+            1,
+            &image,
+            &Limits::DEFAULT,
+        );
         crate::http::testing::conforms(&spec, "/components/schemas/CreateSandbox", &json!(body));
     }
     let toolbox = crate::http::testing::spec("daytona-toolbox.json").expect("beside the other");

@@ -379,6 +379,8 @@ mod tests {
     fn sources(slack_api: &str, attachment_bytes: u64) -> FileSources {
         FileSources::new(&SandboxSettings {
             stack: "test".to_owned(),
+            stack_id: String::new(),
+            project_config_of: Vec::new(),
             stack_key: String::new(),
             daytona_api: String::new(),
             daytona_api_key: String::new(),

@@ -22,7 +22,7 @@ type Done = Result<Event, Failure>;
 impl Sandboxes {
     pub(super) async fn count(&self, thread: &ThreadKey, older_than: Option<u32>) -> Done {
         let tenant = thread.tenant();
-        let listed = self.daytona.of_tenant(&self.settings.stack, &tenant);
+        let listed = self.daytona.of_tenant(self.settings.of_stack(), &tenant);
         let listed = listed.await.map_err(|e| e.failure())?;
         let own = older_than.map(|generation| self.name(thread, generation));
         let sandboxes = own.map_or(listed.len(), |own| older(&listed, &own));
@@ -34,7 +34,7 @@ impl Sandboxes {
         self.models.for_server()?;
         let settings = &self.settings;
         let body = CreateSandbox::new(
-            &settings.stack,
+            settings.of_stack(),
             thread,
             generation,
             &settings.image,
@@ -76,7 +76,7 @@ impl Sandboxes {
     }
 
     fn adopt(&self, found: Sandbox, thread: &ThreadKey, generation: u32) -> Done {
-        if found.belongs_to(&self.settings.stack, thread, generation) {
+        if found.belongs_to(self.settings.of_stack(), thread, generation) {
             return Ok(Event::Observed(found.coarse()));
         }
         Err(Failure::NonRecoverable {

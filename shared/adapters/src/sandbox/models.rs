@@ -179,6 +179,8 @@ mod tests {
     fn models(model: &str, further: &[&str], base_url: Option<&str>, keys: ModelKeys) -> Models {
         let settings = SandboxSettings {
             stack: "s".to_owned(),
+            stack_id: String::new(),
+            project_config_of: Vec::new(),
             stack_key: "k".to_owned(),
             daytona_api: "https://app.daytona.io/api".to_owned(),
             daytona_api_key: "k".to_owned(),

@@ -8,7 +8,9 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::signals::HEALTH_RETRIES;
 use bobbin_core::wire::daytona::Sandbox;
-use bobbin_core::wire::opencode::request::{QUIET_ENVIRONMENT, plugin_marker};
+use bobbin_core::wire::opencode::request::{
+    QUIET_ENVIRONMENT, WITHOUT_PROJECT_CONFIG, plugin_marker,
+};
 use bobbin_core::wire::opencode::steps::redact;
 use bobbin_core::wire::opencode::types::Health;
 use futures::StreamExt as _;
@@ -72,7 +74,7 @@ impl Sandboxes {
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let name = self.name(thread, generation);
-        let environment = self.environment(&name)?;
+        let environment = self.environment(thread, &name)?;
         // Both at once. A server that cannot be seen through an old preview is left alone by the script.
         let look = async {
             let agent = self.agent(thread, generation).await?;
@@ -157,12 +159,21 @@ impl Sandboxes {
     }
 
     /// What the server's processes get, and nothing else of the sandbox does.
-    fn environment(&self, name: &str) -> Result<BTreeMap<String, String>, Failure> {
+    fn environment(
+        &self,
+        thread: &ThreadKey,
+        name: &str,
+    ) -> Result<BTreeMap<String, String>, Failure> {
         let (config, keys) = self.models.for_server()?;
         let mut environment: BTreeMap<String, String> = QUIET_ENVIRONMENT
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
+        let trusted = &self.settings.project_config_of;
+        if !trusted.contains(&thread.tenant()) {
+            let (variable, value) = WITHOUT_PROJECT_CONFIG;
+            environment.insert(variable.to_owned(), value.to_owned());
+        }
         environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), self.password(name));
         environment.insert("OPENCODE_CONFIG_CONTENT".to_owned(), config);
         environment.extend(keys);

@@ -14,6 +14,17 @@ for place in "${XDG_CONFIG_HOME:-$HOME/.config}/opencode" "$root/project/.openco
   mkdir -p "$place/node_modules" && printf '%s\n' "$marker" >"$place/package-lock.json"
 done
 
+# Where a repository configures nothing, its rules are still read: they are only words. Rules of the image's own stay.
+rules="${XDG_CONFIG_HOME:-$HOME/.config}/opencode/AGENTS.md"
+if [ -L "$rules" ] || [ ! -e "$rules" ]; then
+  rm -f "$rules"
+  if [ -n "${OPENCODE_DISABLE_PROJECT_CONFIG:-}" ]; then
+    for file in CLAUDE.md AGENTS.md; do
+      [ -f "$root/project/$file" ] && ln -sf "$root/project/$file" "$rules"
+    done
+  fi
+fi
+
 # Diffs and reverts need a repository with a commit. One that lies further up is somebody else's.
 if command -v git >/dev/null 2>&1 && [ ! -e "$root/project/.git" ]; then
   git init -q "$root/project" </dev/null >/dev/null 2>&1

@@ -10,7 +10,7 @@ use bobbin_core::ids::ThreadKey;
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Work};
 use bobbin_core::session::{Marks, Phase, Session};
-use bobbin_core::wire::daytona::{Sandbox, labels};
+use bobbin_core::wire::daytona::{LABEL_STACK_ID, Sandbox, Stack, labels};
 use serde_json::json;
 
 use crate::support::{Cloud, aws};
@@ -21,6 +21,11 @@ const GRACE_MS: u64 = 300_000;
 const CREATED: &str = "2026-01-01T00:00:00Z";
 const NOW_MS: u64 = 1_767_312_000_000;
 
+const STACK: Stack<'_> = Stack {
+    name: "test",
+    id: "this-one",
+};
+
 fn thread(number: u32) -> ThreadKey {
     ThreadKey::discord("111", &number.to_string()).unwrap()
 }
@@ -29,10 +34,24 @@ fn sandbox(thread: &ThreadKey, generation: u32) -> Sandbox {
     let sandbox = json!({
         "id": "s",
         "name": "s",
-        "labels": labels("test", thread, generation),
+        "labels": labels(STACK, thread, generation),
         "createdAt": CREATED,
     });
     serde_json::from_value(sandbox).unwrap()
+}
+
+fn unmarked(thread: &ThreadKey, generation: u32) -> Sandbox {
+    let mut sandbox = sandbox(thread, generation);
+    sandbox.labels.remove(LABEL_STACK_ID);
+    sandbox
+}
+
+fn foreign(thread: &ThreadKey, generation: u32) -> Sandbox {
+    let mut sandbox = sandbox(thread, generation);
+    sandbox
+        .labels
+        .insert(LABEL_STACK_ID.to_owned(), "another".to_owned());
+    sandbox
 }
 
 #[tokio::test]
@@ -66,8 +85,15 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
         sandbox(&thread(3), 1),
         young,
         unnamed,
+        // Of before the stack's id was a label: with a record of its thread it is ours, without one it may be anybody's.
+        unmarked(&thread(1), 1),
+        unmarked(&thread(2), 2),
+        unmarked(&thread(3), 1),
+        // Of another stack of this name, whatever ours has of such a thread.
+        foreign(&thread(1), 1),
+        foreign(&thread(3), 1),
     ];
-    let judged = judge_all(&store, &listed, NOW_MS, GRACE_MS).await;
+    let judged = judge_all(&store, STACK.id, &listed, NOW_MS, GRACE_MS).await;
     let judged: Result<Vec<Judged>, StoreError> = judged.into_iter().collect();
     assert_eq!(
         judged,
@@ -78,6 +104,11 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
             Judged::Orphan,
             Judged::Spared,
             Judged::Unknown,
+            Judged::Orphan,
+            Judged::Orphan,
+            Judged::Unknown,
+            Judged::Foreign,
+            Judged::Foreign,
         ])
     );
 }
@@ -86,7 +117,14 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
 async fn without_the_records_no_sandbox_is_judged() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), "no-such-table");
-    let judged = judge_all(&store, &[sandbox(&thread(1), 1)], NOW_MS, GRACE_MS).await;
+    let judged = judge_all(
+        &store,
+        STACK.id,
+        &[sandbox(&thread(1), 1)],
+        NOW_MS,
+        GRACE_MS,
+    )
+    .await;
     assert!(
         matches!(judged[..], [Err(StoreError::Refused(_))]),
         "{judged:?}"

@@ -22,6 +22,16 @@ pub fn is_orphan(
     !live && now_ms >= created_ms.saturating_add(grace_ms)
 }
 
+/// So many orphans at once are believed whatever else is listed: they are what crashes leave behind.
+const BELIEVED: usize = 2;
+
+/// Whether so many orphans are too many to be true: more than half of what is listed. That is what a table looks like that
+/// was restored to an earlier point, or is the wrong one, and then nothing is deleted before a person has looked.
+#[must_use]
+pub const fn is_unbelievable(orphans: usize, listed: usize) -> bool {
+    orphans > BELIEVED && orphans * 2 > listed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +63,26 @@ mod tests {
         );
         assert!(orphan(Some(&record(Phase::Destroyed, 2)), 2));
         assert!(orphan(None, 1));
+    }
+
+    #[test]
+    fn most_of_a_listing_is_not_believed_to_be_orphaned() {
+        for (orphans, listed, unbelievable) in [
+            (0, 0, false),
+            (1, 1, false),
+            (2, 2, false),
+            (3, 3, true),
+            (3, 5, true),
+            (3, 6, false),
+            (20, 1_000, false),
+            (501, 1_000, true),
+        ] {
+            assert_eq!(
+                is_unbelievable(orphans, listed),
+                unbelievable,
+                "{orphans} of {listed}"
+            );
+        }
     }
 
     #[test]

@@ -18,14 +18,25 @@ pub const PROTOCOL_VERSION: &str = "0.205.1";
 /// The port of OpenCode inside a sandbox, behind the preview.
 pub const OPENCODE_PORT: u16 = 4096;
 
-/// Label that names the stack.
+/// Label that names the stack, as people call it: not unique in an organisation.
 pub const LABEL_STACK: &str = "bobbin";
+/// Label that holds the stack's own id ([`Stack::id`]). Sandboxes that were made before it was a label have none.
+pub const LABEL_STACK_ID: &str = "stack";
 /// Label that names the thread, by its short hash.
 pub const LABEL_THREAD: &str = "thread";
 /// Label that names the generation.
 pub const LABEL_GENERATION: &str = "generation";
 /// Label that names the tenant ([`ThreadKey::tenant`]): what a tenant has is counted by it.
 pub const LABEL_TENANT: &str = "tenant";
+
+/// A stack, as its sandboxes name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stack<'a> {
+    /// What people call it. Two accounts, regions or laptops may each have one of this name.
+    pub name: &'a str,
+    /// What no other stack has.
+    pub id: &'a str,
+}
 
 /// A sandbox, as reads and lists give it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -91,17 +102,26 @@ impl Sandbox {
     }
 
     /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then. The tenant
-    /// follows from the thread, and a sandbox that was made before it was a label is ours all the same.
+    /// follows from the thread; a sandbox that was made before this, or the stack's id, was a label is ours all the same.
     #[must_use]
-    pub fn belongs_to(&self, stack: &str, thread: &ThreadKey, generation: u32) -> bool {
-        labels(stack, thread, generation)
-            .iter()
-            .filter(|(name, _)| *name != LABEL_TENANT)
-            .all(|(name, value)| self.labels.get(name) == Some(value))
+    pub fn belongs_to(&self, stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> bool {
+        !self.is_foreign(stack.id)
+            && labels(stack, thread, generation)
+                .iter()
+                .filter(|(name, _)| ![LABEL_TENANT, LABEL_STACK_ID].contains(&name.as_str()))
+                .all(|(name, value)| self.labels.get(name) == Some(value))
+    }
+
+    /// Whether it says that another stack than this made it.
+    #[must_use]
+    pub fn is_foreign(&self, stack_id: &str) -> bool {
+        let said = self.labels.get(LABEL_STACK_ID);
+        said.is_some_and(|said| said != stack_id)
     }
 }
 
-/// The label that every sandbox of a stack carries.
+/// The label that every sandbox of a stack of this name carries. Others of that name are told apart by
+/// [`Sandbox::is_foreign`].
 #[must_use]
 pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
     [(LABEL_STACK.to_owned(), stack.to_owned())].into()
@@ -117,9 +137,10 @@ pub fn tenant_labels(stack: &str, tenant: &str) -> BTreeMap<String, String> {
 
 /// The labels of a thread's sandbox.
 #[must_use]
-pub fn labels(stack: &str, thread: &ThreadKey, generation: u32) -> BTreeMap<String, String> {
+pub fn labels(stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> BTreeMap<String, String> {
     [
-        (LABEL_STACK, stack.to_owned()),
+        (LABEL_STACK, stack.name.to_owned()),
+        (LABEL_STACK_ID, stack.id.to_owned()),
         (LABEL_THREAD, thread.to_string()),
         (LABEL_GENERATION, generation.to_string()),
         (LABEL_TENANT, thread.tenant()),
@@ -183,7 +204,7 @@ impl CreateSandbox {
     /// The body for a thread's sandbox. No key goes into its environment: every read would return it in clear.
     #[must_use]
     pub fn new(
-        stack: &str,
+        stack: Stack<'_>,
         thread: &ThreadKey,
         generation: u32,
         image: &Image,
@@ -200,7 +221,7 @@ impl CreateSandbox {
         };
         let with_build = |value: u32| build_info.is_some().then_some(value);
         Self {
-            name: sandbox_name(stack, thread, generation),
+            name: sandbox_name(stack.name, thread, generation),
             labels: labels(stack, thread, generation),
             cpu: with_build(BUILD_CPU),
             memory: with_build(BUILD_MEMORY_GIB),
@@ -400,20 +421,36 @@ mod tests {
     fn a_sandbox_is_adopted_only_with_all_labels_of_ours() {
         let thread = ThreadKey::discord("1", "2").unwrap();
         let mut found = sandbox("started", "started");
-        assert!(!found.belongs_to("dev", &thread, 1));
-        found.labels = labels("dev", &thread, 1);
+        let dev = Stack {
+            name: "dev",
+            id: "a",
+        };
+        assert!(!found.belongs_to(dev, &thread, 1));
+        found.labels = labels(dev, &thread, 1);
         found.labels.insert("more".into(), "x".into());
-        assert!(found.belongs_to("dev", &thread, 1));
-        assert!(!found.belongs_to("prod", &thread, 1) && !found.belongs_to("dev", &thread, 2));
+        assert!(found.belongs_to(dev, &thread, 1));
+        let prod = Stack {
+            name: "prod",
+            ..dev
+        };
+        assert!(!found.belongs_to(prod, &thread, 1) && !found.belongs_to(dev, &thread, 2));
+        let namesake = Stack { id: "b", ..dev };
+        assert!(!found.belongs_to(namesake, &thread, 1) && found.is_foreign("b"));
         assert_eq!(found.owner(), Some((thread.clone(), 1)));
-        found.labels.remove(LABEL_TENANT);
-        assert!(found.belongs_to("dev", &thread, 1), "of before that label");
+        for label in [LABEL_TENANT, LABEL_STACK_ID] {
+            found.labels.remove(label);
+            assert!(found.belongs_to(dev, &thread, 1), "of before {label}");
+        }
     }
 
     #[test]
     fn a_tenants_labels_are_on_its_sandboxes_and_on_no_others() {
         let carries = |thread: &ThreadKey, tenant: &str| {
-            let all = labels("dev", thread, 1);
+            let dev = Stack {
+                name: "dev",
+                id: "a",
+            };
+            let all = labels(dev, thread, 1);
             tenant_labels("dev", tenant)
                 .iter()
                 .all(|(name, value)| all.get(name) == Some(value))
@@ -430,7 +467,10 @@ mod tests {
         let thread = ThreadKey::discord("1", "2").unwrap();
         let body = |image| {
             serde_json::to_value(CreateSandbox::new(
-                "dev",
+                Stack {
+                    name: "dev",
+                    id: "a",
+                },
                 &thread,
                 1,
                 &image,

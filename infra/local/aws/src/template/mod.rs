@@ -136,7 +136,7 @@ impl Template {
     /// What to set up, now that the addresses are known: `urls` are those of the functions that have one.
     pub(crate) fn plan(
         &self,
-        stack: &str,
+        (stack, stack_id): (&str, &str),
         account: &Account,
         urls: &BTreeMap<String, String>,
     ) -> Result<Plan, TemplateError> {
@@ -147,6 +147,7 @@ impl Template {
         };
         for (name, value) in [
             ("AWS::StackName", stack),
+            ("AWS::StackId", stack_id),
             ("AWS::Region", &account.region),
             ("AWS::AccountId", &account.id),
             ("AWS::Partition", "aws"),
