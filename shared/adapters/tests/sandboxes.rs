@@ -512,8 +512,12 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
     assert_eq!(answer.end, RunEnd::Completed);
     assert!(answer.text.contains("still mine"), "{answer:?}");
     assert!(!stolen.exists(), "{:?}", std::fs::read_to_string(&stolen));
-    let calls = format!("{}/calls", scene.model.base_url().trim_end_matches("/v1"));
-    let told = reqwest::get(calls).await.unwrap().text().await.unwrap();
+    let base = scene.model.base_url();
+    let http = Http::new(&base, Hosts::Public).unwrap();
+    let calls = format!("{}/calls", base.trim_end_matches("/v1"));
+    let request = http.request(reqwest::Method::GET, &calls).unwrap();
+    let told = http.send(request).await.unwrap().body;
+    let told = String::from_utf8_lossy(&told).into_owned();
     assert!(
         told.contains("the words of this house"),
         "rules are only words: {told}"

@@ -73,6 +73,8 @@ fn why(words: &str) -> NotCloned {
         NotCloned::NotFound
     } else if says(&[
         "Could not resolve host",
+        // Behind a proxy it is the proxy that could not.
+        "CONNECT tunnel failed",
         "Failed to connect",
         "Couldn't connect",
         "Connection timed out",
