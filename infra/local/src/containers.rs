@@ -91,7 +91,7 @@ impl Containers {
     pub fn exposed(&self) -> String {
         match self.address {
             Some(address) => format!(
-                "for containers, AWS, the chats and the sandbox provider listen on {address} too. Every container of this machine, and whoever else can send to that address, may then read and write this stack's table, queues and secrets (your own keys among them, where you gave any). Leave --containers out when you are done."
+                "for containers, AWS, the chats and the sandbox provider listen on {address} too. Every container of this machine, and whoever else can send to that address, then needs only this stack's keys to read and write its table, queues and secrets. Leave --containers out when you are done."
             ),
             None => format!(
                 "containers are told to reach this stack at {}; nothing listens beside loopback for it",
