@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -162,10 +162,18 @@ impl Stack {
 
     /// Says where everything is.
     pub fn announce(&self, options: &Options) {
-        println!(
-            "\n  Chat page   {}",
-            bobbin_local_chat::entrance(&self.ready.console, &self.ready.control_key)
-        );
+        // A terminal is read by its person alone; what else takes in what is printed may be shown around.
+        let (page, how) = match std::io::stdout().is_terminal() {
+            true => {
+                let key = &self.ready.control_key;
+                (bobbin_local_chat::entrance(&self.ready.console, key), "")
+            }
+            false => (
+                self.ready.console.clone(),
+                "/?key=KEY with control_key of keys.json in the state folder",
+            ),
+        };
+        println!("\n  Chat page   {page}{how}");
         if !options.without_aws {
             println!("  Ingress     {}", self.ready.ingress);
             println!("  AWS         {}", self.ready.aws_endpoint);
