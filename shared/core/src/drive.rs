@@ -87,10 +87,7 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
             }
             Err(Failure::Newer { seen }) => return newer(delivery, seen),
             Err(failure) => {
-                return Verdict::Hold {
-                    delay_ms: delivery.limits.backoff(delivery.receive),
-                    why: format!("the record could not be read: {failure:?}"),
-                };
+                return unrecorded(delivery, &failure, "read");
             }
         };
     let mut event = Event::Delivered;
@@ -138,10 +135,7 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
                 }
                 Err(Failure::Newer { seen }) => return newer(delivery, seen),
                 Err(failure) => {
-                    return Verdict::Hold {
-                        delay_ms: delivery.limits.backoff_ms,
-                        why: format!("the record could not be written: {failure:?}"),
-                    };
+                    return unrecorded(delivery, &failure, "written");
                 }
             }
         }
@@ -207,6 +201,24 @@ async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
         }
     })
     .await
+}
+
+/// The record could not be read or written. A table that does not answer is waited for, however long that takes; what it
+/// refuses comes to its end by the queue's count, and is told then.
+fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str) -> Verdict {
+    let Delivery {
+        limits, receive, ..
+    } = delivery;
+    let delay_ms = match failure {
+        Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => {
+            limits.outage_backoff(*receive).max(*after_ms)
+        }
+        _ => limits.backoff(*receive),
+    };
+    Verdict::Hold {
+        delay_ms,
+        why: format!("the record could not be {what}: {failure:?}"),
+    }
 }
 
 fn newer(delivery: &Delivery<'_>, seen: String) -> Verdict {

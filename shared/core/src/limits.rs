@@ -52,9 +52,15 @@ pub struct Limits {
     pub resends: u32,
     /// Restarts of the server within one turn.
     pub server_restarts: u32,
-    /// A provider that does not answer at all is waited for this long before a turn is reported as failed.
+    /// Longest delay of a message that is given back for an outage of the table or the chat.
+    pub outage_backoff_ms_max: u64,
+    /// A provider that does not answer at all is waited for this long before a turn is reported as failed that the agent
+    /// has not been given; one that it has been given waits as long as a turn may take.
     pub outage_ms: u64,
-    /// Times that the chat may refuse to be told the end of a turn.
+    /// The chat is waited for this long, and for the end of a turn the provider too, before the record alone says how the
+    /// turn ended.
+    pub telling_ms: u64,
+    /// Times that the chat may ask to wait before it is told the end of a turn.
     pub refusals: u32,
     /// Sandboxes that one tenant may have; 0 is no bound.
     pub tenant_sandboxes: u32,
@@ -124,10 +130,21 @@ pub struct Limits {
 }
 
 const MINUTE_MS: u64 = 60_000;
+/// Deliveries after which the queue of messages gives one up: `maxReceiveCount` of `template.yaml`.
+pub const DELIVERIES_MAX: u32 = 150;
+/// Deliveries whose delay in an outage grows to `backoff_ms_max` at most: what only stumbles is not waited for long, and
+/// the slices of a long turn take no more.
+const OUTAGE_QUICK: u32 = 20;
+/// Beyond those the delay doubles in so many deliveries: who waits out an outage waits a fifth longer than it lasts.
+const OUTAGE_DOUBLING: u32 = 4;
+/// An outage of a weekend, Friday evening to Tuesday morning: nothing that was accepted is given up for less.
+const WEEKEND_MS: u64 = 80 * 60 * MINUTE_MS;
 /// Rolling more often than this would only be noise.
 const MIN_CARD_ROLL_MS: u64 = 1_000;
 /// Reading secrets more often would let whoever sends bad signatures have it done for each.
 const MIN_SECRETS_MS: u64 = 1_000;
+/// SQS holds a message back for twelve hours from its delivery at most; an hour of them may have passed.
+const QUEUE_HOLD_MS_MAX: u64 = 11 * 60 * MINUTE_MS;
 /// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
 
@@ -157,7 +174,9 @@ impl Limits {
         newer_ms_max: 5 * MINUTE_MS,
         resends: 1,
         server_restarts: 1,
+        outage_backoff_ms_max: 120 * MINUTE_MS,
         outage_ms: 15 * MINUTE_MS,
+        telling_ms: WEEKEND_MS,
         refusals: 15,
         tenant_sandboxes: 100,
         thread_queue: 20,
@@ -199,6 +218,24 @@ impl Limits {
         self.backoff_ms
             .saturating_mul(1 << attempt.saturating_sub(1).min(16))
             .min(self.backoff_ms_max)
+    }
+
+    /// The same in an outage of what Bobbin stands on, by the deliveries of the message: it grows for as long as the outage
+    /// lasts, so that the deliveries that the queue allows outlast it.
+    #[must_use]
+    pub fn outage_backoff(&self, receive: u32) -> u64 {
+        /// The fourth roots of 2, in thousandths.
+        const ROOTS: [u64; OUTAGE_DOUBLING as usize] = [1_000, 1_189, 1_414, 1_682];
+        let Some(beyond) = receive.checked_sub(OUTAGE_QUICK) else {
+            return self.backoff(receive);
+        };
+        let root = ROOTS[(beyond % OUTAGE_DOUBLING) as usize];
+        let doubled = (self.backoff_ms_max / 1_000)
+            .saturating_mul(root)
+            .saturating_mul(1 << (beyond / OUTAGE_DOUBLING).min(32));
+        doubled
+            .max(self.backoff_ms_max)
+            .min(self.outage_backoff_ms_max)
     }
 
     /// Checks the relations that the protocol rests on.
@@ -245,6 +282,10 @@ impl Limits {
                 self.breaker_open_ms <= self.breaker_open_ms_max,
                 "breaker_open_ms must be at most breaker_open_ms_max",
             ),
+            (
+                self.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX,
+                "outage_backoff_ms_max must be at most 39600000: SQS holds a message for twelve hours at most",
+            ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(format!("limits: {rule}")),
@@ -259,10 +300,13 @@ const _: () = {
     assert!(l.lifecycle_call_ms < l.visibility_ms);
     assert!(l.slice_ms + 60_000 < 15 * MINUTE_MS);
     assert!(l.auto_stop_min as u64 * MINUTE_MS > l.idle_pause_ms);
-    // Deliveries that one message may take for each of its reasons: the queue gives it up after `maxReceiveCount` (50).
+    // Deliveries that one message may take for each of its reasons together.
     let slices = l.turn_ms.div_ceil(l.slice_ms);
     let outage = l.outage_ms / l.backoff_ms_max + 6;
-    assert!(l.attempts as u64 + l.refusals as u64 + slices + outage < 50);
+    let telling = l.telling_ms / l.outage_backoff_ms_max + 48;
+    let all = l.attempts as u64 + l.refusals as u64 + slices + outage + telling;
+    assert!(all < DELIVERIES_MAX as u64);
+    assert!(l.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX);
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
     assert!(l.card_roll_ms < 60 * MINUTE_MS);
     assert!(l.steers * l.steer_bytes <= KEPT_BYTES_MAX && l.queued_bytes <= KEPT_BYTES_MAX);
@@ -299,6 +343,39 @@ mod tests {
             "limits: heartbeat_ms must be at most half of visibility_ms"
         );
         assert!(Limits::DEFAULT.check().is_ok());
+    }
+
+    #[test]
+    fn an_outage_of_a_weekend_takes_fewer_deliveries_than_the_queue_allows_wherever_it_begins() {
+        let limits = Limits::DEFAULT;
+        for before in [0, 7, 15, 40, 100] {
+            let (mut waited_ms, mut receive) = (0, before);
+            while waited_ms < WEEKEND_MS {
+                receive += 1;
+                waited_ms += limits.outage_backoff(receive);
+            }
+            assert!(receive < DELIVERIES_MAX, "{receive} from {before}");
+        }
+    }
+
+    #[test]
+    fn who_waits_out_an_outage_waits_little_longer_than_it_lasts() {
+        let limits = Limits::DEFAULT;
+        let minutes = |n| limits.outage_backoff(n) / MINUTE_MS;
+        assert_eq!(limits.outage_backoff(1), 2_000);
+        assert_eq!(
+            [10, 20, 24, 32, 40, 47, 48, 149].map(minutes),
+            [1, 1, 2, 8, 32, 107, 120, 120]
+        );
+        let mut lasted_ms = 0;
+        for receive in 1..DELIVERIES_MAX {
+            let delay_ms = limits.outage_backoff(receive);
+            assert!(
+                receive <= 20 || delay_ms * 5 <= lasted_ms + MINUTE_MS,
+                "{receive}"
+            );
+            lasted_ms += delay_ms;
+        }
     }
 
     #[test]

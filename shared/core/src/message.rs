@@ -118,12 +118,25 @@ impl Message {
     #[must_use]
     pub fn about(&self) -> &str {
         match &self.work {
-            Work::Bury { turn } => turn,
+            Work::Bury { turn, .. } => turn,
             Work::Prompt(_)
             | Work::Sweep
             | Work::Look
             | Work::Reset { .. }
             | Work::Operate { .. } => &self.id,
+        }
+    }
+
+    /// The prompt of the turn with this id, where this message holds it.
+    #[must_use]
+    pub fn prompt_of(&self, turn: &str) -> Option<&Prompt> {
+        match &self.work {
+            Work::Prompt(prompt) if self.id == turn => Some(prompt),
+            Work::Bury {
+                turn: buried,
+                prompt,
+            } if buried == turn => prompt.as_deref().map(|dead| &dead.prompt),
+            _ => None,
         }
     }
 }
@@ -150,6 +163,9 @@ pub enum Work {
     Bury {
         /// The id of that message.
         turn: String,
+        /// What it asked for, if it was a prompt: it can be run again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<Box<DeadPrompt>>,
     },
     /// Who runs the stack wants the sandbox in another state.
     Operate {
@@ -186,6 +202,15 @@ impl Operation {
             Self::Forget => "forget",
         }
     }
+}
+
+/// A prompt whose message ended among the dead letters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DeadPrompt {
+    /// When ingress accepted it.
+    pub accepted_at_ms: Ms,
+    /// What it asked for.
+    pub prompt: Prompt,
 }
 
 /// A person's words for the agent.

@@ -221,6 +221,9 @@ pub struct Turn {
     /// Since when the provider has not answered at all, while that lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_since_ms: Option<Ms>,
+    /// The same of the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_outage_since_ms: Option<Ms>,
     /// Why the run is being aborted by ourselves, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborting: Option<String>,

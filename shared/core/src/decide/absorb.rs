@@ -1,7 +1,7 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
 use super::{
-    Context, Next, aftermath, aside, bring_up, choose, mark, operate, steer, stray, words,
+    Context, Next, aftermath, aside, bring_up, choose, mark, operate, outage, steer, stray, words,
 };
 use crate::event::{Answer, Coarse, Event, PromptState, RunEnd};
 use crate::failure::Failure;
@@ -17,26 +17,26 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
     match event {
         Event::Delivered => delivered(session, context),
         Event::Observed(coarse) => {
-            provider_answered(session);
+            outage::provider_answered(session);
             session.seen.sandbox = Some(coarse);
         }
         Event::Counted(sandboxes) => {
-            provider_answered(session);
+            outage::provider_answered(session);
             session.seen.tenant_sandboxes = Some(sandboxes);
         }
         Event::Cloned => {
-            provider_answered(session);
+            outage::provider_answered(session);
             session.seen.cloned = true;
         }
         Event::NotCloned { why } => {
-            provider_answered(session);
+            outage::provider_answered(session);
             bring_up::not_cloned(session, &why, context);
         }
         Event::Surveyed(offer) => choose::surveyed(session, offer),
         Event::Recalled(entries) => session.seen.digest = Some(ledger::digest(&entries)),
         Event::Woken => {}
         Event::Healthy => {
-            provider_answered(session);
+            outage::provider_answered(session);
             session.seen.healthy = true;
             session.seen.restart_server = false;
         }
@@ -209,6 +209,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         && let crashed = std::mem::replace(&mut turn.in_hand, true)
         && (turn.stage != Stage::Running || crashed)
         && turn.outage_since_ms.is_none()
+        && turn.chat_outage_since_ms.is_none()
     {
         turn.attempts += 1;
         if turn.attempts > context.delivery.limits.attempts
@@ -217,15 +218,6 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
             let reason = words::kept_failing(turn.trouble.as_deref());
             mark::fail(session, &reason);
         }
-    }
-}
-
-/// An outage of the provider is over.
-fn provider_answered(session: &mut Session) {
-    if let Some(turn) = &mut session.turn
-        && turn.outage_since_ms.take().is_some()
-    {
-        turn.trouble = None;
     }
 }
 
@@ -291,8 +283,10 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 fn posted(session: &mut Session, at: crate::card::PostRef, context: &Context<'_>) {
     if let Some(aside) = session.seen.aside.take() {
+        outage::chat_answered(session);
         return aside::posted(session, aside, at);
     }
+    outage::chat_answered(session);
     let kind = session.seen.posting.take();
     let ending = session
         .turn
@@ -392,7 +386,21 @@ fn failed(
             });
         }
         Failure::Outage { after_ms, seen } => {
-            return outage(session, after_ms, seen, context);
+            let owed = matches!(posting, Some(PostKind::Notice))
+                && !matches!(context.delivery.message.work, Work::Sweep);
+            let waited = match posting {
+                Some(_) if !owed && posting_is_decoration(session, posting.as_ref(), context) => {
+                    return None;
+                }
+                Some(_) => {
+                    outage::of_chat(session, after_ms, &seen, context).ok_or_else(|| seen.clone())
+                }
+                None => outage::of_provider(session, after_ms, &seen, context),
+            };
+            return match waited {
+                Ok(hold) => Some(hold),
+                Err(words) => give_up(session, &words, posting.is_some(), context),
+            };
         }
         // The loop gives its message back before it asks; said here too, so that the table is whole.
         Failure::Newer { seen } => {
@@ -453,30 +461,6 @@ fn failed(
         },
     }
     None
-}
-
-/// The provider does not answer anybody: its time is waited for, not counted, so that an outage costs no thread its tries.
-fn outage(
-    session: &mut Session,
-    after_ms: u64,
-    seen: String,
-    context: &Context<'_>,
-) -> Option<Next> {
-    let limits = context.delivery.limits;
-    if let Some(turn) = &mut session.turn {
-        let since_ms = *turn.outage_since_ms.get_or_insert(context.now_ms);
-        turn.trouble = Some(seen.clone());
-        if context.now_ms >= since_ms + limits.outage_ms {
-            turn.outage_since_ms = None;
-            let words = words::outage(&seen, limits.outage_ms);
-            return give_up(session, &words, false, context);
-        }
-    }
-    let delay_ms = limits.backoff(context.delivery.receive).max(after_ms);
-    Some(Next::Hold {
-        delay_ms: delay_ms.min(limits.backoff_ms_max.max(after_ms.min(900_000))),
-        why: seen,
-    })
 }
 
 /// A card that only shows progress may fail: the next one, and the end, are posted all the same.

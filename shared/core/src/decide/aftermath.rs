@@ -158,9 +158,17 @@ pub(super) fn gives_up_showing(
     {
         return false;
     }
-    if matches!(failure, Failure::Wait { .. })
-        && turn.refusals < context.delivery.limits.refusals / 2
-    {
+    let limits = context.delivery.limits;
+    let worth_a_try = match failure {
+        Failure::Wait { .. } => turn.refusals < limits.refusals / 2,
+        // Of chat or provider: the end does not wait for a file as long as for the chat.
+        Failure::Outage { .. } => {
+            let since_ms = *turn.chat_outage_since_ms.get_or_insert(context.now_ms);
+            context.now_ms < since_ms + limits.outage_ms
+        }
+        _ => false,
+    };
+    if worth_a_try {
         return false;
     }
     if posting == Some(&PostKind::Unshown) {

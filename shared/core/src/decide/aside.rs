@@ -4,7 +4,7 @@
 //! Each is repeated until it stands, and none of them can fail a turn: what the chat refuses for good, or too often
 //! while the end is told, is left as it is.
 
-use super::{Context, Next, words};
+use super::{Context, Next, outage, words};
 use crate::card::{Card, CardState, Post, PostRef, Usage, card_kind};
 use crate::effect::Effect;
 use crate::failure::Failure;
@@ -115,6 +115,13 @@ pub(super) fn refused(
     context: &Context<'_>,
 ) -> Option<Next> {
     let limits = context.delivery.limits;
+    if is_ending(session)
+        && let Failure::Outage { after_ms, seen } = failure
+    {
+        if let Some(hold) = outage::of_chat(session, *after_ms, seen, context) {
+            return Some(hold);
+        }
+    }
     if is_ending(session)
         && let (Failure::Wait { after_ms, seen }, Some(turn)) = (failure, &mut session.turn)
     {

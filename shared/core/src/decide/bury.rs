@@ -1,17 +1,29 @@
-//! A dead letter: what could not be counted by the record is told all the same.
+//! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
 
-use super::{Context, Next, mark, prompt, take_down, words};
+use super::{Context, Next, choose, mark, prompt, take_down, words};
+use crate::message::DeadPrompt;
 use crate::session::{EndedTurn, Outcome, Session};
 
 /// What the burial of a message needs next.
-pub(super) fn next(session: &mut Session, turn: &str, context: &Context<'_>) -> Next {
-    if session.turn.is_some()
-        && let Some(next) = prompt::leftover(session, context)
-    {
-        return next;
-    }
-    if mark::has_ended(session, turn) {
-        return Next::Done;
+pub(super) fn next(
+    session: &mut Session,
+    turn: &str,
+    dead: Option<&DeadPrompt>,
+    context: &Context<'_>,
+) -> Next {
+    // The turn that was under way, and the one that is put on record here only to be told.
+    for _ in 0..2 {
+        if session.turn.is_some()
+            && let Some(next) = prompt::leftover(session, context)
+        {
+            return next;
+        }
+        if mark::has_ended(session, turn) {
+            return mark::at_rest(session, Next::Done, context);
+        }
+        if let Some(dead) = dead {
+            begin(session, turn, dead, context);
+        }
     }
     if !session.seen.noticed {
         return take_down::notice(session, words::BURIED, context);
@@ -26,4 +38,18 @@ pub(super) fn next(session: &mut Session, turn: &str, context: &Context<'_>) -> 
     };
     mark::remember(session, ended, context);
     Next::Done
+}
+
+/// A prompt ends as any that has failed does: on its card, with its words in the ledger.
+fn begin(session: &mut Session, turn: &str, dead: &DeadPrompt, context: &Context<'_>) {
+    let waited = context.marks.queued.get(turn);
+    let card = waited.and_then(|queued| queued.card.clone());
+    let DeadPrompt {
+        accepted_at_ms,
+        prompt: asked,
+    } = dead;
+    let selection = choose::asked_for(asked, context);
+    let turn = prompt::new_turn((turn, *accepted_at_ms), asked, selection, card);
+    mark::begin(session, turn, context);
+    mark::fail(session, words::BURIED_PROMPT);
 }

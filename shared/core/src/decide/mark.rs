@@ -6,7 +6,6 @@ use crate::effect::Effect;
 use crate::event::Answer;
 use crate::ids::Ms;
 use crate::ledger::{self, Entry};
-use crate::message::Work;
 use crate::session::{
     EndedTurn, Lease, Outcome, Phase, Seen, Session, Stage, Steered, TimelineEntry, Turn,
 };
@@ -223,11 +222,7 @@ fn entry(
     answer: Option<&Answer>,
     context: &Context<'_>,
 ) -> Entry {
-    let message = context.delivery.message;
-    let prompt = match &message.work {
-        Work::Prompt(prompt) if message.id == turn.id => Some(prompt),
-        _ => None,
-    };
+    let prompt = context.delivery.message.prompt_of(&turn.id);
     let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
     Entry {
         turn: turn.id,

@@ -13,6 +13,7 @@ mod choose;
 mod mark;
 pub mod operate;
 pub mod orphan;
+mod outage;
 mod prompt;
 pub mod queue;
 pub mod replay;
@@ -104,7 +105,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Sweep => take_down::sweep(session, context),
         Work::Look => take_down::look(session, context),
         Work::Reset { by, standing } => take_down::reset(session, (by, standing), context),
-        Work::Bury { turn } => bury::next(session, turn, context),
+        Work::Bury { turn, prompt } => bury::next(session, turn, prompt.as_deref(), context),
         Work::Operate { want } => operate::next(session, *want, context),
     }
 }

@@ -3,7 +3,7 @@
 use super::{Context, Next, aside, bring_up, choose, mark, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post, PostRef};
 use crate::effect::{Effect, Follow, Sending};
-use crate::ids::{PostKind, PromptIds};
+use crate::ids::{Ms, PostKind, PromptIds};
 use crate::message::{Prompt, Selection};
 use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
 
@@ -62,7 +62,14 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
         Ok(selection) => (selection, None),
         Err(words) => (choose::asked_for(prompt, context), Some(words)),
     };
-    mark::begin(session, new_turn(prompt, selection, card, context), context);
+    let message = context.delivery.message;
+    let turn = new_turn(
+        (&message.id, message.accepted_at_ms),
+        prompt,
+        selection,
+        card,
+    );
+    mark::begin(session, turn, context);
     if waited.is_some_and(|queued| queued.refused) {
         mark::fail(session, words::QUEUE_FULL);
     } else if let Some(words) = refusal {
@@ -70,18 +77,18 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     }
 }
 
-fn new_turn(
+/// A turn of which nothing is done yet; `card` is what shows it already.
+pub(super) fn new_turn(
+    (id, accepted_at_ms): (&str, Ms),
     prompt: &Prompt,
     selection: Selection,
     card: Option<PostRef>,
-    context: &Context<'_>,
 ) -> Turn {
-    let message = context.delivery.message;
     let card_stands = card.is_some();
     Turn {
-        id: message.id.clone(),
+        id: id.to_owned(),
         by: prompt.by.clone(),
-        accepted_at_ms: message.accepted_at_ms,
+        accepted_at_ms,
         selection,
         stage: Stage::Received,
         prompt_ids: None,
@@ -101,10 +108,11 @@ fn new_turn(
         cancelled_by: None,
         trouble: None,
         outage_since_ms: None,
+        chat_outage_since_ms: None,
         aborting: None,
         steered: Vec::new(),
         // What it had while it waited was posted soon after it was accepted.
-        card_since_ms: card_stands.then_some(message.accepted_at_ms),
+        card_since_ms: card_stands.then_some(accepted_at_ms),
         rolls: 0,
         old_card: None,
         called: false,

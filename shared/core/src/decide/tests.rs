@@ -5,6 +5,7 @@ mod choice;
 mod fake;
 mod handover;
 mod operate;
+mod outages;
 mod runs;
 mod steering;
 
@@ -25,8 +26,10 @@ use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, ThreadKey, post_key};
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::limits::Limits;
-use crate::message::{Attachment, Message, Person, Prompt, Quote, Selection, Standing, Work};
+use crate::limits::{DELIVERIES_MAX, Limits};
+use crate::message::{
+    Attachment, DeadPrompt, Message, Person, Prompt, Quote, Selection, Standing, Work,
+};
 use crate::ports::{Loaded, Saved, World};
 use crate::session::{About, Marks, Outcome, Phase, Queued, Session, StrayRun};
 use crate::settings::{Change, Kind, List, Offer, Settings};
@@ -506,6 +509,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
         work(
             id,
             Work::Bury {
+                prompt: None,
                 turn: turn.to_owned(),
             },
         )

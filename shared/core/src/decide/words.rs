@@ -87,13 +87,20 @@ pub fn kept_failing(trouble: Option<&str>) -> String {
     }
 }
 
-/// The provider has not answered for too long.
+/// The same of a prompt, on its card.
+pub const BURIED_PROMPT: &str = "It could not be worked on, in spite of many tries. Run it again; if it stays so, tell the operator.";
+
+/// The provider has not answered for too long. `begun`: the agent had been given the prompt.
 #[must_use]
-pub fn outage(seen: &str, outage_ms: u64) -> String {
-    format!(
-        "The sandbox provider has not answered for {} ({seen}). Nothing was run; try again later.",
-        minutes(outage_ms)
-    )
+pub fn outage(seen: &str, outage_ms: u64, begun: bool) -> String {
+    let so = match begun {
+        false => "Nothing was run; try again later.",
+        true => {
+            "What the agent has done by now may be found in the files; what it answered could not be read."
+        }
+    };
+    let lasted = minutes(outage_ms);
+    format!("The sandbox provider has not answered for {lasted} ({seen}). {so}")
 }
 
 /// The tenant has as many sandboxes as it may have.
@@ -316,6 +323,7 @@ fn listed(names: &[String], first: &str) -> String {
 fn minutes(ms: u64) -> String {
     match ms {
         0..60_000 => format!("{} s", ms.div_ceil(1000)),
+        7_200_000.. => format!("{} h", ms / 3_600_000),
         _ => format!("{} min", ms / 60_000),
     }
 }

@@ -9,8 +9,8 @@ use bobbin_core::card::{PostRef, Usage};
 use bobbin_core::ids::{PromptIds, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
-    Announce, Attachment, Body, Choice, Control, Message, Open, Operation, Overview, Person, Place,
-    Prompt, Quote, Reply, Selection, Standing, Want, Work,
+    Announce, Attachment, Body, Choice, Control, DeadPrompt, Message, Open, Operation, Overview,
+    Person, Place, Prompt, Quote, Reply, Selection, Standing, Want, Work,
 };
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::session::{
@@ -207,6 +207,7 @@ fn turn(stage: Stage) -> Turn {
         cancelled_by: Some(anna()),
         trouble: Some("no answer in time".to_owned()),
         outage_since_ms: Some(T + 6_000),
+        chat_outage_since_ms: Some(T + 6_500),
         aborting: Some("It ran too long.".to_owned()),
         steered: vec![Steered {
             turn: "t-2".to_owned(),
@@ -509,7 +510,16 @@ fn bodies() -> Vec<(&'static str, String)> {
                 standing: standing(),
             },
         ),
-        message("message-bury", Work::Bury { turn: turn() }),
+        message(
+            "message-bury",
+            Work::Bury {
+                turn: turn(),
+                prompt: Some(Box::new(DeadPrompt {
+                    accepted_at_ms: T,
+                    prompt: prompt(),
+                })),
+            },
+        ),
         message(
             "message-operate",
             Work::Operate {

@@ -91,6 +91,32 @@ pub(super) struct State {
     pub(super) ended_runs: Vec<StrayRun>,
     /// What a run answers, if it is not "the answer".
     pub(super) answers: Option<String>,
+    /// What does not answer, and until when.
+    pub(super) out: Option<(Out, Ms)>,
+    /// The same from this call on.
+    pub(super) out_at: Option<(u32, Out, Ms)>,
+}
+
+/// What Bobbin stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Out {
+    /// Nothing can be read or written.
+    Table,
+    /// What is read can be read, and nothing be written.
+    Writes,
+    Chat,
+    Provider,
+}
+
+impl Out {
+    /// The effects that it takes part in.
+    fn takes(self, effect: &str) -> bool {
+        match self {
+            Self::Table | Self::Writes => false,
+            Self::Chat => effect == "post",
+            Self::Provider => !matches!(effect, "post" | "wake" | "recall"),
+        }
+    }
 }
 
 pub(super) struct Fake(Mutex<State>);
@@ -116,6 +142,11 @@ impl Fake {
     pub(super) fn call(&self) -> bool {
         let (before, after) = self.with(|s| {
             s.calls += 1;
+            if let Some((call, out, until_ms)) = s.out_at
+                && s.calls >= call
+            {
+                (s.out, s.out_at) = (Some((out, until_ms)), None);
+            }
             let here = |after| s.crash_at == Some((s.calls, after));
             (here(false), here(true))
         });
@@ -123,6 +154,13 @@ impl Fake {
             self.crash();
         }
         after
+    }
+
+    fn is_out(&self, one_of: &[Out]) -> bool {
+        self.with(|s| {
+            s.out
+                .is_some_and(|(out, until_ms)| one_of.contains(&out) && s.now_ms < until_ms)
+        })
     }
 
     pub(super) fn crash(&self) {
@@ -133,6 +171,12 @@ impl Fake {
     pub(super) fn effect(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         self.with(|s| {
             s.names.push(effect.name());
+            if let Some((out, until_ms)) = s.out
+                && out.takes(effect.name())
+                && s.now_ms < until_ms
+            {
+                return Event::Failed(outage(out));
+            }
             if let Some(failures) = s.fail.get_mut(effect.name())
                 && !failures.is_empty()
             {
@@ -456,6 +500,9 @@ impl World for Fake {
 
     async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
         let after = self.call();
+        if self.is_out(&[Out::Table]) {
+            return Err(outage(Out::Table));
+        }
         let found = self.with(|s| Loaded {
             session: s
                 .record
@@ -482,6 +529,9 @@ impl World for Fake {
         entries: &[Entry],
     ) -> Result<Saved, Failure> {
         let after = self.call();
+        if self.is_out(&[Out::Table, Out::Writes]) {
+            return Err(outage(Out::Writes));
+        }
         let saved = self.with(|s| {
             if s.record.as_ref().map_or(0, |r| r.version) != expected {
                 return Saved::Conflict;
@@ -616,9 +666,16 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
     now(drive(world, &delivery))
 }
 
-/// Delivers until the message is done, moving time by each delay. Bounded.
+pub(super) fn outage(of: Out) -> Failure {
+    Failure::Outage {
+        after_ms: 0,
+        seen: format!("the {of:?} does not answer").to_lowercase(),
+    }
+}
+
+/// Delivers until the message is done, moving time by each delay, as often as the queue does.
 pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> u32 {
-    for receive in from..from + 40 {
+    for receive in from..=DELIVERIES_MAX {
         match deliver(world, message, receive) {
             Verdict::Done => return receive,
             Verdict::Hold { delay_ms, .. } | Verdict::Newer { delay_ms, .. } => {

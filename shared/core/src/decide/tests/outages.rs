@@ -1,0 +1,203 @@
+//! Outages of what Bobbin stands on, and what becomes of a prompt that they outlast.
+
+use super::*;
+use crate::decide::words;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// From now on, for so long.
+fn out(world: &Fake, of: Out, for_ms: u64) {
+    world.with(|s| s.out = Some((of, s.now_ms + for_ms)));
+}
+
+/// How often each effect was performed before an outage can begin.
+fn stages() -> u32 {
+    let world = active();
+    world.with(|s| s.calls = 0);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    world.with(|s| s.calls)
+}
+
+#[test]
+fn an_hour_without_table_or_chat_loses_nothing_wherever_it_begins() {
+    for of in [Out::Table, Out::Writes, Out::Chat] {
+        for call in 1..=stages() {
+            let world = active();
+            let now_ms = world.now_ms();
+            world.with(|s| {
+                s.calls = 0;
+                s.out_at = Some((call, of, now_ms + HOUR_MS));
+            });
+            deliver_until_done(&world, &prompt("m2"), 1);
+            assert_eq!(
+                outcomes(&world),
+                [Outcome::Answered, Outcome::Answered],
+                "{of:?} before call {call}"
+            );
+            assert_eq!(
+                chunks(&world),
+                ["the answer", "the answer"],
+                "{of:?} {call}"
+            );
+            assert_eq!(world.with(|s| s.prompted.len()), 2, "{of:?} {call}");
+            let over_ms = world.now_ms() - now_ms;
+            assert!(over_ms < HOUR_MS * 5 / 4, "{of:?} {call}: {over_ms}");
+        }
+    }
+}
+
+#[test]
+fn a_weekend_without_chat_or_table_loses_no_answer() {
+    for of in [Out::Table, Out::Writes, Out::Chat] {
+        let world = active();
+        out(&world, of, 70 * HOUR_MS);
+        let receives = deliver_until_done(&world, &prompt("m2"), 1);
+        assert!(receives < DELIVERIES_MAX, "{of:?}: {receives}");
+        assert_eq!(outcomes(&world)[1], Outcome::Answered, "{of:?}");
+        assert_eq!(chunks(&world).len(), 2, "{of:?}");
+    }
+}
+
+#[test]
+fn a_chat_that_stays_away_for_ever_holds_its_thread_for_days_at_most() {
+    let world = active();
+    out(&world, Out::Chat, u64::MAX / 2);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(matches!(&outcomes(&world)[1], Outcome::Failed { .. }));
+    assert!(world.with(|s| s.signalled.contains(&"turn.untold")));
+}
+
+#[test]
+fn an_hour_without_provider_fails_what_was_not_begun_and_nothing_else() {
+    for call in 1..=stages() {
+        let world = active();
+        let now_ms = world.now_ms();
+        world.with(|s| {
+            s.calls = 0;
+            s.went_on = true;
+            s.out_at = Some((call, Out::Provider, now_ms + HOUR_MS));
+        });
+        deliver_until_done(&world, &prompt("m2"), 1);
+        match (&outcomes(&world)[1], world.with(|s| s.prompted.len())) {
+            (Outcome::Answered, 2) => assert_eq!(chunks(&world).len(), 2),
+            (Outcome::Failed { reason }, 1) => assert!(
+                reason.contains("Nothing was run")
+                    && world.with(|s| s.ledger["m2"].again.is_some()),
+                "{call}: {reason}"
+            ),
+            other => panic!("before call {call}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_nobody_said_does_not_wait_out_an_outage_in_front_of_what_people_say() {
+    let world = active();
+    later(&world, Limits::DEFAULT.idle_pause_ms + 1);
+    out(&world, Out::Provider, HOUR_MS);
+    let receives = deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    assert!(receives <= Limits::DEFAULT.attempts + 1, "{receives}");
+    later(&world, HOUR_MS);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+}
+
+#[test]
+fn a_reset_that_an_outage_outlasts_is_told_and_holds_nobody_back() {
+    let world = active();
+    out(&world, Out::Provider, 5 * HOUR_MS);
+    let reset = Work::Reset {
+        by: person("ann"),
+        standing: Standing::default(),
+    };
+    let began_ms = world.now_ms();
+    deliver_until_done(&world, &work("r1", reset), 1);
+    assert!(world.now_ms() - began_ms < HOUR_MS / 2);
+    let told = world.with(|s| {
+        s.posts.values().any(|post| {
+            matches!(post, Post::Notice(words) if words.contains("has not answered for 15 min"))
+        })
+    });
+    assert!(told, "{:?}", world.with(|s| s.posts.clone()));
+}
+
+/// The burial of a prompt with these words.
+fn burial(id: &str, turn: &str) -> Message {
+    let Work::Prompt(asked) = prompt(turn).work else {
+        unreachable!("a prompt");
+    };
+    let dead = DeadPrompt {
+        accepted_at_ms: 1_000_000,
+        prompt: asked,
+    };
+    let buried = Work::Bury {
+        turn: turn.to_owned(),
+        prompt: Some(Box::new(dead)),
+    };
+    work(id, buried)
+}
+
+#[test]
+fn a_buried_prompt_is_told_on_its_card_once_and_can_be_run_again() {
+    let world = active();
+    deliver_until_done(&world, &burial("b1", "m2"), 1);
+    deliver_until_done(&world, &burial("b1", "m2"), 2);
+    let failed = Outcome::Failed {
+        reason: words::BURIED_PROMPT.to_owned(),
+    };
+    assert_eq!(outcomes(&world), [Outcome::Answered, failed.clone()]);
+    world.with(|s| {
+        let cards = s.posts.values().filter(|post| {
+            matches!(post.bare(), Post::Card(card) if matches!(&card.state, CardState::Ended { outcome, .. } if *outcome == failed))
+        });
+        assert_eq!(cards.count(), 1);
+        let again = s.ledger["m2"].again.as_ref().unwrap();
+        assert_eq!((again.text.as_str(), again.by.name.as_str()), ("do it", "ann"));
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(
+        outcomes(&world).len(),
+        2,
+        "what was buried does not run after all"
+    );
+}
+
+#[test]
+fn a_prompt_that_is_buried_while_its_turn_is_on_record_can_be_run_again_too() {
+    let world = active();
+    world.with(|s| s.crash_at = Some((s.calls + 4, false)));
+    let crashed = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1)));
+    assert!(crashed.is_err());
+    world.with(|s| s.crash_at = None);
+    deliver_until_done(&world, &burial("b1", "m2"), 1);
+    assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
+    assert!(world.with(|s| s.ledger["m2"].again.is_some()));
+}
+
+#[test]
+fn a_burial_survives_a_crash_at_any_call_and_an_hour_without_chat_or_table() {
+    for of in [None, Some(Out::Table), Some(Out::Writes), Some(Out::Chat)] {
+        for call in 1..12 {
+            let world = active();
+            let now_ms = world.now_ms();
+            world.with(|s| {
+                s.calls = 0;
+                match of {
+                    None => s.crash_at = Some((call, call % 2 == 0)),
+                    Some(of) => s.out_at = Some((call, of, now_ms + HOUR_MS)),
+                }
+            });
+            let buried = burial("b1", "m2");
+            let met = catch_unwind(AssertUnwindSafe(|| deliver_until_done(&world, &buried, 1)));
+            if met.is_err() {
+                world.with(|s| s.crash_at = None);
+                deliver_until_done(&world, &buried, 2);
+            }
+            assert_eq!(outcomes(&world).len(), 2, "{of:?} {call}");
+            assert!(
+                world.with(|s| s.ledger["m2"].again.is_some()),
+                "{of:?} {call}"
+            );
+        }
+    }
+}
