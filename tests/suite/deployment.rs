@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::keys::Key;
+use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::overrides::Overrides;
 use bobbin_core::signals::{COST, DIMENSION, Kind, NAMESPACE, OTHERS, TOKENS};
 use bobbin_tests::binaries::workspace;
@@ -12,12 +13,13 @@ use serde_yaml_ng::Value;
 
 /// Where the thing is driven that an alarm looks at: metric, file, test.
 #[rustfmt::skip]
-const COUNTED: [(&str, &str, &str); 10] = [
+const COUNTED: [(&str, &str, &str); 11] = [
     ("ingress.failed", "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
     ("control.dropped", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("message.buried", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("table.failed", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("turn.untold", "shared/core/src/decide/tests/steering.rs", "an_end_that_the_chat_never_takes_is_told_to_the_operator_once"),
+    ("chat.outage.began", "shared/core/src/decide/tests/outages.rs", "a_chat_that_is_away_is_told_to_the_operator_once_a_turn"),
     ("turn.failed", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
     ("turn.lost", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
     ("sandbox.orphan.destroyed", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
@@ -42,6 +44,18 @@ pub fn trials() -> Vec<Trial> {
                 assert!(asked.len() >= 5, "{asked:?}");
                 let unknown: Vec<_> = asked.difference(&known).collect();
                 assert!(unknown.is_empty(), "{unknown:?} are written nowhere");
+                Ok(())
+            },
+        ),
+        Trial::test(
+            "deployment::the_queues_give_a_message_up_after_as_many_deliveries_as_the_code_reckons_with",
+            || {
+                let template = template();
+                for queue in ["Messages", "Control"] {
+                    let policy = &template["Resources"][queue]["Properties"]["RedrivePolicy"];
+                    let most = policy["maxReceiveCount"].as_u64();
+                    assert_eq!(most, Some(DELIVERIES_MAX.into()), "{queue}");
+                }
                 Ok(())
             },
         ),

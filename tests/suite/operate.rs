@@ -3,6 +3,7 @@
 
 use bobbin_core::decide::words::DESTROYED;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
+use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::session::{Outcome, Phase};
 use bobbin_core::wire::daytona::{Stack, labels};
 use bobbin_tests::chat::Platform;
@@ -22,8 +23,6 @@ pub static OPERATED: Shared = Shared::new(limits);
 
 /// Until a sandbox that belongs to nobody is an orphan.
 const GRACE_MS: u64 = 3_000;
-/// `maxReceiveCount` of the queues in the template.
-const RECEIVES_MAX: usize = 50;
 /// The laptop stack's name.
 const STACK: &str = "local";
 
@@ -380,7 +379,7 @@ async fn mapping(world: &World, queue: &str, enabled: bool) {
 /// Takes a message out of a queue so often that the queue gives it up.
 async fn wear_out(world: &World, url: &str) {
     let receive = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0});
-    for _ in 0..=RECEIVES_MAX {
+    for _ in 0..=DELIVERIES_MAX {
         world
             .aws
             .call("sqs", "AmazonSQS.ReceiveMessage", &receive)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_adapters::announce::announce;
+use bobbin_adapters::arrival::Arrival;
 use bobbin_adapters::aws::Aws;
 use bobbin_adapters::breaker::Breakers;
 use bobbin_adapters::chat::Chat;
@@ -63,6 +64,19 @@ struct Receipt {
     handle: String,
     /// Counts the deliveries of this message, from 1.
     receive: u32,
+    /// When the queue took it, where that says so.
+    sent_ms: Option<Ms>,
+}
+
+impl Receipt {
+    fn arrival(&self) -> Arrival {
+        let now_ms = now_ms();
+        Arrival {
+            receive: self.receive,
+            sent_ms: self.sent_ms.unwrap_or(now_ms),
+            now_ms,
+        }
+    }
 }
 
 impl Worker {
@@ -155,26 +169,25 @@ impl Worker {
             Err(error) => {
                 tracing::error!(event = "message.unreadable", message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
                 if self.queues.is_dead(&receipt.queue_url) {
-                    return self.bury_unread(&record).await;
+                    return self.bury_unread(&record, &receipt).await;
                 }
                 self.hasten(&receipt).await;
                 return false;
             }
         };
         let around = within(body.correlation(), &body.group());
-        self.taken(&record, &body, &receipt, deadline_ms)
+        self.taken(&body, &receipt, deadline_ms)
             .instrument(around)
             .await
     }
 
     async fn taken(
         &self,
-        record: &SqsMessage,
         body: &Body,
         receipt: &Receipt,
         deadline_ms: Ms,
     ) -> bool {
-        self.tell_age(record, receipt);
+        self.tell_age(receipt);
         let visibility = Visibility::default();
         // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
         // meanwhile, what is decided on it cannot be written.
@@ -214,10 +227,10 @@ impl Worker {
     }
 
     /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
-    fn tell_age(&self, record: &SqsMessage, receipt: &Receipt) {
-        let sent_ms = record.attributes.get("SentTimestamp");
-        let sent_ms = sent_ms.and_then(|sent| sent.parse::<Ms>().ok());
-        let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
+    fn tell_age(&self, receipt: &Receipt) {
+        let age_ms = receipt
+            .sent_ms
+            .map(|sent_ms| now_ms().saturating_sub(sent_ms));
         let receive = receipt.receive;
         tracing::info!(
             event = "message.taken",
@@ -276,19 +289,19 @@ impl Worker {
     /// A dead letter that nobody can read: its group still says whose it was, and that thread is told. What its own id was
     /// nobody knows any more: among the dead letters its deduplication id is SQS's. True: it may be deleted; left where it is
     /// it would hold back every later dead letter of its thread.
-    async fn bury_unread(&self, record: &SqsMessage) -> bool {
+    async fn bury_unread(&self, record: &SqsMessage, receipt: &Receipt) -> bool {
         let group = record.attributes.get("MessageGroupId");
         let (Some(group), Some(id)) = (group, record.message_id.as_deref()) else {
             return false;
         };
         match group.parse() {
-            Ok(thread) => match dead::tell_thread(&self.queues, thread, id, now_ms()).await {
-                Ok(()) => true,
-                Err(error) => {
-                    tracing::warn!(event = "message.bury.failed", %error, "a thread could not be told of a dead letter yet");
-                    false
-                }
-            },
+            Ok(thread) => {
+                let parts = self.parts().await;
+                let lane = self.lane(&parts);
+                let buried = dead::bury_in_thread(&lane, thread, id, None, receipt.arrival());
+                let verdict = buried.await;
+                self.conclude(receipt, verdict).await
+            }
             // Not a thread's: nobody waits for it.
             Err(_) => true,
         }
@@ -320,6 +333,10 @@ impl Worker {
             queue_url,
             handle: record.receipt_handle.clone()?,
             receive,
+            sent_ms: record
+                .attributes
+                .get("SentTimestamp")
+                .and_then(|sent| sent.parse().ok()),
         })
     }
 
@@ -332,21 +349,12 @@ impl Worker {
         visibility: &Visibility,
         deadline_ms: Ms,
     ) -> Verdict {
-        let limits = &self.config.limits;
         if self.queues.is_dead(&receipt.queue_url) {
             if receipt.receive == 1 {
                 let buried = (BURIED, Unit::Count, 1);
                 parts.metrics.put(&[buried], now_ms());
             }
-            return dead::bury(
-                &parts.chat,
-                &self.queues,
-                limits,
-                body,
-                receipt.receive,
-                now_ms(),
-            )
-            .await;
+            return dead::bury(&self.lane(parts), body, receipt.arrival()).await;
         }
         match body {
             Body::Message(message) => {
@@ -358,19 +366,13 @@ impl Worker {
                 self.drive(&world, parts, message, receipt, deadline_ms)
                     .await
             }
-            Body::Open(open) => {
-                opening::open(&self.lane(parts), open, receipt.receive, now_ms()).await
-            }
-            Body::Control(control) => {
-                self.lane(parts)
-                    .run(control, receipt.receive, now_ms())
-                    .await
-            }
+            Body::Open(open) => opening::open(&self.lane(parts), open, receipt.arrival()).await,
+            Body::Control(control) => self.lane(parts).run(control, receipt.arrival()).await,
             Body::Overview(wanted) => {
                 overview::show(&self.lane(parts), wanted, receipt.receive, now_ms()).await
             }
             Body::Announce(waiting) => {
-                announce(&self.lane(parts), waiting, receipt.receive, now_ms()).await
+                announce(&self.lane(parts), waiting, receipt.arrival()).await
             }
         }
     }

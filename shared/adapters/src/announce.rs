@@ -13,30 +13,26 @@ use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::message::Announce;
 use bobbin_core::session::{Outcome, Queued};
 
+use crate::arrival::Arrival;
 use crate::control::Lane;
 
 /// Times that the record may move between reading it and marking, within one delivery.
 const TRIES_MAX: u32 = 5;
 
-/// Announces a prompt. `receive` counts the deliveries of the announcement, from 1.
-pub async fn announce(lane: &Lane<'_>, announce: &Announce, receive: u32, now_ms: Ms) -> Verdict {
-    match step(lane, announce, now_ms).await {
-        Ok(true) => Verdict::Done,
-        Ok(false) => Verdict::Hold {
-            delay_ms: lane.limits.backoff(receive),
-            why: "the record moved faster than it could be marked".to_owned(),
+/// Announces a prompt.
+pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) -> Verdict {
+    let failure = match step(lane, announce, arrival.now_ms).await {
+        Ok(true) => return Verdict::Done,
+        Ok(false) => Failure::Wait {
+            after_ms: 0,
+            seen: "the record moved faster than it could be marked".to_owned(),
         },
-        Err(Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen })
-            if receive <= lane.limits.attempts =>
-        {
-            Verdict::Hold {
-                delay_ms: lane.limits.backoff(receive).max(after_ms),
-                why: seen,
-            }
-        }
-        Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, lane.limits),
+        Err(failure) => failure,
+    };
+    match arrival.held(&failure, lane.limits.control_ms, lane.limits) {
+        Some(held) => held,
         // The prompt itself is in its group and is worked on all the same.
-        Err(failure) => {
+        None => {
             tracing::warn!(event = "prompt.unshown", thread = %announce.thread, turn = announce.turn, ?failure, "a waiting prompt could not be shown");
             Verdict::Done
         }

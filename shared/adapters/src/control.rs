@@ -21,6 +21,7 @@ use bobbin_core::settings::{Change, Settings};
 use bobbin_core::signals::CONTROL_DROPPED;
 use bobbin_core::status;
 
+use crate::arrival::Arrival;
 use crate::chat::Chat;
 use crate::metrics::{Metrics, Unit};
 use crate::queue::{QueueError, Queues};
@@ -52,28 +53,61 @@ pub(crate) fn dropped(metrics: &Metrics) {
 }
 
 impl Lane<'_> {
-    /// Does what is wanted. `receive` counts the deliveries of this word, from 1.
-    pub async fn run(&self, control: &Control, receive: u32, now_ms: Ms) -> Verdict {
-        match self.carry(control, receive, now_ms).await {
-            Ok(()) => Verdict::Done,
-            Err(Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen })
-                if receive <= self.limits.attempts =>
-            {
-                Verdict::Hold {
-                    delay_ms: self.limits.backoff(receive).max(after_ms),
-                    why: seen,
-                }
-            }
-            Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, self.limits),
-            Err(failure) => {
-                dropped(self.metrics);
-                tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
-                Verdict::Done
-            }
+    /// Does what is wanted. What does not pass, or not in time, is told in the thread.
+    pub async fn run(&self, control: &Control, arrival: Arrival) -> Verdict {
+        let Err(failure) = self.carry(control, arrival).await else {
+            return Verdict::Done;
+        };
+        if let Some(held) = arrival.held(&failure, self.limits.control_ms, self.limits) {
+            return held;
         }
+        tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
+        let verdict = match failure {
+            Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
+                self.tell_in_thread(control, &seen, arrival).await
+            }
+            Failure::NonRecoverable { advice } => {
+                self.tell_in_thread(control, &advice, arrival).await
+            }
+            // What it was about is over.
+            _ => Verdict::Done,
+        };
+        if verdict == Verdict::Done {
+            dropped(self.metrics);
+        }
+        verdict
     }
 
-    async fn carry(&self, control: &Control, receive: u32, now_ms: Ms) -> Result<(), Failure> {
+    /// Tells in the thread that nothing came of what somebody said, where they wait for it to have an effect.
+    pub(crate) async fn tell_in_thread(
+        &self,
+        control: &Control,
+        seen: &str,
+        arrival: Arrival,
+    ) -> Verdict {
+        let Some(word) = control.want.effect() else {
+            return Verdict::Done;
+        };
+        let post = Post::Calling {
+            people: vec![control.by.id.clone()],
+            post: Box::new(Post::Notice(words::not_carried_out(word, seen))),
+        };
+        let (thread, kind) = (&control.thread, &PostKind::Notice);
+        let told = self.chat.post(thread, &control.id, kind, None, &post).await;
+        let Err(failure) = told else {
+            return Verdict::Done;
+        };
+        let held = arrival.held(&failure, self.limits.owed_ms, self.limits);
+        held.unwrap_or_else(|| {
+            tracing::error!(event = "control.untold", thread = %control.thread, control.id = %control.id, ?failure, "who said it could not be told that nothing came of it");
+            Verdict::Done
+        })
+    }
+
+    async fn carry(&self, control: &Control, arrival: Arrival) -> Result<(), Failure> {
+        let Arrival {
+            receive, now_ms, ..
+        } = arrival;
         // What ingress says itself needs nobody's leave.
         match &control.want {
             Want::Say { text } => return self.chat.tell(&control.reply, text).await,
@@ -91,7 +125,7 @@ impl Lane<'_> {
         }
         match &control.want {
             Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
-            Want::StopAll => self.stop_all(control, &found, now_ms).await,
+            Want::StopAll => self.stop_all(control, &found, arrival).await,
             Want::Now { turn } => self.now(control, &found, turn).await,
             Want::Diff { turn } => self.diff(control, turn.as_deref(), &found).await,
             Want::Configure { change } => {
@@ -101,7 +135,7 @@ impl Lane<'_> {
             Want::Withdraw { turn } => self.take_back(control, turn, &found.marks, now_ms).await,
             Want::Status => self.status(control, &found, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
-            Want::Stop { turn } => self.stop(control, turn.as_deref(), &found, now_ms).await,
+            Want::Stop { turn } => self.stop(control, turn.as_deref(), &found, arrival).await,
             Want::Settle { ask, choice } => {
                 self.settle(control, &found, (ask, choice), receive, now_ms)
                     .await
@@ -242,8 +276,9 @@ impl Lane<'_> {
         control: &Control,
         wanted: Option<&str>,
         found: &Loaded,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
+        let now_ms = arrival.now_ms;
         let Loaded { session, marks, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
@@ -260,8 +295,9 @@ impl Lane<'_> {
                     }
                 };
             }
-            (_, Some(turn)) => turn,
-            (_, None) => {
+            (Some(_), Some(turn)) => turn,
+            (None, Some(turn)) if arrival.may_mean(turn.accepted_at_ms) => turn,
+            (_, _) => {
                 return self
                     .chat
                     .tell(&control.reply, "Nothing is running here.")
@@ -309,13 +345,21 @@ impl Lane<'_> {
     }
 
     /// The queue first, so that nothing of it begins when the run ends: a mark each, and its card changes at once.
-    async fn stop_all(&self, control: &Control, found: &Loaded, now_ms: Ms) -> Result<(), Failure> {
+    async fn stop_all(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        arrival: Arrival,
+    ) -> Result<(), Failure> {
+        let now_ms = arrival.now_ms;
         let Loaded { session, marks, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
+        let running = running.filter(|turn| arrival.may_mean(turn.accepted_at_ms));
         let waiting = marks.waiting();
         let behind: Vec<_> = waiting
             .into_iter()
             .filter(|(turn, _)| !running.is_some_and(|running| running.covers(turn)))
+            .filter(|(_, queued)| arrival.may_mean(queued.accepted_at_ms))
             .take(self.limits.thread_queue)
             .collect();
         for (turn, queued) in &behind {

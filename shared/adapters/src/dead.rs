@@ -1,49 +1,48 @@
 //! Dead letters: whoever waits for the message is told that nothing will come of it.
 //!
-//! What belongs to a session is told through the thread's own group, so that the record keeps its one writer.
+//! What belongs to a session is told through the thread's own group, so that the record keeps its one writer; the letter is
+//! kept until the record or the ledger says so, and sends its burial again until then. What was a prompt can be run again.
 
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
-use bobbin_core::ids::{Ms, ThreadKey, digest};
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Message, Place, Reply, Work};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{ThreadKey, digest};
+use bobbin_core::message::{Body, DeadPrompt, Message, Place, Reply, Work};
 
-use crate::chat::Chat;
-use crate::queue::{QueueError, Queues};
+use crate::arrival::Arrival;
+use crate::control::Lane;
+use crate::opening;
 
-/// Tells about one dead letter. `receive` counts its deliveries, from 1.
-pub async fn bury(
-    chat: &Chat,
-    queues: &Queues,
-    limits: &Limits,
-    body: &Body,
-    receive: u32,
-    now_ms: Ms,
-) -> Verdict {
-    tracing::error!(
-        event = "message.buried",
-        message.id = body.id(),
-        group = body.group(),
-        "a message ended among the dead letters"
-    );
+/// Tells about one dead letter.
+pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
+    if arrival.receive == 1 {
+        tracing::error!(
+            event = "message.buried",
+            message.id = body.id(),
+            group = body.group(),
+            "a message ended among the dead letters"
+        );
+    }
     match body {
+        // The letter of the message that it buries is still there, and sends it again.
         Body::Message(Message {
             work: Work::Sweep | Work::Look | Work::Bury { .. } | Work::Operate { .. },
             ..
         }) => Verdict::Done,
         Body::Message(message) => {
-            match tell_thread(queues, message.thread.clone(), &message.id, now_ms).await {
-                Ok(()) => Verdict::Done,
-                Err(error) => Verdict::Hold {
-                    delay_ms: limits.backoff(receive),
-                    why: error.to_string(),
-                },
-            }
+            let prompt = message.prompt_of(&message.id).map(|prompt| DeadPrompt {
+                accepted_at_ms: message.accepted_at_ms,
+                prompt: prompt.clone(),
+            });
+            bury_in_thread(lane, message.thread.clone(), &message.id, prompt, arrival).await
         }
-        Body::Open(open) => tell(chat, &open.reply).await,
-        Body::Control(control) => tell(chat, &control.reply).await,
+        Body::Open(open) => opening::tell(lane, open, words::NOT_DONE, arrival).await,
+        Body::Control(control) => {
+            let seen = words::NOT_DONE;
+            lane.tell_in_thread(control, seen, arrival).await
+        }
         Body::Overview(overview) => match &overview.place {
-            Place::Answer { reply, .. } => tell(chat, reply).await,
+            Place::Answer { reply, .. } => tell(lane, reply, arrival).await,
             // The Home still shows what it showed; opening it again asks again.
             Place::Home => Verdict::Done,
         },
@@ -52,34 +51,60 @@ pub async fn bury(
     }
 }
 
-/// Has a thread told, in its own group, that nothing will come of the message with this id.
-///
-/// # Errors
-/// When the queue does not take it; a repeat is harmless.
-pub async fn tell_thread(
-    queues: &Queues,
+/// Has a thread told, in its own group, that nothing will come of the message with this id; done once that is on record.
+pub async fn bury_in_thread(
+    lane: &Lane<'_>,
     thread: ThreadKey,
     turn: &str,
-    now_ms: Ms,
-) -> Result<(), QueueError> {
+    prompt: Option<DeadPrompt>,
+    arrival: Arrival,
+) -> Verdict {
+    let hold = |why: String| Verdict::Hold {
+        delay_ms: lane.limits.outage_backoff(arrival.receive),
+        why,
+    };
+    match lane.store.load(&thread, turn).await {
+        Ok(found) => {
+            let record = found.session.as_ref();
+            let is_recorded =
+                record.is_some_and(|session| session.ended.iter().any(|ended| ended.id == turn));
+            if found.in_ledger || is_recorded {
+                return Verdict::Done;
+            }
+        }
+        Err(error) => {
+            return match error.failure() {
+                Failure::Newer { seen } => Verdict::newer(seen, arrival.receive, lane.limits),
+                _ => hold(error.to_string()),
+            };
+        }
+    }
     let burial = Message {
         id: format!("bury-{}", &digest(&["bury", turn])[..24]),
         thread,
-        accepted_at_ms: now_ms,
+        accepted_at_ms: arrival.now_ms,
         work: Work::Bury {
             turn: turn.to_owned(),
+            prompt: prompt.map(Box::new),
         },
     };
-    queues.send(&Body::Message(burial)).await
+    match lane.queues.send(&Body::Message(burial)).await {
+        Ok(()) => hold("its burial is under way".to_owned()),
+        Err(error) => hold(error.to_string()),
+    }
 }
 
-async fn tell(chat: &Chat, reply: &Reply) -> Verdict {
-    if let Err(failure) = chat.tell(reply, words::NOT_DONE).await {
+async fn tell(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
+    let Err(failure) = lane.chat.tell(reply, words::NOT_DONE).await else {
+        return Verdict::Done;
+    };
+    let held = arrival.held(&failure, lane.limits.owed_ms, lane.limits);
+    held.unwrap_or_else(|| {
         tracing::error!(
             event = "message.bury.failed",
             ?failure,
             "a person could not be told of a dead letter"
         );
-    }
-    Verdict::Done
+        Verdict::Done
+    })
 }

@@ -2,6 +2,7 @@
 
 pub mod agent_log;
 pub mod announce;
+pub mod arrival;
 pub mod aws;
 pub mod breaker;
 pub mod catalogue;

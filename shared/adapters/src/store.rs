@@ -94,7 +94,7 @@ impl StoreError {
             Self::Refused(_) | Self::Damaged(_) => Failure::NonRecoverable {
                 advice: self.to_string(),
             },
-            Self::Later(seen) => Failure::Wait {
+            Self::Later(seen) => Failure::Outage {
                 after_ms: 0,
                 seen: format!("the table does not answer: {seen}"),
             },

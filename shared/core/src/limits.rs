@@ -57,9 +57,13 @@ pub struct Limits {
     /// A provider that does not answer at all is waited for this long before a turn is reported as failed that the agent
     /// has not been given; one that it has been given waits as long as a turn may take.
     pub outage_ms: u64,
-    /// The chat is waited for this long, and for the end of a turn the provider too, before the record alone says how the
-    /// turn ended.
+    /// The chat is waited for this long: to tell the end of a turn (the provider too, where the answer is still to be read),
+    /// before the record alone says how it ended, and to open a task's thread.
     pub telling_ms: u64,
+    /// A word of the control lane is tried for this long, before who said it is told that nothing came of it.
+    pub control_ms: u64,
+    /// That nothing came of something that somebody said is tried to be told for this long.
+    pub owed_ms: u64,
     /// Times that the chat may ask to wait before it is told the end of a turn.
     pub refusals: u32,
     /// Sandboxes that one tenant may have; 0 is no bound.
@@ -177,6 +181,8 @@ impl Limits {
         outage_backoff_ms_max: 120 * MINUTE_MS,
         outage_ms: 15 * MINUTE_MS,
         telling_ms: WEEKEND_MS,
+        control_ms: crate::message::Reply::DISCORD_TOKEN_MS,
+        owed_ms: 12 * 60 * MINUTE_MS,
         refusals: 15,
         tenant_sandboxes: 100,
         thread_queue: 20,

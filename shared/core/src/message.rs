@@ -456,6 +456,30 @@ pub enum Want {
     },
 }
 
+impl Want {
+    /// What it is called by who waits for its effect; none where only words were to be said, or nobody waits for them.
+    #[must_use]
+    pub const fn effect(&self) -> Option<&'static str> {
+        match self {
+            Self::Stop { .. } => Some("Stop"),
+            Self::StopAll => Some("Stop all"),
+            Self::Now { .. } => Some("Send now"),
+            Self::Again { .. } => Some("Run again"),
+            Self::Settle { .. } => Some("The decision"),
+            Self::Configure {
+                change: Change::Show,
+            } => None,
+            Self::Configure { .. } => Some("The change of the settings"),
+            Self::Halt { .. }
+            | Self::Withdraw { .. }
+            | Self::Diff { .. }
+            | Self::Status
+            | Self::Help { .. }
+            | Self::Say { .. } => None,
+        }
+    }
+}
+
 /// How an ask was settled.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "choice", content = "value", rename_all = "snake_case")]

@@ -47,6 +47,8 @@ pub enum Kind {
     TurnRetried,
     /// The sandbox provider does not answer a turn at all.
     OutageBegan,
+    /// The chat does not take what is to be said of a turn, or not with this key.
+    ChatOutageBegan,
     /// The agent asks a person.
     AskOpened,
     /// An ask is settled: by a person, by time, or by the end of the run.
@@ -67,7 +69,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::CreateBegan,
         Self::CreateReady,
         Self::CreateFailed,
@@ -86,6 +88,7 @@ impl Kind {
         Self::TurnSliced,
         Self::TurnRetried,
         Self::OutageBegan,
+        Self::ChatOutageBegan,
         Self::AskOpened,
         Self::AskSettled,
         Self::TurnAnswered,
@@ -118,6 +121,7 @@ impl Kind {
             Self::TurnSliced => "turn.sliced",
             Self::TurnRetried => "turn.retried",
             Self::OutageBegan => "provider.outage.began",
+            Self::ChatOutageBegan => "chat.outage.began",
             Self::AskOpened => "ask.opened",
             Self::AskSettled => "ask.settled",
             Self::TurnAnswered => "turn.answered",
@@ -307,6 +311,11 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
             Kind::OutageBegan,
             after.outage_since_ms.is_some()
                 && before.is_none_or(|turn| turn.outage_since_ms.is_none()),
+        ),
+        (
+            Kind::ChatOutageBegan,
+            after.chat_outage_since_ms.is_some()
+                && before.is_none_or(|turn| turn.chat_outage_since_ms.is_none()),
         ),
     ] {
         if happened {

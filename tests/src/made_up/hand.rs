@@ -13,7 +13,7 @@ use bobbin_core::session::{Phase, Session};
 use bobbin_core::settings::Offer;
 
 use super::transitions::{Before, Transition};
-use super::world::{Late, Trouble, World};
+use super::world::{Late, Out, Trouble, World};
 
 /// How long a caller waits that sets no bound of its own.
 const REQUEST_MS: u64 = 15_000;
@@ -52,7 +52,43 @@ fn wait() -> Failure {
     }
 }
 
+/// What an effect needs that may be away.
+fn stands_on(effect: &Effect) -> &'static [Out] {
+    match effect {
+        Effect::Post { .. } | Effect::PostArtifact { .. } => &[Out::Chat, Out::Token],
+        Effect::Recall { .. } => &[Out::Table],
+        Effect::Count { .. }
+        | Effect::Create { .. }
+        | Effect::Observe { .. }
+        | Effect::Start { .. }
+        | Effect::Stop { .. }
+        | Effect::Delete { .. }
+        | Effect::Clone { .. }
+        | Effect::EnsureServer { .. } => &[Out::Provider],
+        _ => &[],
+    }
+}
+
+fn away_for_now(what: Out) -> Failure {
+    Failure::Outage {
+        after_ms: 0,
+        seen: format!("{what:?} is away"),
+    }
+}
+
 impl Hand {
+    /// How an effect fails while what it needs is away.
+    fn out(&self, effect: &Effect) -> Option<Failure> {
+        let inner = self.world.lock();
+        let away = stands_on(effect).iter().find(|what| inner.is_out(**what))?;
+        Some(match away {
+            Out::Token if inner.gives_tokens_up => Failure::NonRecoverable {
+                advice: "the token is refused".to_owned(),
+            },
+            _ => away_for_now(*away),
+        })
+    }
+
     pub fn new(world: World, place: usize, token: u64, skew_ms: u64, work: &Work) -> Self {
         Self {
             world,
@@ -75,6 +111,12 @@ impl Hand {
             inner.places[place].counted();
             inner.note(place, || format!("{name} (worker {})", self.token));
             let call = inner.calls;
+            if let Trouble::Outage { at, of, for_ms } = inner.trouble
+                && call >= at
+            {
+                inner.trouble = Trouble::None;
+                inner.goes_out(of, for_ms);
+            }
             if let Trouble::Crashes { at, hit } = &mut inner.trouble
                 && at.contains(&(call, false))
             {
@@ -467,8 +509,8 @@ impl ports::World for Hand {
 
     async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
         let (call, luck) = self.begin("load").await;
-        if luck == Luck::Fails {
-            return Err(wait());
+        if luck == Luck::Fails || self.world.lock().is_out(Out::Table) {
+            return Err(away_for_now(Out::Table));
         }
         let found = {
             let inner = self.world.lock();
@@ -504,8 +546,12 @@ impl ports::World for Hand {
     ) -> Result<Saved, Failure> {
         let (call, luck) = self.begin("save").await;
         self.decided(Some(session.phase));
-        if luck == Luck::Fails {
-            return Err(wait());
+        let away = {
+            let inner = self.world.lock();
+            inner.is_out(Out::Table) || inner.is_out(Out::Writes)
+        };
+        if luck == Luck::Fails || away {
+            return Err(away_for_now(Out::Writes));
         }
         let saved = {
             let mut guard = self.world.lock();
@@ -547,7 +593,7 @@ impl ports::World for Hand {
         };
         self.end(call).await;
         if luck == Luck::ReplyLost {
-            Err(wait())
+            Err(away_for_now(Out::Writes))
         } else {
             Ok(saved)
         }
@@ -574,15 +620,18 @@ impl ports::World for Hand {
             let at = inner.dice.next();
             self.fails(effect, at, luck == Luck::ReplyLost)
         };
-        let event = match luck {
-            Luck::Good => self.done(effect).await,
-            Luck::Fails => failed,
-            Luck::ReplyLost => {
+        let away = self.out(effect);
+        let is_away = away.is_some();
+        let event = match (away, luck) {
+            (Some(failure), _) => Event::Failed(failure),
+            (None, Luck::Good) => self.done(effect).await,
+            (None, Luck::Fails) => failed,
+            (None, Luck::ReplyLost) => {
                 self.world.lock().met.insert("reply lost");
                 self.done(effect).await;
                 failed
             }
-            Luck::Late => match self.late(effect) {
+            (None, Luck::Late) => match self.late(effect) {
                 true => failed,
                 false => self.done(effect).await,
             },
@@ -603,6 +652,8 @@ impl ports::World for Hand {
             }
             let here = &mut inner.places[self.place];
             match effect {
+                // What is away comes back: nobody goes without for it.
+                _ if is_away => {}
                 Effect::Post { turn, .. } => here.refused(turn),
                 _ => here.withheld(),
             }

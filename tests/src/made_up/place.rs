@@ -10,7 +10,7 @@ use bobbin_core::event::{Coarse, Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
-use bobbin_core::message::Work;
+use bobbin_core::message::{Message, Work};
 use bobbin_core::session::{About, Marks, Phase, Queued, Session, Settlement, Stage};
 use bobbin_core::settings::Settings;
 
@@ -42,6 +42,8 @@ pub struct Place {
     pub thread: ThreadKey,
     pub queue: VecDeque<Entry>,
     pub known_ids: BTreeMap<String, Ms>,
+    /// Messages that the queue has given up, until their burial is on record.
+    pub letters: Vec<Message>,
     pub record: Option<Session>,
     pub marks: Marks,
     pub ledger: BTreeMap<String, LedgerEntry>,
@@ -89,6 +91,7 @@ impl Place {
             thread,
             queue: VecDeque::new(),
             known_ids: BTreeMap::new(),
+            letters: Vec::new(),
             record: None,
             marks: Marks::default(),
             ledger: BTreeMap::new(),
@@ -169,7 +172,9 @@ impl Place {
         )
     }
 
+    /// What is said of a dead letter is said of its message.
     fn turn(&self, id: &str) -> Option<usize> {
+        let id = id.strip_prefix("bury-").unwrap_or(id);
         self.turns.iter().position(|turn| turn == id)
     }
 
@@ -923,7 +928,10 @@ impl Place {
             times: self.calls,
             bound: CALLS_MAX * (accepted + 1),
         });
-        self.history.end = session.map(|session| End {
+        // A thread of which nothing was ever written ended as well.
+        let session =
+            session.unwrap_or_else(|| Session::new(self.thread.clone(), super::world::START_MS));
+        self.history.end = Some(End {
             phase: session.phase,
             generation: session.generation,
             turn: session.turn.is_some(),

@@ -14,7 +14,7 @@ use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Person, Prompt, Selection, Standing, Work};
+use bobbin_core::message::{DeadPrompt, Message, Person, Prompt, Selection, Standing, Work};
 use bobbin_core::session::{Phase, Session};
 
 use super::hand::Hand;
@@ -32,7 +32,7 @@ const TICK_MS: u64 = 60_000;
 /// A worker's function is ended after this long.
 const FUNCTION_MS: u64 = 15 * 60_000;
 /// Deliveries after which the queue gives a message up.
-pub const DELIVERIES_MAX: u64 = 50;
+pub const DELIVERIES_MAX: u64 = bobbin_core::limits::DELIVERIES_MAX as u64;
 /// Rounds of the executor, so that a history ends.
 const ROUNDS_MAX: u32 = 400_000;
 
@@ -49,6 +49,36 @@ pub enum Trouble {
         at: Vec<(u32, bool)>,
         hit: usize,
     },
+    /// From this call on, counted from the start.
+    Outage {
+        at: u32,
+        of: Out,
+        for_ms: u64,
+    },
+}
+
+/// What Bobbin stands on, and what may be away for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Out {
+    /// Nothing can be read or written.
+    Table,
+    /// What is read can be read, and nothing be written.
+    Writes,
+    Chat,
+    /// The chat does not take the bot's token.
+    Token,
+    /// Neither the provider's own calls nor the paths to its sandboxes; what runs there goes on.
+    Provider,
+}
+
+impl Out {
+    pub const ALL: [Self; 5] = [
+        Self::Table,
+        Self::Writes,
+        Self::Chat,
+        Self::Token,
+        Self::Provider,
+    ];
 }
 
 /// A person or the platform does something at a time.
@@ -72,6 +102,8 @@ pub enum Deed {
     /// Nobody reaches the server for so long, and what it works on goes on.
     Cut(u64),
     StopsByItself,
+    /// What all threads stand on is away for so long.
+    Out(Out, u64),
     /// Nothing: time passes until then.
     Rest,
 }
@@ -109,6 +141,11 @@ pub struct Inner {
     pub hunts_crash: bool,
     /// The planted fault: what was made is never counted again.
     pub counts_once: bool,
+    /// The planted fault: a token that is not taken is taken for one that never will be.
+    pub gives_tokens_up: bool,
+    /// The planted fault: a dead letter is taken away once its burial has been sent.
+    pub letters_go_unread: bool,
+    outages: Vec<(Out, Ms)>,
     pub log: Vec<String>,
     pub logs: bool,
     pub transitions: BTreeSet<Transition>,
@@ -145,6 +182,71 @@ impl Inner {
         if self.logs {
             let (at, thread) = (self.now_ms - START_MS, &self.places[place].thread);
             self.log.push(format!("{:>9} ms  {thread}  {}", at, what()));
+        }
+    }
+
+    /// Whether this is away.
+    pub fn is_out(&self, what: Out) -> bool {
+        let now_ms = self.now_ms;
+        let mut all = self.outages.iter();
+        all.any(|(out, until_ms)| *out == what && now_ms < *until_ms)
+    }
+
+    /// This goes away for so long.
+    pub fn goes_out(&mut self, what: Out, for_ms: u64) {
+        let until_ms = self.now_ms + for_ms;
+        self.met.insert(match what {
+            Out::Table => "table out",
+            Out::Writes => "writes out",
+            Out::Chat => "chat out",
+            Out::Token => "token refused",
+            Out::Provider => "provider out",
+        });
+        self.outages.push((what, until_ms));
+        if what == Out::Provider {
+            self.places.iter_mut().for_each(|place| place.cut(until_ms));
+        }
+    }
+
+    /// What was delivered as often as the queue does is a dead letter.
+    fn gives_up(&mut self, place: usize) {
+        let here = &mut self.places[place];
+        let spent = |entry: &mut Entry| entry.receives >= DELIVERIES_MAX;
+        if let Some(dead) = here.queue.pop_front_if(spent) {
+            self.met.insert("dead letter");
+            // The letter of the message that a burial is about is still there; sweeps come again by themselves.
+            if matches!(dead.message.work, Work::Prompt(_) | Work::Reset { .. }) {
+                here.letters.push(dead.message);
+            }
+        }
+    }
+
+    /// A dead letter is kept until its burial is on record, and until then sends that again.
+    fn bury(&mut self, place: usize) {
+        let letters = std::mem::take(&mut self.places[place].letters);
+        for dead in letters {
+            if self.places[place].has_ended(&dead.id) {
+                continue;
+            }
+            let prompt = dead.prompt_of(&dead.id).map(|prompt| {
+                Box::new(DeadPrompt {
+                    accepted_at_ms: dead.accepted_at_ms,
+                    prompt: prompt.clone(),
+                })
+            });
+            let burial = Message {
+                id: format!("bury-{}", dead.id),
+                thread: dead.thread.clone(),
+                accepted_at_ms: self.now_ms,
+                work: Work::Bury {
+                    turn: dead.id.clone(),
+                    prompt,
+                },
+            };
+            self.send(place, burial);
+            if !self.letters_go_unread {
+                self.places[place].letters.push(dead);
+            }
         }
     }
 
@@ -248,9 +350,11 @@ impl Inner {
         let here = &mut self.places[place];
         here.known_ids
             .retain(|_, at| *at + DEDUPLICATION_MS > now_ms);
-        if here.known_ids.insert(message.id.clone(), now_ms).is_some() {
+        // A repeat does not make the queue remember it for longer.
+        if here.known_ids.contains_key(&message.id) {
             return;
         }
+        here.known_ids.insert(message.id.clone(), now_ms);
         let accepted = match &message.work {
             Work::Prompt(_) => Some(Accepted::Prompt),
             Work::Reset { .. } => Some(Accepted::Reset),
@@ -351,6 +455,9 @@ impl World {
             sweeps: true,
             hunts_crash: false,
             counts_once: false,
+            gives_tokens_up: false,
+            letters_go_unread: false,
+            outages: Vec::new(),
             log: Vec::new(),
             logs: false,
             transitions: BTreeSet::new(),
@@ -410,7 +517,10 @@ impl World {
             let idle = tasks.is_empty()
                 && inner.deeds.is_empty()
                 && inner.later.is_empty()
-                && inner.places.iter().all(|place| place.queue.is_empty());
+                && inner
+                    .places
+                    .iter()
+                    .all(|place| place.queue.is_empty() && place.letters.is_empty());
             if idle && done(&inner) {
                 return Ok(());
             }
@@ -498,6 +608,7 @@ impl World {
                     inner.met.insert("cut");
                 }
                 Deed::StopsByItself => inner.places[place].stops_by_itself(now_ms),
+                Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Rest => {}
             }
         }
@@ -547,6 +658,10 @@ impl World {
                 if let Some(entry) = inner.places[place].queue.front_mut() {
                     (entry.holder, entry.visible_ms) = (None, now_ms);
                 }
+            }
+            let is_held = |entry: &Entry| entry.holder.is_some() || entry.visible_ms > now_ms;
+            if !inner.places[place].queue.front().is_none_or(is_held) {
+                inner.gives_up(place);
             }
             let token = inner.tokens + 1;
             let Some(entry) = inner.places[place].queue.front_mut() else {
@@ -719,6 +834,7 @@ impl World {
             );
         }
         for place in 0..inner.places.len() {
+            inner.bury(place);
             if inner.places[place].sandboxes.is_empty() {
                 self.look(&mut inner, place);
                 continue;

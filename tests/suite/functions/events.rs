@@ -261,7 +261,8 @@ pub async fn ingress() {
 #[rustfmt::skip]
 const WORKER: &[(&str, bool, &[&str])] = &[
     ("bury", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postMessage", "DynamoDB_20120810.UpdateItem"]),
-    ("dead-letter", false, &["AmazonSQS.SendMessage"]),
+    // Kept until its burial is on record.
+    ("dead-letter", true, &["DynamoDB_20120810.BatchGetItem", "AmazonSQS.SendMessage"]),
     ("elsewhere", true, &[]),
     ("newer", true, &[]),
     ("prompt", true, &["DynamoDB_20120810.BatchGetItem", "DynamoDB_20120810.UpdateItem", "GET /daytona/sandbox",

@@ -15,18 +15,24 @@ use super::dice::Dice;
 use super::document;
 use super::promises::{self, Fact};
 use super::transitions::Transition;
-use super::world::{Deed, Trouble, World, nothing_due, prompt, reset, settled};
+use super::world::{Deed, Out, Trouble, World, nothing_due, prompt, reset, settled};
 use crate::run::beside;
 
 /// Histories of one run.
 const SEEDS: u64 = 2_000;
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 90 * 60_000;
+const HOUR_MS: u64 = 60 * 60_000;
 /// Lines of a history that are printed.
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 38] = [
+const MET: [&str; 43] = [
+    "table out",
+    "writes out",
+    "chat out",
+    "token refused",
+    "provider out",
     "Answered",
     "Failed",
     "Cancelled",
@@ -122,6 +128,16 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
     }
 }
 
+/// What all threads stand on goes away, for an hour at most.
+fn outages(world: &World, dice: &mut Dice) {
+    for what in Out::ALL {
+        if dice.falls(100) {
+            let at_ms = dice.below(TROUBLE_MS);
+            world.plan(at_ms, 0, Deed::Out(what, dice.below(HOUR_MS)));
+        }
+    }
+}
+
 /// One history.
 ///
 /// # Errors
@@ -135,6 +151,7 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     let world = World::new(threads, dice.next(), trouble, Limits::DEFAULT);
     world.lock().logs = logs;
     plan(&world, &mut dice, threads);
+    outages(&world, &mut dice);
     let judged = judge(&world);
     (world, judged)
 }

@@ -5,6 +5,7 @@ mod chaos;
 mod crash;
 mod document;
 mod model;
+mod outages;
 mod quota;
 
 use bobbin_tests::fuzz::dice;
@@ -19,6 +20,7 @@ pub fn trials() -> Vec<Trial> {
         chaos::trials(),
         crash::trials(),
         document::trials(),
+        outages::trials(),
         quota::trials(),
     ]
     .into_iter()

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bobbin_core::ids::digest;
 use bobbin_core::wire::discord::render::File;
@@ -22,6 +23,9 @@ pub const RATE_WAIT_MS_MAX: u64 = 2_000;
 const RATE_TRIES_MAX: u32 = 3;
 /// Looks at a limit before a call is given back: others of this process may take what has just become free.
 const GATE_TRIES_MAX: u32 = 10;
+/// For how long the bot token is left alone after a 401: 10,000 refused calls within ten minutes get an address banned
+/// (Discord's documentation, "Invalid Request Limit"), and one that was refused by mistake must not silence a process.
+const REFUSED_FOR: Duration = Duration::from_secs(30);
 /// Dead tokens that are remembered: trying them again counts towards a ban.
 const DEAD_TOKENS_MAX: usize = 1_024;
 /// Words of Discord's that an error keeps.
@@ -49,6 +53,7 @@ pub(super) struct Client {
     agent: String,
     bot_token: String,
     known: Arc<Mutex<Known>>,
+    pub(super) refused_for: Duration,
 }
 
 impl fmt::Debug for Client {
@@ -63,7 +68,8 @@ impl fmt::Debug for Client {
 struct Known {
     pace: Pace,
     dead: BTreeSet<String>,
-    revoked: bool,
+    /// Until when the bot token is left alone, because Discord did not take it.
+    refused_until: Option<Instant>,
 }
 
 impl Client {
@@ -79,6 +85,7 @@ impl Client {
             agent,
             bot_token: bot_token.to_owned(),
             known: Arc::default(),
+            refused_for: REFUSED_FOR,
         }
     }
 
@@ -155,7 +162,7 @@ impl Client {
                 if self.bot_token.is_empty() && !call.by_token {
                     return Err(DiscordError::NoToken);
                 }
-                if known.revoked && !call.by_token {
+                if known.refused_until.is_some_and(|until| now < until) && !call.by_token {
                     return Err(DiscordError::Revoked);
                 }
                 known.pace.take(call, now)
@@ -229,11 +236,11 @@ impl Client {
                 return Err(DiscordError::TokenGone);
             }
             (401, _) if !call.by_token => {
-                self.known().revoked = true;
+                self.known().refused_until = Some(Instant::now() + self.refused_for);
                 tracing::error!(
                     event = "discord.revoked",
                     route = call.name,
-                    "discord: the bot token was refused; no further call is made with it"
+                    "discord: the bot token was refused; it is tried again in half a minute"
                 );
                 return Err(DiscordError::Revoked);
             }

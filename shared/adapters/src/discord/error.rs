@@ -26,7 +26,7 @@ pub enum DiscordError {
         /// Milliseconds.
         after_ms: u64,
     },
-    /// The bot token is not valid; no call with it is made any more in this process.
+    /// The bot token is not valid; for a while no call with it is made in this process.
     #[error(
         "Discord refused the bot token: the operator stores the present one of the developer portal with `bobbin-setup secrets`"
     )]
@@ -81,10 +81,12 @@ impl DiscordError {
         };
         match self {
             Self::RateLimited { after_ms } => Failure::Wait { after_ms: *after_ms, seen },
-            Self::Revoked | Self::NoToken | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
+            // Until the operator has stored the new one: what waits for it is not lost.
+            Self::Revoked => Failure::Outage { after_ms: 0, seen },
+            Self::NoToken | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
             Self::Locked => Failure::ThreadGone { seen },
             Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable { advice: seen },
-            Self::Http(_) | Self::Unreadable { .. } => Failure::Wait { after_ms: 0, seen },
+            Self::Http(_) | Self::Unreadable { .. } => Failure::Outage { after_ms: 0, seen },
             Self::Api { code, status, .. } => match code {
                 10_003 | 10_004 => Failure::ThreadGone { seen: "the thread, its channel or the server was deleted".to_owned() },
                 50_001 | 50_013 => Failure::ThreadGone {
@@ -97,7 +99,8 @@ impl DiscordError {
                 400_001 => advice("Uploads are limited in this server."),
                 200_000 | 240_000 => advice("This server's message filter blocked the answer."),
                 20_028 | 20_029 | 40_062 | 130_000 => Failure::Wait { after_ms: 0, seen },
-                _ if *status >= 500 || *status == 429 || *status == 408 => Failure::Wait { after_ms: 0, seen },
+                _ if *status == 429 => Failure::Wait { after_ms: 0, seen },
+                _ if *status >= 500 || *status == 408 => Failure::Outage { after_ms: 0, seen },
                 _ => Failure::NonRecoverable { advice: format!("{seen}. This is an error of Bobbin's own: tell its operator.") },
             },
         }

@@ -1,8 +1,8 @@
 //! Discord's HTTP API as Bobbin uses it: posts that are never made twice, threads, answers by token, commands.
 //!
 //! Promised: a repeat of [`Discord::post`] with the same thread, turn and kind finds the first one; short rate limits
-//! are waited for, long ones told; after a 401 the bot token is not used again in this process, a dead interaction
-//! token neither. Deliberately absent: the gateway, and any decision about a session.
+//! are waited for, long ones told; after a 401 the bot token is left alone for a while, a dead interaction
+//! token for good. Deliberately absent: the gateway, and any decision about a session.
 
 mod client;
 mod error;
@@ -52,6 +52,13 @@ impl Discord {
             client: Client::new(http, base, application, bot_token),
             application: application.to_owned(),
         }
+    }
+
+    /// Tries a bot token that was refused again after so long.
+    #[cfg(test)]
+    fn leaving_a_refused_token_for(mut self, refused_for: Duration) -> Self {
+        self.client.refused_for = refused_for;
+        self
     }
 
     /// Makes a post, or edits the one that stands at `at`. A deleted or no longer editable one is made anew.
@@ -114,7 +121,7 @@ impl Discord {
             // An accepted task is answered for all to see; what only the person sees is the refusal of ingress.
             Ok((_, true)) => return Err(DiscordError::Unheard),
             Ok((message, false)) => message,
-            Err(DiscordError::TokenGone) => match self.anchor_of(open).await {
+            Err(DiscordError::TokenGone) => match self.anchor_of(open, &anchor).await {
                 Some(stands) => stands,
                 None => {
                     let nonce = &digest(&["open", &open.guild, &open.channel, &open.id])[..24];
@@ -153,9 +160,9 @@ impl Discord {
         }
     }
 
-    /// The answer that an earlier try has already made the anchor, from a time when its token was valid: a thread could not
-    /// be started on it then. None also where the channel's messages cannot be read.
-    async fn anchor_of(&self, open: &Open) -> Option<PostRef> {
+    /// What an earlier try has already made the anchor, and nobody heard of it or a thread could not be started on it then:
+    /// the answer, from a time when its token was valid, or a message of the bot. None also where the channel's messages cannot be read.
+    async fn anchor_of(&self, open: &Open, line: &Value) -> Option<PostRef> {
         // The answer to an interaction is newer than that, and what is asked for comes from there on.
         let rest = format!("/messages?after={}&limit={ANSWERS_MAX}", open.id);
         let call = in_channel("list messages", Method::GET, &open.channel, &rest);
@@ -168,8 +175,11 @@ impl Discord {
         };
         let is_anchor = |message: &&Value| {
             let flags = message["flags"].as_u64().unwrap_or(0);
-            message["interaction_metadata"]["id"] == open.id.as_str()
-                && flags & EPHEMERAL_OR_LOADING == 0
+            let answers = message["interaction_metadata"]["id"] == open.id.as_str()
+                && flags & EPHEMERAL_OR_LOADING == 0;
+            // A message of the bot's own bears nothing but its words.
+            let posted = message["author"]["bot"] == true && message["content"] == line["content"];
+            answers || posted
         };
         let found = listed.as_array()?.iter().find(is_anchor)?;
         post_ref(&call, &open.channel, found).ok()
@@ -181,7 +191,30 @@ impl Discord {
     /// # Errors
     /// [`DiscordError`] of any other kind.
     pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), DiscordError> {
-        self.tell_rendered(reply, render::told(text), None).await
+        let told = self.tell_rendered(reply, render::told(text), None).await;
+        unless_over(told)
+    }
+
+    /// Tells who asked for a task something: by the deferred answer while that can be filled in, else by a message in the
+    /// channel that calls them, once however often it is repeated within minutes.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn tell_or_post(&self, open: &Open, text: &str) -> Result<(), DiscordError> {
+        let told = self.tell_rendered(&open.reply, render::told(text), None);
+        match told.await {
+            Err(DiscordError::TokenGone) => {
+                let notice = Post::Calling {
+                    people: vec![open.prompt.by.id.clone()],
+                    post: Box::new(Post::Notice(text.to_owned())),
+                };
+                let nonce = &digest(&["refused", &open.guild, &open.channel, &open.id])[..24];
+                let rendered = render::post(&notice);
+                let made = self.create_message(&open.channel, &rendered, nonce);
+                made.await.map(drop)
+            }
+            other => other,
+        }
     }
 
     /// Shows one person what a turn changed: in words where it is short, else as a file beside its summary. The message
@@ -197,10 +230,10 @@ impl Discord {
                 code: 40_005 | 50_045 | 400_001,
                 ..
             }) if file.is_some() => {
-                self.tell_rendered(reply, render::without_file(&body), None)
-                    .await
+                let told = self.tell_rendered(reply, render::without_file(&body), None);
+                unless_over(told.await)
             }
-            other => other,
+            other => unless_over(other),
         }
     }
 
@@ -214,7 +247,7 @@ impl Discord {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
         // After a click the first answer is the clicked message itself, and must not be overwritten.
-        let told = match self.get_original(application, token).await {
+        match self.get_original(application, token).await {
             Ok(original) if original["flags"].as_u64().unwrap_or(0) & EPHEMERAL_OR_LOADING != 0 => {
                 let call = original_call(application, token);
                 self.on_original(&call, token, Some(&body), file)
@@ -226,16 +259,6 @@ impl Discord {
                 .await
                 .map(drop),
             Err(error) => Err(error),
-        };
-        match told {
-            Err(DiscordError::TokenGone) => {
-                tracing::info!(
-                    event = "discord.untold",
-                    "discord: a person could not be told, their interaction is over"
-                );
-                Ok(())
-            }
-            other => other,
         }
     }
 
@@ -483,6 +506,20 @@ impl Discord {
             },
             edited => edited,
         }
+    }
+}
+
+/// Nobody can be told any more what only they would have seen, and that is no error.
+fn unless_over(told: Result<(), DiscordError>) -> Result<(), DiscordError> {
+    match told {
+        Err(DiscordError::TokenGone) => {
+            tracing::info!(
+                event = "discord.untold",
+                "discord: a person could not be told, their interaction is over"
+            );
+            Ok(())
+        }
+        other => other,
     }
 }
 

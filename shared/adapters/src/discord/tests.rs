@@ -202,7 +202,7 @@ async fn a_repeat_after_trouble_has_the_same_name() {
     let (server, discord) = Server::start([error(502, 0), message("41")]).await;
     let failed = post(&discord, None, &notice()).await.unwrap_err();
     assert!(
-        matches!(failed.failure(), Failure::Wait { .. }),
+        matches!(failed.failure(), Failure::Outage { .. }),
         "{failed:?}"
     );
     assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
@@ -407,22 +407,23 @@ async fn what_the_message_filter_refuses_is_said_instead() {
 
 #[tokio::test]
 async fn limits_of_a_server_and_trouble_of_discords_are_waited_out() {
-    for (status, code) in [
-        (429, 20_028),
-        (429, 20_029),
-        (429, 40_062),
-        (503, 130_000),
-        (500, 0),
-        (502, 0),
-        (408, 0),
+    for (status, code, is_outage) in [
+        (429, 20_028, false),
+        (429, 20_029, false),
+        (429, 40_062, false),
+        (503, 130_000, false),
+        (500, 0, true),
+        (502, 0, true),
+        (408, 0, true),
     ] {
         let (_server, discord) = Server::start((0..3).map(|_| error(status, code))).await;
         let failed = post(&discord, None, &notice()).await.unwrap_err();
         let failure = failed.failure();
-        assert!(
-            matches!(failure, Failure::Wait { .. }),
-            "{code}: {failure:?}"
-        );
+        let as_said = match is_outage {
+            true => matches!(failure, Failure::Outage { .. }),
+            false => matches!(failure, Failure::Wait { .. }),
+        };
+        assert!(as_said, "{code}: {failure:?}");
     }
 }
 
@@ -565,11 +566,11 @@ async fn a_used_up_limit_is_respected_before_discord_refuses() {
 }
 
 #[tokio::test]
-async fn after_a_401_the_bot_token_is_not_used_again_and_not_told() {
+async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_told() {
     let (server, discord) = Server::start([error(401, 0), message("41")]).await;
     let refused = post(&discord, None, &notice()).await.unwrap_err();
     assert!(
-        matches!(refused.failure(), Failure::NonRecoverable { advice } if advice.contains("`bobbin-setup secrets`") && !advice.contains("bot-secret"))
+        matches!(refused.failure(), Failure::Outage { seen, .. } if seen.contains("`bobbin-setup secrets`") && !seen.contains("bot-secret"))
     );
     assert_eq!(
         post(&discord.clone(), None, &notice()).await,
@@ -577,6 +578,11 @@ async fn after_a_401_the_bot_token_is_not_used_again_and_not_told() {
     );
     assert_eq!(server.lines().len(), 1);
     assert!(!format!("{discord:?}").contains("bot-secret"));
+    // It was refused by mistake, or is the right one again.
+    let (_server, discord) = Server::start([error(401, 0), message("41")]).await;
+    let discord = discord.leaving_a_refused_token_for(std::time::Duration::ZERO);
+    post(&discord, None, &notice()).await.unwrap_err();
+    assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
 }
 
 #[tokio::test]
@@ -615,14 +621,14 @@ async fn an_answer_that_is_no_json_is_no_success() {
     for _ in 0..3 {
         let failed = post(&discord, None, &notice()).await.unwrap_err();
         assert!(
-            matches!(failed.failure(), Failure::Wait { .. }),
+            matches!(failed.failure(), Failure::Outage { .. }),
             "{failed:?}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_means_wait() {
+async fn a_server_that_is_not_there_is_an_outage() {
     let http = Http::new("http://127.0.0.1:1", Hosts::Named(Vec::new())).unwrap();
     let discord = Discord::new(http, "http://127.0.0.1:1", "10", "t");
     let failed = post(&discord, None, &notice()).await.unwrap_err();
@@ -630,7 +636,7 @@ async fn a_server_that_is_not_there_means_wait() {
         matches!(failed, DiscordError::Http(HttpError::Transport { .. })),
         "{failed:?}"
     );
-    assert!(matches!(failed.failure(), Failure::Wait { .. }));
+    assert!(matches!(failed.failure(), Failure::Outage { .. }));
 }
 
 #[tokio::test]
@@ -738,6 +744,25 @@ async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_li
 }
 
 #[tokio::test]
+async fn a_line_that_the_bot_posted_and_nobody_heard_of_is_not_posted_again() {
+    let late = 1_000 + Reply::DISCORD_TOKEN_MS;
+    let said = render::anchor(&open())["content"].clone();
+    let listed = json!([
+        {"id": "28", "content": said, "author": {"id": "9"}},
+        {"id": "29", "content": "something else", "author": {"id": "77", "bot": true}},
+        {"id": "30", "content": said, "author": {"id": "77", "bot": true}},
+    ]);
+    let (server, discord) =
+        Server::start([says(200, listed), says(201, json!({"id": "30"}))]).await;
+    assert_eq!(discord.open(&open(), late).await, Ok(thread()));
+    assert_eq!(
+        server.lines()[1],
+        "POST /channels/20/messages/30/threads",
+        "no second line is posted"
+    );
+}
+
+#[tokio::test]
 async fn a_refused_thread_is_told_in_the_channel() {
     let (server, discord) =
         Server::start([message("30"), error(400, 160_006), message("30")]).await;
@@ -750,6 +775,27 @@ async fn a_refused_thread_is_told_in_the_channel() {
             .unwrap()
             .contains("too many active threads")
     );
+}
+
+#[tokio::test]
+async fn who_cannot_be_told_by_a_dead_token_is_told_in_the_channel() {
+    let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
+    let (server, discord) = Server::start(dead.chain([message("33")])).await;
+    discord
+        .tell_or_post(&open(), "No thread could be started: 503.")
+        .await
+        .unwrap();
+    let last = server.lines().len() - 1;
+    assert_eq!(server.lines()[last], "POST /channels/20/messages");
+    let posted = server.asked(last).json();
+    let asked_by = &open().prompt.by.id;
+    assert_eq!(posted["allowed_mentions"]["users"], json!([asked_by]));
+    assert!(
+        posted
+            .to_string()
+            .contains("No thread could be started: 503.")
+    );
+    assert_eq!(posted["enforce_nonce"], true);
 }
 
 #[tokio::test]

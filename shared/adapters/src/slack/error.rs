@@ -155,18 +155,20 @@ impl SlackError {
                 };
             }
             Self::NotSent { .. } | Self::Unclear { .. } => {
-                return Failure::Wait { after_ms: 0, seen };
+                return Failure::Outage { after_ms: 0, seen };
+            }
+            // Until the operator has done that: what waits for it is not lost.
+            Self::Token { .. } => {
+                let seen = format!(
+                    "{seen}: the operator has to install the app again and store its bot token with `bobbin-setup secrets`"
+                );
+                return Failure::Outage { after_ms: 0, seen };
             }
             Self::NotInvited { .. } | Self::Closed { .. } | Self::PostLost { .. } => {
                 return Failure::ThreadGone { seen };
             }
             Self::Address { .. } => {
                 format!("{seen}. The operator has to check slack_api of the parameter Overrides.")
-            }
-            Self::Token { .. } => {
-                format!(
-                    "{seen}. The operator has to install the app again and store its bot token with `bobbin-setup secrets`."
-                )
             }
             Self::Scope { .. } => {
                 format!("{seen}. The operator has to add it to the app and install the app again.")

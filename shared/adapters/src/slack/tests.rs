@@ -662,8 +662,8 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let table = [
-        ("invalid_auth", "non_recoverable"),
-        ("token_revoked", "non_recoverable"),
+        ("invalid_auth", "outage"),
+        ("token_revoked", "outage"),
         ("missing_scope", "non_recoverable"),
         ("not_in_channel", "thread_gone"),
         ("channel_not_found", "thread_gone"),
@@ -671,8 +671,8 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
         ("restricted_action_thread_locked", "thread_gone"),
         ("msg_too_long", "non_recoverable"),
         ("something_new", "non_recoverable"),
-        ("fatal_error", "wait"),
-        ("service_unavailable", "wait"),
+        ("fatal_error", "outage"),
+        ("service_unavailable", "outage"),
     ];
     for (error, class) in table {
         fake.refuses("chat.update", error);
@@ -690,7 +690,7 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
             .await
             .unwrap_err()
             .failure(),
-        Failure::Wait { .. }
+        Failure::Outage { .. }
     ));
 }
 

@@ -158,14 +158,10 @@ pub(super) fn gives_up_showing(
     {
         return false;
     }
-    let limits = context.delivery.limits;
     let worth_a_try = match failure {
-        Failure::Wait { .. } => turn.refusals < limits.refusals / 2,
-        // Of chat or provider: the end does not wait for a file as long as for the chat.
-        Failure::Outage { .. } => {
-            let since_ms = *turn.chat_outage_since_ms.get_or_insert(context.now_ms);
-            context.now_ms < since_ms + limits.outage_ms
-        }
+        Failure::Wait { .. } => turn.refusals < context.delivery.limits.refusals / 2,
+        // Of the chat, without which the end is not told either.
+        Failure::Outage { .. } => true,
         _ => false,
     };
     if worth_a_try {

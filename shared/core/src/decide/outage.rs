@@ -45,8 +45,11 @@ pub(super) fn of_provider(
     let limits = context.delivery.limits;
     let message = context.delivery.message;
     let by_itself = matches!(message.work, Work::Sweep | Work::Look);
-    if by_itself && context.delivery.receive > limits.attempts {
-        return Ok(Next::Done);
+    if by_itself {
+        return Ok(match context.delivery.receive > limits.attempts {
+            true => Next::Done,
+            false => hold(after_ms, seen, context),
+        });
     }
     if session.turn.is_none() && context.now_ms >= message.accepted_at_ms + limits.outage_ms {
         return Err(words::outage(seen, limits.outage_ms, false));

@@ -37,6 +37,13 @@ pub const QUEUE_FULL: &str = "Too many tasks are waiting in this thread already.
 pub const BURIED: &str = "A message of this thread could not be worked on, in spite of many tries. Send it again; if it stays so, tell the operator.";
 /// The same for a task whose thread was never made, and for a control word.
 pub const NOT_DONE: &str = "This could not be done, in spite of many tries. Try again in a few minutes; if it stays so, tell the operator.";
+/// Something that somebody pressed or typed came to nothing.
+#[must_use]
+pub fn not_carried_out(what: &str, seen: &str) -> String {
+    let seen = seen.trim_end_matches('.');
+    format!("{what} could not be carried out: {seen}. Try it again.")
+}
+
 /// Ingress does not know whether the queue took a task.
 pub const MAYBE_TAKEN: &str = "Whether this was accepted is not known. Give it a minute: if it shows up in the thread, it runs. Only if it does not, send it again";
 /// The agent ended without words.

@@ -13,7 +13,9 @@ use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Operation, Person, Prompt, Selection, Standing, Work};
+use bobbin_core::message::{
+    DeadPrompt, Message, Operation, Person, Prompt, Selection, Standing, Work,
+};
 use bobbin_core::session::{Marks, Queued, Session, Stage};
 use bobbin_core::settings::Settings;
 
@@ -85,6 +87,8 @@ pub type EffectNo = u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Item {
     Message(u8),
+    /// The burial of a message that ended among the dead letters.
+    Burial(u8),
     Sweep,
 }
 
@@ -135,6 +139,7 @@ struct Tables {
 /// See the module.
 pub struct Driver {
     messages: Vec<Message>,
+    burials: Vec<Message>,
     sweep: Message,
     tables: Mutex<Tables>,
 }
@@ -182,6 +187,17 @@ impl Driver {
             };
             message(format!("m{at}"), work)
         });
+        let messages: Vec<Message> = messages.collect();
+        let burials = messages.iter().map(|dead| {
+            let prompt = dead.prompt_of(&dead.id).map(|prompt| {
+                Box::new(DeadPrompt {
+                    accepted_at_ms: NOW,
+                    prompt: prompt.clone(),
+                })
+            });
+            let turn = dead.id.clone();
+            message(format!("b{}", dead.id), Work::Bury { turn, prompt })
+        });
         let mut tables = Tables {
             sessions: Table::new(),
             effects: Table::new(),
@@ -193,7 +209,8 @@ impl Driver {
         // Number 0: nothing is stored.
         tables.sessions.number(Session::new(thread.clone(), NOW));
         Self {
-            messages: messages.collect(),
+            burials: burials.collect(),
+            messages: messages.clone(),
             sweep: message("sweep".into(), Work::Sweep),
             tables: Mutex::new(tables),
         }
@@ -273,6 +290,7 @@ impl Driver {
     fn message(&self, item: Item) -> &Message {
         match item {
             Item::Message(at) => &self.messages[usize::from(at)],
+            Item::Burial(at) => &self.burials[usize::from(at)],
             Item::Sweep => &self.sweep,
         }
     }
@@ -423,8 +441,9 @@ impl Driver {
         }
     }
 
-    /// Which message a turn belongs to.
+    /// Which message a turn belongs to, or what is said at a message's burial.
     pub fn turn_of(&self, id: &str) -> Option<u8> {
+        let id = id.strip_prefix('b').unwrap_or(id);
         let at = self.messages.iter().position(|message| message.id == id)?;
         u8::try_from(at).ok()
     }

@@ -33,6 +33,10 @@ pub enum Fault {
     RunsAreLeft,
     /// An abort ends whatever the agent does when it arrives.
     AbortsHitAnything,
+    /// A dead letter is taken away once its burial has been sent.
+    LettersGoUnread,
+    /// Stacks are told apart by their names alone.
+    StacksByName,
     /// A delivery of a running turn that died is taken for a slice that is over.
     CrashesUncounted,
 }

@@ -170,6 +170,13 @@ impl Model for Walk {
             Property::sometimes("a run that was left", |w: &Self, s: &State| {
                 w.machine.record(s).stray.is_some()
             }),
+            Property::sometimes("a letter whose burial died", |w: &Self, s: &State| {
+                let dead = (w.machine.budget.deaths - s.left.deaths).into();
+                s.letters.count_ones() < dead && s.letters != 0 && s.queue.is_empty()
+            }),
+            Property::sometimes("a hunt of a namesake", |w: &Self, s: &State| {
+                s.left.namesakes < w.machine.budget.namesakes
+            }),
             Property::sometimes("answered after a failure", |w: &Self, s: &State| {
                 ended(w, s, Ending::Failed) && ended(w, s, Ending::Answered)
             }),
@@ -303,11 +310,42 @@ const NONE: Budget = Budget {
     doubts: 0,
     cuts: 0,
     kills: 0,
+    deaths: 0,
+    namesakes: 0,
     late: false,
     late_aborts: false,
 };
 
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 17] = [
+    Row {
+        name: "messages_that_die_and_burials_that_are_lost",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            sweeps: 1,
+            deaths: 3,
+            ..NONE
+        },
+        reaches: &[
+            "answered",
+            "failed",
+            "a letter whose burial died",
+            "answered after a failure",
+            "converged",
+        ],
+    },
+    Row {
+        name: "two_stacks_of_one_name_at_one_provider",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            crashes: 1,
+            sweeps: 1,
+            hunts: 1,
+            namesakes: 2,
+            ..NONE
+        },
+        reaches: &["answered", "paused", "a hunt of a namesake", "converged"],
+    },
     Row {
         name: "paths_that_break_under_a_run",
         kinds: &[Kind::Prompt, Kind::Prompt],
@@ -531,7 +569,24 @@ const ROWS: [Row; 15] = [
 /// A design fault, the row in which it is switched on, and the property that finds it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
-const PLANTED: [Planted; 16] = [
+const PLANTED: [Planted; 18] = [
+    (
+        "a_letter_that_goes_before_its_burial_is_on_record",
+        Fault::LettersGoUnread,
+        &[Kind::Prompt],
+        Budget { deaths: 2, ..NONE },
+        CONVERGENCE,
+    ),
+    (
+        "a_stack_that_is_known_by_its_name_alone",
+        Fault::StacksByName,
+        &[Kind::Prompt],
+        Budget {
+            namesakes: 1,
+            ..NONE
+        },
+        "promise 6",
+    ),
     (
         "a_prompt_that_is_sent_again_unseen",
         Fault::SentAgainUnseen,

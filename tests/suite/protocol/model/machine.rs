@@ -15,6 +15,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_core::settings::Offer;
+use bobbin_core::wire::daytona::{self, Stack, labels};
 
 use super::super::promises::{self, Accepted, End, Ending, Fact, History};
 use super::driver::{
@@ -49,6 +50,10 @@ pub struct Budget {
     pub cuts: u8,
     /// Crashes of who follows a run.
     pub kills: u8,
+    /// Messages that the queue gives up, burials too.
+    pub deaths: u8,
+    /// Hunts of another stack of the same name, at the same provider.
+    pub namesakes: u8,
     /// The provider may take its time.
     pub late: bool,
     /// A person's abort may take its time.
@@ -218,6 +223,8 @@ pub struct State {
     hunt: Option<Hunt>,
     direct: Option<u32>,
     pub accepted: u8,
+    /// Bit n: message n lies among the dead letters.
+    pub letters: u8,
     pub left: Budget,
     hits: u8,
     /// An abort on its way: the messages that it is meant for.
@@ -275,6 +282,12 @@ pub enum Action {
     },
     /// Who follows a run dies of it.
     Kill(usize),
+    /// The queue gives up its head.
+    Die,
+    /// A worker has the dead letter of this message.
+    Bury(u8),
+    /// Another stack of the same name hunts for orphans.
+    Namesake,
     /// A person's abort arrives.
     LandAbort,
     /// A prompt is sent, and its sender hears nothing; it may have arrived.
@@ -316,6 +329,7 @@ impl Action {
                 | Self::Doubt { .. }
                 | Self::Cut { .. }
                 | Self::Kill(_)
+                | Self::Die
                 | Self::Lose(_)
         )
     }
@@ -361,6 +375,7 @@ impl Machine {
             hunt: None,
             direct: None,
             accepted: 0,
+            letters: 0,
             left: self.budget,
             hits: 0,
             late_abort: None,
@@ -388,6 +403,7 @@ impl Machine {
     pub fn quiet(&self, s: &State) -> bool {
         usize::from(s.accepted) == self.kinds.len()
             && s.queue.is_empty()
+            && s.letters == 0
             && s.workers.iter().all(Option::is_none)
             && s.late.is_none()
             && s.late_abort.is_none()
@@ -493,7 +509,8 @@ impl Machine {
         ended.any(|turn| s.known[usize::from(turn)].run == Run::Going)
     }
 
-    /// A turn was told as failed although the agent had answered it, and one call at most did not get through.
+    /// A turn was told as failed although the agent had answered it, no message died, and one call at most did not get
+    /// through.
     pub fn hides_an_answer(&self, s: &State) -> bool {
         let record = self.record(s);
         let failed = record
@@ -501,7 +518,8 @@ impl Machine {
             .iter()
             .filter(|turn| Ending::from(&turn.outcome) == Ending::Failed);
         let mut failed = failed.filter_map(|turn| self.driver.turn_of(&turn.id));
-        s.left.cuts + 1 >= self.budget.cuts
+        s.left.deaths == self.budget.deaths
+            && s.left.cuts + 1 >= self.budget.cuts
             && failed.any(|turn| matches!(s.known[usize::from(turn)].run, Run::Done | Run::Moved))
     }
 
@@ -546,6 +564,17 @@ impl Machine {
             let due = record.due_at_ms.is_some_and(|at: Ms| at <= NOW) && s.queue.is_empty();
             if !sweep_waits && (due || s.left.sweeps > 0) && record.version > 0 {
                 actions.push(Action::Sweep);
+            }
+            if s.left.deaths > 0
+                && !s.in_flight
+                && let Some(Entry::Work(Item::Message(_) | Item::Burial(_))) = s.queue.first()
+            {
+                actions.push(Action::Die);
+            }
+            for message in (0..s.accepted).filter(|at| s.letters & (1 << at) != 0) {
+                if !s.queue.contains(&Entry::Work(Item::Burial(message))) {
+                    actions.push(Action::Bury(message));
+                }
             }
             if s.left.duplicates > 0 {
                 actions.extend((0..s.accepted).map(Action::Duplicate));
@@ -608,6 +637,9 @@ impl Machine {
             && (s.hunt.is_some() || orphans || (s.left.hunts > 0 && Self::listed(s) != 0))
         {
             actions.push(Action::Hunt);
+        }
+        if s.left.namesakes > 0 && Self::listed(s) != 0 {
+            actions.push(Action::Namesake);
         }
         if self.has(Fault::ReadBeforeList) && s.hunt.is_none() && s.left.hunts > 0 {
             actions.push(Action::Hunt);
@@ -744,6 +776,15 @@ impl Machine {
                 s.workers[slot] = None;
                 s.in_flight = false;
             }
+            Action::Die => {
+                s.left.deaths -= 1;
+                // The letter of the message that a burial is about is still there.
+                if let Entry::Work(Item::Message(message)) = s.queue.remove(0) {
+                    s.letters |= 1 << message;
+                }
+            }
+            Action::Bury(message) => self.bury(&mut s, message),
+            Action::Namesake => self.namesake(&mut s),
             Action::LandAbort => {
                 if let Some(turns) = s.late_abort.take() {
                     let generation = self.record(&s).generation;

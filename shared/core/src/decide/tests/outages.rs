@@ -59,6 +59,18 @@ fn a_weekend_without_chat_or_table_loses_no_answer() {
 }
 
 #[test]
+fn a_chat_that_is_away_is_told_to_the_operator_once_a_turn_and_the_provider_is_not_blamed() {
+    let world = active();
+    out(&world, Out::Chat, HOUR_MS);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let told = |name| world.with(|s| s.signalled.iter().filter(|one| **one == name).count());
+    assert_eq!(
+        (told("chat.outage.began"), told("provider.outage.began")),
+        (1, 0)
+    );
+}
+
+#[test]
 fn a_chat_that_stays_away_for_ever_holds_its_thread_for_days_at_most() {
     let world = active();
     out(&world, Out::Chat, u64::MAX / 2);
@@ -96,7 +108,7 @@ fn what_nobody_said_does_not_wait_out_an_outage_in_front_of_what_people_say() {
     later(&world, Limits::DEFAULT.idle_pause_ms + 1);
     out(&world, Out::Provider, HOUR_MS);
     let receives = deliver_until_done(&world, &work("s1", Work::Sweep), 1);
-    assert!(receives <= Limits::DEFAULT.attempts + 1, "{receives}");
+    assert!(receives <= Limits::DEFAULT.attempts + 2, "{receives}");
     later(&world, HOUR_MS);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1], Outcome::Answered);

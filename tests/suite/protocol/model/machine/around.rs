@@ -196,6 +196,46 @@ impl Machine {
         };
     }
 
+    /// A letter is kept until its burial is on record; until then it sends that again.
+    pub(super) fn bury(&self, s: &mut State, message: u8) {
+        let id = self.driver.id_of(message);
+        let record = self.record(s);
+        if record.ended.iter().any(|ended| ended.id == id) {
+            s.letters &= !(1 << message);
+            return;
+        }
+        s.queue.push(Entry::Work(Item::Burial(message)));
+        if self.has(Fault::LettersGoUnread) {
+            s.letters &= !(1 << message);
+        }
+    }
+
+    /// A stack of the same name has a table of its own, in which there is none of these threads.
+    pub(super) fn namesake(&self, s: &mut State) {
+        s.left.namesakes -= 1;
+        let name = "dev";
+        let ours = Stack { name, id: "ours" };
+        let theirs = match self.has(Fault::StacksByName) {
+            true => ours.id,
+            false => "theirs",
+        };
+        let thread = self.record(s).thread.clone();
+        for at in 0..GENERATIONS {
+            if s.sandboxes[at].copies == 0 {
+                continue;
+            }
+            let generation = u32::try_from(at).unwrap_or(0) + 1;
+            let listed = daytona::Sandbox {
+                labels: labels(ours, &thread, generation),
+                ..nameless()
+            };
+            if !listed.is_foreign(theirs) && is_orphan(None, generation, NOW, NOW, 0) {
+                self.vanish(s, generation);
+                s.hits = s.hits.saturating_add(1).min(2);
+            }
+        }
+    }
+
     /// The fault: no message, no mark, just a stop of what was seen idle.
     pub(super) fn direct(&self, s: &mut State) {
         match s.direct.take() {
@@ -209,6 +249,20 @@ impl Machine {
                 },
             ),
         }
+    }
+}
+
+fn nameless() -> daytona::Sandbox {
+    daytona::Sandbox {
+        id: String::new(),
+        name: String::new(),
+        labels: std::collections::BTreeMap::new(),
+        state: None,
+        desired_state: None,
+        error_reason: None,
+        recoverable: None,
+        toolbox_proxy_url: None,
+        created_at: None,
     }
 }
 

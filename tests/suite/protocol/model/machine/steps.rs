@@ -29,7 +29,7 @@ impl Machine {
     pub(super) fn asked(&self, s: &State, worker: &Worker) -> Asked {
         let mints = match worker.item {
             Item::Message(at) => s.known[usize::from(at)].mints,
-            Item::Sweep => 0,
+            Item::Burial(_) | Item::Sweep => 0,
         };
         Asked {
             item: worker.item,

@@ -1,0 +1,113 @@
+//! One delivery of what must not wait behind a run, and for how long what it met is waited out.
+
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::Ms;
+use bobbin_core::limits::Limits;
+
+/// By how much the clocks of functions and queue may differ.
+const CLOCKS_MS: u64 = 10_000;
+
+/// One delivery of a message of the control queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// Counts the deliveries of the message, from 1.
+    pub receive: u32,
+    /// When the queue took the message.
+    pub sent_ms: Ms,
+    /// The present time.
+    pub now_ms: Ms,
+}
+
+impl Arrival {
+    /// Whether the message has waited for so long.
+    #[must_use]
+    pub const fn is_older_than(&self, within_ms: u64) -> bool {
+        self.now_ms.saturating_sub(self.sent_ms) >= within_ms
+    }
+
+    /// Whether something that was accepted then may have been there when the message was sent: a stop that waited out an
+    /// outage does not mean what was asked for after it.
+    #[must_use]
+    pub const fn may_mean(&self, accepted_at_ms: Ms) -> bool {
+        accepted_at_ms <= self.sent_ms + CLOCKS_MS
+    }
+
+    /// Gives the message back for what passes, by time and not by count: until it is older than `within_ms`. None: the
+    /// failure is for good, or has lasted too long.
+    #[must_use]
+    pub fn held(&self, failure: &Failure, within_ms: u64, limits: &Limits) -> Option<Verdict> {
+        let (after_ms, seen) = match failure {
+            Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen } => {
+                (*after_ms, seen.clone())
+            }
+            Failure::Newer { seen } => {
+                return Some(Verdict::newer(seen.clone(), self.receive, limits));
+            }
+            _ => return None,
+        };
+        if self.is_older_than(within_ms) {
+            return None;
+        }
+        Some(Verdict::Hold {
+            delay_ms: limits.outage_backoff(self.receive).max(after_ms),
+            why: seen,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outage() -> Failure {
+        Failure::Outage {
+            after_ms: 0,
+            seen: "503".to_owned(),
+        }
+    }
+
+    fn arrival(receive: u32, age_ms: u64) -> Arrival {
+        Arrival {
+            receive,
+            sent_ms: 1_000,
+            now_ms: 1_000 + age_ms,
+        }
+    }
+
+    #[test]
+    fn what_passes_is_waited_out_by_time_however_often_it_was_tried() {
+        let limits = Limits::DEFAULT;
+        let within_ms = limits.control_ms;
+        for (receive, age_ms) in [(1, 0), (9, 60_000), (40, within_ms - 1)] {
+            let held = arrival(receive, age_ms).held(&outage(), within_ms, &limits);
+            assert!(matches!(held, Some(Verdict::Hold { .. })), "{receive}");
+        }
+        let over = arrival(2, within_ms).held(&outage(), within_ms, &limits);
+        assert_eq!(over, None);
+    }
+
+    #[test]
+    fn a_stop_that_comes_late_does_not_mean_what_was_asked_for_after_it() {
+        let stop = arrival(1, 5 * 3_600_000);
+        assert!(stop.may_mean(900) && stop.may_mean(1_500));
+        assert!(!stop.may_mean(3_600_000));
+    }
+
+    #[test]
+    fn what_the_service_asks_for_is_waited_and_what_is_for_good_is_not() {
+        let limits = Limits::DEFAULT;
+        let wait = Failure::Wait {
+            after_ms: 90_000,
+            seen: "429".to_owned(),
+        };
+        let held = arrival(1, 0).held(&wait, limits.control_ms, &limits);
+        let expected = Verdict::Hold {
+            delay_ms: 90_000,
+            why: "429".to_owned(),
+        };
+        assert_eq!(held, Some(expected));
+        let gone = Failure::SandboxGone;
+        assert_eq!(arrival(1, 0).held(&gone, limits.control_ms, &limits), None);
+    }
+}

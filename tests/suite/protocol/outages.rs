@@ -1,0 +1,171 @@
+//! An hour without table, chat, token or provider, beginning at every call of a conversation: nothing is lost and nothing
+//! done twice, and what the agent has begun is answered.
+
+use bobbin_core::limits::Limits;
+use libtest_mimic::{Failed, Trial};
+
+use super::promises::{self, Ending, Fact};
+use super::world::{Deed, Inner, Out, Trouble, World, nothing_due, prompt, settled};
+
+const HOUR_MS: u64 = 60 * 60_000;
+/// Three prompts: a first one, one that follows at once, and one that finds the sandbox paused.
+const PROMPTS: usize = 3;
+
+/// What is planted.
+type Fault = fn(&mut Inner);
+
+fn conversation(trouble: Trouble, limits: Limits, plant: Fault) -> Result<(u32, World), String> {
+    let world = World::new(1, 7, trouble, limits);
+    {
+        let mut inner = world.lock();
+        inner.call_ms = Some(50);
+        plant(&mut inner);
+    }
+    for (number, at_ms) in [(0, 0), (1, 60_000), (2, 45 * 60_000)] {
+        let id = format!("t{number}");
+        let message = world.message(0, &id, prompt(&id));
+        world.plan(at_ms, 0, Deed::Send(message));
+    }
+    let mut calls = 0;
+    world.run(settled)?;
+    judge(&world)?;
+    calls += world.lock().calls;
+    world.run(nothing_due)?;
+    judge(&world)?;
+    Ok((calls, world))
+}
+
+fn judge(world: &World) -> Result<(), String> {
+    world.settle();
+    let inner = world.lock();
+    let place = &inner.places[0];
+    let told = |why: String| format!("{why}\n  {:?}\n  {}", place.history.facts, place.in_short());
+    promises::check(&place.history).map_err(told)
+}
+
+/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away.
+fn is_answered(world: &World, of: Out) -> Result<(), String> {
+    let inner = world.lock();
+    let facts = &inner.places[0].history.facts;
+    for turn in 0..PROMPTS {
+        let ended = |ending| facts.contains(&Fact::Ended { turn, ending });
+        let begun = facts
+            .iter()
+            .any(|fact| matches!(fact, Fact::Prompted { turn: at, .. } if *at == turn));
+        let is_well =
+            ended(Ending::Answered) || of == Out::Provider && ended(Ending::Failed) && !begun;
+        if !is_well {
+            return Err(format!("turn {turn} is not answered: {facts:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Outages that begin at every call. How many there were.
+fn every_call(of: Out, for_ms: u64, limits: &Limits, plant: Fault) -> Result<u32, String> {
+    let (calls, _) = conversation(Trouble::None, limits.clone(), plant)?;
+    for at in 1..=calls {
+        let trouble = Trouble::Outage { at, of, for_ms };
+        let told = |why: String| format!("{of:?} from call {at} on: {why}");
+        let (_, world) = conversation(trouble, limits.clone(), plant).map_err(told)?;
+        is_answered(&world, of).map_err(told)?;
+    }
+    Ok(calls)
+}
+
+fn hold(of: Out) -> Result<(), Failed> {
+    let calls = every_call(of, HOUR_MS, &Limits::DEFAULT, |_| {})?;
+    // A token is replaced within minutes.
+    every_call(of, 5 * 60_000, &Limits::DEFAULT, |_| {})?;
+    println!("{of:?}: an hour and five minutes from each of {calls} calls");
+    Ok(())
+}
+
+/// The queue gives the message up in the middle of an outage that lasts, and its burials die too.
+fn buried(letters_go_unread: bool) -> Result<(), String> {
+    let plant: Fault = match letters_go_unread {
+        true => |inner| inner.letters_go_unread = true,
+        false => |_| {},
+    };
+    // A hold that is constant, as it once was: the deliveries are used up within minutes.
+    let limits = Limits {
+        backoff_ms_max: 2_000,
+        outage_backoff_ms_max: 2_000,
+        ..Limits::DEFAULT
+    };
+    let trouble = Trouble::Outage {
+        at: 1,
+        of: Out::Table,
+        for_ms: HOUR_MS,
+    };
+    let (_, world) = conversation(trouble, limits, plant)?;
+    let inner = world.lock();
+    if !inner.met.contains("dead letter") {
+        return Err("nothing died".to_owned());
+    }
+    let place = &inner.places[0];
+    let kept = place.ledger.values().filter(|entry| entry.again.is_some());
+    match kept.count() {
+        0 => Err("what was buried cannot be run again".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn caught(what: Result<u32, String>) -> Result<(), Failed> {
+    match what {
+        Err(_) => Ok(()),
+        Ok(calls) => Err(format!("not caught in {calls} histories").into()),
+    }
+}
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials: Vec<Trial> = Out::ALL
+        .into_iter()
+        .map(|of| {
+            let name = format!("{of:?}").to_lowercase();
+            Trial::test(
+                format!("protocol::outages::an_hour_without_{name}_from_any_call_on_loses_and_doubles_nothing"),
+                move || hold(of),
+            )
+        })
+        .collect();
+    trials.extend([
+        Trial::test(
+            "protocol::outages::what_dies_in_an_outage_is_told_once_and_can_be_run_again",
+            || buried(false).map_err(Failed::from),
+        ),
+        Trial::test(
+            "protocol::outages::a_letter_that_goes_before_its_burial_is_on_record_is_caught",
+            || match buried(true) {
+                Err(why) if why.contains("t0") || why.contains("promise") => Ok(()),
+                other => Err(format!("not caught: {other:?}").into()),
+            },
+        ),
+        Trial::test("protocol::outages::a_constant_hold_is_caught", || {
+            let limits = Limits {
+                backoff_ms_max: 2_000,
+                outage_backoff_ms_max: 2_000,
+                ..Limits::DEFAULT
+            };
+            caught(every_call(Out::Writes, HOUR_MS, &limits, |_| {}))
+        }),
+        Trial::test(
+            "protocol::outages::a_token_that_is_given_up_is_caught",
+            || {
+                let plant: Fault = |inner| inner.gives_tokens_up = true;
+                caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
+            },
+        ),
+        Trial::test(
+            "protocol::outages::a_chat_that_is_given_up_after_minutes_is_caught",
+            || {
+                let limits = Limits {
+                    telling_ms: 11 * 60_000,
+                    ..Limits::DEFAULT
+                };
+                caught(every_call(Out::Chat, HOUR_MS, &limits, |_| {}))
+            },
+        ),
+    ]);
+    trials
+}
