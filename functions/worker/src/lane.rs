@@ -26,7 +26,7 @@ use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
-use bobbin_core::message::{Body, Message};
+use bobbin_core::message::{Body, Message, Outside};
 use bobbin_core::ports::Loaded;
 use bobbin_core::schema::{NEWER, Unreadable};
 use bobbin_core::signals::{BURIED, CONTROL_AGE, MESSAGE_AGE};
@@ -181,30 +181,63 @@ impl Worker {
             .await
     }
 
-    async fn taken(
-        &self,
-        body: &Body,
-        receipt: &Receipt,
-        deadline_ms: Ms,
-    ) -> bool {
+    async fn taken(&self, body: &Body, receipt: &Receipt, deadline_ms: Ms) -> bool {
         self.tell_age(receipt);
         let visibility = Visibility::default();
         // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
         // meanwhile, what is decided on it cannot be written.
-        let (claimed, parts, found) = tokio::join!(
+        let (claimed, parts, found, outside) = tokio::join!(
             self.claim(receipt, &visibility),
             self.parts(),
-            self.read_ahead(body, receipt)
+            self.read_ahead(body, receipt),
+            self.outside(body, receipt)
         );
         if !claimed {
             return false;
         }
-        let work = self.work(&parts, body, receipt, found, &visibility, deadline_ms);
+        let mut body = body.clone();
+        match outside {
+            Ok(outside) => {
+                if let Some(standing) = body.standing_mut() {
+                    standing.outside = outside;
+                }
+            }
+            // Nobody is let in because they could not be asked about.
+            Err(failure) => {
+                let limits = &self.config.limits;
+                if let Some(held) = receipt.arrival().held(&failure, limits.telling_ms, limits) {
+                    return self.conclude(receipt, held).await;
+                }
+                if let Some(standing) = body.standing_mut() {
+                    standing.outside = Some(Outside::Unread);
+                }
+            }
+        }
+        let work = self.work(&parts, &body, receipt, found, &visibility, deadline_ms);
         let verdict = tokio::select! {
             verdict = work => verdict,
             never = self.heartbeat(receipt, &visibility) => match never {},
         };
         self.conclude(receipt, verdict).await
+    }
+
+    /// Whether who asks is not known as a full member of the place.
+    async fn outside(&self, body: &Body, receipt: &Receipt) -> Result<Option<Outside>, Failure> {
+        let Some((thread, by)) = body
+            .asker()
+            .filter(|_| !self.queues.is_dead(&receipt.queue_url))
+        else {
+            return Ok(None);
+        };
+        let chat = {
+            let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(&present.1.chat)
+        };
+        match chat.outside(thread, &by.id).await {
+            // Slack is not set up: whoever works on the message meets that, and says so.
+            Err(Failure::NonRecoverable { .. }) => Ok(None),
+            found => found,
+        }
     }
 
     /// What the first step of a message of a thread reads.
@@ -369,7 +402,7 @@ impl Worker {
             Body::Open(open) => opening::open(&self.lane(parts), open, receipt.arrival()).await,
             Body::Control(control) => self.lane(parts).run(control, receipt.arrival()).await,
             Body::Overview(wanted) => {
-                overview::show(&self.lane(parts), wanted, receipt.receive, now_ms()).await
+                overview::show(&self.lane(parts), wanted, receipt.arrival()).await
             }
             Body::Announce(waiting) => {
                 announce(&self.lane(parts), waiting, receipt.arrival()).await

@@ -10,7 +10,7 @@ use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
-use bobbin_core::message::Announce;
+use bobbin_core::message::{Announce, Prompt};
 use bobbin_core::session::{Outcome, Queued};
 
 use crate::arrival::Arrival;
@@ -119,7 +119,8 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
 
 /// Who asked did not want to wait: the mark that "Send now" sets, where something runs that it can be sent into.
 async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
-    if !announce.prompt.as_ref().is_some_and(|prompt| prompt.now) {
+    let is_hasty = |prompt: &Prompt| prompt.now && prompt.standing.outside.is_none();
+    if !announce.prompt.as_ref().is_some_and(is_hasty) {
         return Ok(());
     }
     let later = |e: crate::store::StoreError| e.failure();

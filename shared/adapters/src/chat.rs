@@ -4,7 +4,7 @@ use bobbin_core::card::{CardState, Post, PostRef};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey};
 use bobbin_core::keys::Key;
-use bobbin_core::message::Reply;
+use bobbin_core::message::{Outside, Reply};
 use bobbin_core::text;
 use bobbin_core::wire::discord;
 use bobbin_core::wire::slack::render::Status;
@@ -164,6 +164,24 @@ impl Chat {
         self.discord.as_ref().ok_or_else(|| {
             off("Discord is not set up: the operator has to set DiscordApplicationId and DiscordPublicKey of the template.".to_owned())
         })
+    }
+
+    /// Whether somebody is not known as a full member of the place of a thread. Discord lets only members of a server ask.
+    ///
+    /// # Errors
+    /// What the failure means; it is no admission.
+    pub async fn outside(
+        &self,
+        thread: &ThreadKey,
+        user: &str,
+    ) -> Result<Option<Outside>, Failure> {
+        match thread {
+            ThreadKey::Discord { .. } => Ok(None),
+            ThreadKey::Slack { .. } => {
+                let found = self.slack()?.outside(user).await;
+                found.map_err(|e| e.failure())
+            }
+        }
     }
 
     /// Whether somebody may manage the Slack workspace.

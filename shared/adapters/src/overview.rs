@@ -3,6 +3,7 @@
 //! Reads only, and only what the due index knows of their tenant: threads with a sandbox or a run. Repeatable as a whole;
 //! the overviews of one person are one group of the queue, so the newest is shown last.
 
+use bobbin_core::access::Refusal;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
@@ -11,6 +12,7 @@ use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::wire::slack::render;
 
+use crate::arrival::Arrival;
 use crate::control::{Lane, dropped};
 use crate::store::DUE_SHARDS;
 
@@ -19,39 +21,25 @@ const ENDED_OF_THREAD_MAX: usize = 5;
 /// Threads whose ended turns are looked up.
 const THREADS_WITH_ENDED_MAX: usize = 5;
 
-/// Said to who is a guest, or of another organisation.
-const OUTSIDER: &str = "Bobbin works only for full members of this workspace.";
-
-/// Shows an overview. `receive` counts the deliveries, from 1.
-pub async fn show(lane: &Lane<'_>, overview: &Overview, receive: u32, now_ms: Ms) -> Verdict {
-    match step(lane, overview, now_ms).await {
-        Ok(()) => Verdict::Done,
-        Err(Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen })
-            if receive <= lane.limits.attempts =>
-        {
-            Verdict::Hold {
-                delay_ms: lane.limits.backoff(receive).max(after_ms),
-                why: seen,
-            }
-        }
-        Err(Failure::Newer { seen }) => Verdict::newer(seen, receive, lane.limits),
-        Err(failure) => {
-            dropped(lane.metrics);
-            tracing::warn!(event = "overview.failed", overview.id = %overview.id, ?failure, "an overview could not be shown");
-            Verdict::Done
-        }
-    }
+/// Shows an overview.
+pub async fn show(lane: &Lane<'_>, overview: &Overview, arrival: Arrival) -> Verdict {
+    let Err(failure) = step(lane, overview, arrival.now_ms).await else {
+        return Verdict::Done;
+    };
+    let held = arrival.held(&failure, lane.limits.control_ms, lane.limits);
+    held.unwrap_or_else(|| {
+        dropped(lane.metrics);
+        tracing::warn!(event = "overview.failed", overview.id = %overview.id, ?failure, "an overview could not be shown");
+        Verdict::Done
+    })
 }
 
 async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Failure> {
     let slack = lane.chat.slack()?;
     let user = wanted.by.id.as_str();
     let member = slack.member(user).await.map_err(|e| e.failure())?;
-    let refused = match &wanted.refused {
-        Some(why) => Some(why.as_str()),
-        None => member.outsider.then_some(OUTSIDER),
-    };
-    if let Some(why) = refused {
+    let outsider = member.outsider.then(|| Refusal::Outsider.to_string());
+    if let Some(why) = wanted.refused.as_ref().or(outsider.as_ref()) {
         return match &wanted.place {
             Place::Home => slack
                 .publish_home(user, &render::closed_home(why))

@@ -61,6 +61,7 @@ pub struct Slack {
     memory: Mutex<posting::Memory>,
     statuses: Mutex<status::Statuses>,
     looks: Mutex<looks::Looks>,
+    members: Mutex<people::Members>,
     /// Answers are streamed where the workspace takes that.
     streams: bool,
 }
@@ -94,6 +95,7 @@ impl Slack {
             memory: Mutex::default(),
             statuses: Mutex::default(),
             looks: Mutex::default(),
+            members: Mutex::default(),
             streams: false,
         })
     }

@@ -31,6 +31,14 @@ pub enum Refusal {
     /// The person is not on the list.
     #[error("You may not use Bobbin here. Ask its operator to add you or one of your roles.")]
     Person,
+    /// The person is a guest, or of another organisation.
+    #[error("Bobbin works only for full members of this workspace.")]
+    Outsider,
+    /// What the person is could not be asked.
+    #[error(
+        "Bobbin may not ask Slack whether you are a full member of this workspace. Its operator finds in the log what is missing."
+    )]
+    Unread,
 }
 
 impl Policy {

@@ -23,6 +23,40 @@ pub enum Body {
     Overview(Overview),
 }
 
+impl Body {
+    /// Who asks for something, and where; none where nobody does, or anybody may.
+    #[must_use]
+    pub fn asker(&self) -> Option<(&ThreadKey, &Person)> {
+        match self {
+            Self::Message(message) => match &message.work {
+                Work::Prompt(prompt) => Some((&message.thread, &prompt.by)),
+                Work::Reset { by, .. } => Some((&message.thread, by)),
+                _ => None,
+            },
+            Self::Announce(announce) => Some((&announce.thread, &announce.by)),
+            Self::Control(control) => match control.want {
+                Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => None,
+                _ => Some((&control.thread, &control.by)),
+            },
+            Self::Open(_) | Self::Overview(_) => None,
+        }
+    }
+
+    /// As what they count there.
+    pub fn standing_mut(&mut self) -> Option<&mut Standing> {
+        match self {
+            Self::Message(message) => match &mut message.work {
+                Work::Prompt(prompt) => Some(&mut prompt.standing),
+                Work::Reset { standing, .. } => Some(standing),
+                _ => None,
+            },
+            Self::Announce(announce) => announce.prompt.as_mut().map(|prompt| &mut prompt.standing),
+            Self::Control(control) => Some(&mut control.standing),
+            Self::Open(_) | Self::Overview(_) => None,
+        }
+    }
+}
+
 /// What runs for somebody in a Slack workspace is to be shown to them, and the workspace's defaults with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Overview {
@@ -306,6 +340,19 @@ pub struct Standing {
     /// The sender may manage the server (Discord: Administrator or Manage Server). Slack does not say it with a request.
     #[serde(default)]
     pub manages: bool,
+    /// The sender is not known as a full member of the place. Slack does not say it with a request: the worker asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Outside>,
+}
+
+/// What somebody is who is not known as a full member of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outside {
+    /// A guest, a person of another organisation, a bot, or somebody who has left.
+    Outsider,
+    /// The platform does not let the app ask.
+    Unread,
 }
 
 /// A file that came along with a prompt. Its address is short-lived and never stored.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Refusal;
 use crate::ids::Ms;
-use crate::message::{Person, Selection, Standing};
+use crate::message::{Outside, Person, Selection, Standing};
 use crate::schema::Kept;
 
 /// Channels that have defaults of their own.
@@ -136,6 +136,11 @@ impl Settings {
     /// # Errors
     /// The [`Refusal`] to tell the person.
     pub fn admit(&self, standing: &Standing, user: &str) -> Result<(), Refusal> {
+        match standing.outside {
+            Some(Outside::Outsider) => return Err(Refusal::Outsider),
+            Some(Outside::Unread) => return Err(Refusal::Unread),
+            None => {}
+        }
         if !self.open_channels.is_empty() && !self.open_channels.contains(&standing.channel) {
             return Err(Refusal::Channel);
         }
@@ -429,7 +434,22 @@ mod tests {
             channel: "10".to_owned(),
             roles: vec!["50".to_owned()],
             manages: true,
+            outside: None,
         }
+    }
+
+    #[test]
+    fn who_is_no_full_member_is_admitted_nowhere_and_told_why() {
+        let open = Settings::default();
+        let who = |outside| Standing {
+            outside,
+            ..manager()
+        };
+        assert_eq!(open.admit(&who(None), "1"), Ok(()));
+        let outsider = open.admit(&who(Some(Outside::Outsider)), "1");
+        assert_eq!(outsider, Err(Refusal::Outsider));
+        let unread = open.admit(&who(Some(Outside::Unread)), "1");
+        assert_eq!(unread, Err(Refusal::Unread));
     }
 
     fn set(settings: &Settings, change: Change) -> Settings {

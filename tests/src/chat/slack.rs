@@ -36,6 +36,17 @@ impl Slack {
         self.side.control(Method::POST, "slack/act", act).await
     }
 
+    /// Sets flags of somebody of the workspace as its administrators would; whoever is not there comes into being.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn set_user(&self, id: &str, flags: &Value) -> Result<(), String> {
+        let mut user = flags.clone();
+        user["id"] = id.into();
+        let set = self.side.control(Method::POST, "slack/user", &user);
+        set.await.map(drop)
+    }
+
     /// The text of a file of a message, with the bot's token.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! each function's role allows its own actions and nothing else. `docs/SECURITY.md` says what each of them stands for.
 
 mod canaries;
+mod guests;
 mod inside;
 mod keys;
 mod outgoing;
@@ -27,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         signatures::trials(),
         search::trials(),
         canaries::trials(),
+        guests::trials(),
         inside::trials(),
         keys::trials(),
         outgoing::trials(),

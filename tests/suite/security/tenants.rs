@@ -283,6 +283,8 @@ async fn second(world: &World, platform: Platform) -> Talk<'_> {
                 world.ready.slack_channel_id.clone(),
                 format!("{}.000920", now_s()),
             );
+            let of = json!({"team_id": TEAM});
+            world.slack.set_user(SLACK_PERSON, &of).await.unwrap();
             let sent = event(world, TEAM, &channel, &ts, None, &text);
             assert_eq!(
                 world.slack.deliver(&sent.to_string()).await.unwrap().status,

@@ -111,6 +111,8 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                 .get("s.home", "", call.asked("user_id"))
                 .map(|view| json!({"view": view})),
         ),
+        // What a workspace's administrators do: somebody comes in, becomes a guest, leaves.
+        ("POST", ["slack", "user"]) => shown(slack::people::set(&hub, body)),
         ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
         ("GET", ["seeds"]) => Reply::json(json!(hub.seeds)).into_response(),
         _ => (

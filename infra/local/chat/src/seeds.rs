@@ -198,7 +198,15 @@ fn plant_bots(
     store.put("s.user", "", &slack.bot_user_id, &user)
 }
 
-fn slack_user(team: &str, id: &str, name: &str, real_name: &str, admin: bool, bot: bool) -> Value {
+/// Somebody of a workspace, as `users.info` shows them.
+pub fn slack_user(
+    team: &str,
+    id: &str,
+    name: &str,
+    real_name: &str,
+    admin: bool,
+    bot: bool,
+) -> Value {
     json!({"id": id, "team_id": team, "name": name, "real_name": real_name, "deleted": false, "color": "9f69e7", "tz": "Europe/London",
         "tz_label": "Greenwich Mean Time", "tz_offset": 0, "is_admin": admin, "is_owner": admin, "is_primary_owner": admin,
         "is_restricted": false, "is_ultra_restricted": false, "is_bot": bot, "is_app_user": false, "updated": 1_700_000_000,

@@ -17,7 +17,7 @@ use axum::routing::post;
 use bobbin_core::card::{Card, CardState, Post, PostRef, ShownFile};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
-use bobbin_core::message::Reply;
+use bobbin_core::message::{Outside, Reply};
 use serde_json::{Value, json};
 
 use super::{Slack, SlackError};
@@ -692,6 +692,32 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
             .failure(),
         Failure::Outage { .. }
     ));
+}
+
+#[tokio::test]
+async fn who_is_no_full_member_is_known_as_such_and_a_look_that_fails_admits_nobody() {
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let user = |flags: Value| json!({"ok": true, "user": {"id": "U1", "profile": flags["p"], "is_restricted": flags["guest"] == true}});
+    fake.will_answer("users.info", 200, user(json!({"guest": true})));
+    assert_eq!(slack.outside("U1").await, Ok(Some(Outside::Outsider)));
+    for error in ["user_not_found", "user_not_visible"] {
+        fake.refuses("users.info", error);
+        let found = slack.outside("U1").await;
+        assert_eq!(found, Ok(Some(Outside::Outsider)), "{error}");
+    }
+    for error in ["internal_error", "token_revoked"] {
+        fake.refuses("users.info", error);
+        assert!(slack.outside("U1").await.is_err(), "{error}");
+    }
+    fake.refuses("users.info", "missing_scope");
+    assert_eq!(slack.outside("U1").await, Ok(Some(Outside::Unread)));
+    // Who is a full member is not asked about with each word.
+    fake.will_answer("users.info", 200, user(json!({})));
+    assert_eq!(slack.outside("U1").await, Ok(None));
+    let asked = fake.sent("users.info").len();
+    assert_eq!(slack.outside("U1").await, Ok(None));
+    assert_eq!(fake.sent("users.info").len(), asked);
 }
 
 #[tokio::test]

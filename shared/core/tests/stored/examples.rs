@@ -9,8 +9,8 @@ use bobbin_core::card::{PostRef, Usage};
 use bobbin_core::ids::{PromptIds, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
-    Announce, Attachment, Body, Choice, Control, DeadPrompt, Message, Open, Operation, Overview,
-    Person, Place, Prompt, Quote, Reply, Selection, Standing, Want, Work,
+    Announce, Attachment, Body, Choice, Control, DeadPrompt, Message, Open, Operation, Outside,
+    Overview, Person, Place, Prompt, Quote, Reply, Selection, Standing, Want, Work,
 };
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::session::{
@@ -91,6 +91,7 @@ fn standing() -> Standing {
         channel: "C0BUILD0001".to_owned(),
         roles: vec!["50".to_owned()],
         manages: true,
+        outside: Some(Outside::Outsider),
     }
 }
 

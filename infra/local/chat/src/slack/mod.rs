@@ -7,7 +7,7 @@ mod conversations;
 mod deliver;
 mod files;
 mod interactivity;
-mod people;
+pub mod people;
 mod stream;
 mod submission;
 pub mod views;

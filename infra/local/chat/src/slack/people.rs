@@ -3,7 +3,8 @@
 use super::{Outcome, fail};
 use crate::hub::Hub;
 use crate::json::Read;
-use crate::store::Store;
+use crate::seeds::slack_user;
+use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
 pub fn auth(hub: &Hub, store: &Store) -> Outcome {
@@ -35,6 +36,21 @@ pub fn user(store: &Store, args: &Value) -> Outcome {
         Some(user) => Ok(json!({"user": user})),
         None => fail("user_not_found"),
     }
+}
+
+/// Sets flags of a person, who comes into being with them.
+pub fn set(hub: &Hub, flags: &Value) -> Result<Value, StoreError> {
+    let id = flags.str("id");
+    let store = hub.store();
+    let mut user = match store.get("s.user", "", id)? {
+        Some(user) => user,
+        None => slack_user(&hub.seeds.team_id, id, "guest", "Guest", false, false),
+    };
+    for (name, value) in flags.as_object().into_iter().flatten() {
+        user[name] = value.clone();
+    }
+    store.put("s.user", "", id, &user)?;
+    Ok(json!({"user": user}))
 }
 
 pub fn users(store: &Store) -> Outcome {

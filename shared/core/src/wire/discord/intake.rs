@@ -222,6 +222,7 @@ impl<'a> Request<'a> {
                 channel: parent.unwrap_or(channel).to_owned(),
                 roles: member.roles.clone(),
                 manages: member.permissions.as_deref().is_some_and(manages),
+                outside: None,
             },
         })
     }
