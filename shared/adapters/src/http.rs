@@ -375,7 +375,8 @@ impl Http {
         if usize::try_from(announced).map_or(true, |bytes| bytes > self.body_bytes_max) {
             return Err(too_large());
         }
-        let mut body = Vec::new();
+        // A buffer that grows doubles, and holds half of it twice meanwhile.
+        let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
         while let Some(piece) = response.chunk().await.map_err(|e| classify(e, &host))? {
             if body.len() + piece.len() > self.body_bytes_max {
                 return Err(too_large());

@@ -34,9 +34,12 @@ const USER: &str = "opencode";
 const STREAM_HEAD_MS_MAX: u64 = 15_000;
 /// Life of one event stream; it is opened anew after that.
 const STREAM_MS_MAX: u64 = 14 * 60_000;
+/// Bytes of one answer: reading it takes three times as many, of the 256 MB that a worker has. A prompt with as many images
+/// as there may be fits by itself; where several do not, fewer messages are asked for at a time.
+pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Newest messages that are looked at to see whether an answer is under way: prompts that were sent into a run lie behind
 /// what it is writing.
-const NEWEST_MESSAGES: &str = "20";
+const NEWEST_MESSAGES: u32 = 20;
 /// Messages a page.
 const PAGE_MESSAGES: u32 = 50;
 /// Pages that are read to find a prompt.
@@ -202,7 +205,7 @@ impl OpenCode {
     /// # Errors
     /// [`HttpError::Refused`] when the base may not be spoken to.
     pub fn http(daytona_base: &str) -> Result<Http, HttpError> {
-        Ok(Http::new(daytona_base, Hosts::Public)?.with_body_bytes_max(64 * 1024 * 1024))
+        Ok(Http::new(daytona_base, Hosts::Public)?.with_body_bytes_max(ANSWER_BYTES_MAX))
     }
 
     /// The same client, which fetches a fresh preview once when the one it has does not work.
@@ -359,11 +362,10 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn messages_since(&self, session: &str, prompt: &str) -> Answered<Vec<Message>> {
-        // Messages with images are large: a page that is more than an answer may hold is asked for in smaller pieces.
         let mut messages = PAGE_MESSAGES;
         loop {
             match self.pages_since(session, prompt, messages).await {
-                Err(OpenCodeError::TooLarge { .. }) if messages > 1 => messages /= 5,
+                Err(OpenCodeError::TooLarge { .. }) if messages > 1 => messages = fewer(messages),
                 other => return other,
             }
         }
@@ -376,7 +378,7 @@ impl OpenCode {
         messages: u32,
     ) -> Answered<Vec<Message>> {
         let path = format!("/session/{session}/message");
-        let limit = messages.max(1).to_string();
+        let limit = messages.to_string();
         let mut found: Vec<Message> = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
@@ -406,8 +408,15 @@ impl OpenCode {
     /// [`OpenCodeError`].
     pub async fn newest(&self, session: &str) -> Answered<Vec<Message>> {
         let path = format!("/session/{session}/message");
-        self.get(&path, &[("limit", NEWEST_MESSAGES)], About::Session)
-            .await
+        let mut messages = NEWEST_MESSAGES;
+        loop {
+            let limit = messages.to_string();
+            let query = [("limit", limit.as_str())];
+            match self.get(&path, &query, About::Session).await {
+                Err(OpenCodeError::TooLarge { .. }) if messages > 1 => messages = fewer(messages),
+                other => return other,
+            }
+        }
     }
 
     /// What the sessions that are not idle do.
@@ -685,6 +694,11 @@ impl Events {
         }
         Ok(Some(std::mem::take(&mut self.ready)))
     }
+}
+
+/// Messages with images are large: where so many are more than an answer may hold, these are asked for.
+const fn fewer(messages: u32) -> u32 {
+    if messages > 5 { messages / 5 } else { 1 }
 }
 
 /// Whether whoever answers so has not passed the request on, or has not accepted it: a redirect of the proxy, or a fault of

@@ -147,6 +147,10 @@ const WEEKEND_MS: u64 = 80 * 60 * MINUTE_MS;
 const MIN_CARD_ROLL_MS: u64 = 1_000;
 /// Reading secrets more often would let whoever sends bad signatures have it done for each.
 const MIN_SECRETS_MS: u64 = 1_000;
+/// An answer of the agent holds a prompt with its images in base64, and 16 MiB at most.
+const PROMPT_IMAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// A file that is passed on is held while it is sent.
+const HELD_BYTES_MAX: u64 = 25 * 1024 * 1024;
 /// SQS holds a message back for twelve hours from its delivery at most; an hour of them may have passed.
 const QUEUE_HOLD_MS_MAX: u64 = 11 * 60 * MINUTE_MS;
 /// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
@@ -281,6 +285,14 @@ impl Limits {
                 "breaker_failures and breaker_open_ms must be above 0",
             ),
             (
+                self.prompt_images_bytes <= PROMPT_IMAGES_BYTES_MAX,
+                "prompt_images_bytes must be at most 8388608: an answer of the agent holds them",
+            ),
+            (
+                self.attachment_bytes <= HELD_BYTES_MAX && self.artifact_bytes <= HELD_BYTES_MAX,
+                "attachment_bytes and artifact_bytes must be at most 26214400: a worker holds a file twice in its 256 MB",
+            ),
+            (
                 self.secrets_ms >= MIN_SECRETS_MS,
                 "secrets_ms must be at least 1000",
             ),
@@ -315,6 +327,8 @@ const _: () = {
     assert!(l.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX);
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
     assert!(l.card_roll_ms < 60 * MINUTE_MS);
+    assert!(l.prompt_images_bytes <= PROMPT_IMAGES_BYTES_MAX);
+    assert!(l.attachment_bytes <= HELD_BYTES_MAX && l.artifact_bytes <= HELD_BYTES_MAX);
     assert!(l.steers * l.steer_bytes <= KEPT_BYTES_MAX && l.queued_bytes <= KEPT_BYTES_MAX);
     // A file of the folder that is listed again must still be known as shown.
     assert!(l.artifacts_known >= crate::artifacts::LISTED_MAX);

@@ -18,6 +18,8 @@ use reqwest::Method;
 use super::{SandboxSettings, Sandboxes};
 use crate::http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
 
+/// Bytes of files that are held in memory before they go on into the sandbox; one file more may be.
+const LOAD_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of a file's name in the sandbox.
 const NAME_CHARS_MAX: usize = 80;
 
@@ -134,8 +136,8 @@ impl Sandboxes {
         );
         let there = self.there(thread, generation, &folder).await;
         let mut taken = BTreeSet::new();
-        let mut uploads = Vec::new();
-        let mut lines = Vec::new();
+        let mut load = Load::default();
+        let mut lines: Vec<(String, String, usize)> = Vec::new();
         let mut images = Images::new(limits);
         for (at, file) in files.iter().enumerate() {
             let shown = shown_name(&file.name);
@@ -163,17 +165,44 @@ impl Sandboxes {
             match fetched {
                 Ok(bytes) => {
                     images.offer(file, &path, bytes.len() as u64);
+                    load.bytes += bytes.len();
+                    load.lines.push(lines.len());
                     lines.push((path.clone(), shown, bytes.len()));
-                    uploads.push((format!("project/{path}"), bytes));
+                    load.files.push((format!("project/{path}"), bytes));
                 }
                 Err(why) => lines.push((String::new(), format!("{shown} {why}"), 0)),
             }
+            if load.bytes >= LOAD_BYTES {
+                self.unload(thread, generation, std::mem::take(&mut load), &mut lines)
+                    .await;
+            }
         }
-        let arrived = uploads.is_empty() || self.put(thread, generation, uploads).await;
+        self.unload(thread, generation, load, &mut lines).await;
+        let has_come = |image: &Image| lines.iter().any(|(path, _, _)| *path == image.path);
+        images.taken.retain(has_come);
         Event::Attached {
-            note: note(&lines, arrived),
-            missed: missed(&lines, arrived),
-            images: if arrived { images.taken } else { Vec::new() },
+            note: note(&lines),
+            missed: missed(&lines),
+            images: images.taken,
+        }
+    }
+
+    /// Puts what was fetched into the sandbox. Of files that do not get there the lines say so.
+    async fn unload(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        load: Load,
+        lines: &mut [(String, String, usize)],
+    ) {
+        if load.files.is_empty() || self.put(thread, generation, load.files).await {
+            return;
+        }
+        for at in load.lines {
+            let (path, words, bytes) = &mut lines[at];
+            path.clear();
+            words.push_str(" could not be copied into the sandbox");
+            *bytes = 0;
         }
     }
 
@@ -207,6 +236,7 @@ impl Sandboxes {
             return Vec::new();
         };
         let mut inline = Vec::new();
+        let mut all = 0;
         for image in images {
             let path = format!("project/{}", image.path);
             let Ok(bytes) = self.daytona.download(&sandbox, &path).await else {
@@ -216,6 +246,15 @@ impl Sandboxes {
                 );
                 continue;
             };
+            // The agent may have put something larger in its place.
+            all += bytes.len() as u64;
+            if all > self.settings.limits.prompt_images_bytes {
+                tracing::warn!(
+                    event = "attachment.unread",
+                    "an image is larger by now than images may be, and stays a file"
+                );
+                break;
+            }
             if let Some(media_type) = media_type(&bytes) {
                 inline.push(InlineImage {
                     name: image.name.clone(),
@@ -242,6 +281,15 @@ impl Sandboxes {
         }
         done.is_ok()
     }
+}
+
+/// Files that were fetched and are not in the sandbox yet: few at a time, because all of them are held in memory.
+#[derive(Default)]
+struct Load {
+    files: Vec<(String, Vec<u8>)>,
+    bytes: usize,
+    /// Where each of them is told of.
+    lines: Vec<usize>,
 }
 
 /// The images that go to the model, within their bounds.
@@ -281,32 +329,26 @@ impl<'a> Images<'a> {
 }
 
 /// What the agent is told. A file without a path is one that could not be had.
-fn note(lines: &[(String, String, usize)], arrived: bool) -> String {
+fn note(lines: &[(String, String, usize)]) -> String {
     if lines.is_empty() {
         return String::new();
     }
     let mut note = "Files that came with this message:".to_owned();
     for (path, words, bytes) in lines {
         note.push_str("\n- ");
-        match (path.is_empty(), arrived) {
-            (true, _) => note.push_str(words),
-            (false, true) => note.push_str(&format!("{path} ({words}, {bytes} bytes)")),
-            (false, false) => {
-                note.push_str(&format!("{words} could not be copied into the sandbox"))
-            }
+        match path.is_empty() {
+            true => note.push_str(words),
+            false => note.push_str(&format!("{path} ({words}, {bytes} bytes)")),
         }
     }
     note
 }
 
 /// What the thread is told: the files that the agent goes without.
-fn missed(lines: &[(String, String, usize)], arrived: bool) -> Vec<String> {
-    let line = |(path, words, _): &(String, String, usize)| match (path.is_empty(), arrived) {
-        (true, _) => Some(words.clone()),
-        (false, true) => None,
-        (false, false) => Some(format!("{words} could not be copied into the sandbox")),
-    };
-    lines.iter().filter_map(line).collect()
+fn missed(lines: &[(String, String, usize)]) -> Vec<String> {
+    let could_not = |(path, _, _): &&(String, String, usize)| path.is_empty();
+    let missed = lines.iter().filter(could_not);
+    missed.map(|(_, words, _)| words.clone()).collect()
 }
 
 /// A file's own name for words: one short line, in a code span, where neither links nor emphasis have an effect.
@@ -510,15 +552,14 @@ mod tests {
             ),
             (String::new(), "b.zip is larger than 10 bytes".to_owned(), 0),
         ];
-        let told = note(&lines, true);
+        let told = note(&lines);
         assert!(
             told.contains(
                 "- .bobbin/attachments/x/a.png (a.png, 12 bytes)\n- b.zip is larger than 10 bytes"
             ),
             "{told}"
         );
-        assert!(note(&lines, false).contains("- a.png could not be copied into the sandbox"));
-        assert_eq!(note(&[], true), "");
-        assert_eq!(missed(&lines, true).len() + 1, missed(&lines, false).len());
+        assert_eq!(note(&[]), "");
+        assert_eq!(missed(&lines), ["b.zip is larger than 10 bytes"]);
     }
 }
