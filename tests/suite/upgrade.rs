@@ -57,7 +57,7 @@ async fn one(world: &World, platform: Platform) {
         &world.deployment.messages_queue_url,
         &world.deployment.control_queue_url,
     ];
-    held(world, queues[0], &second).await;
+    held(world, queues[0], &thread, &second).await;
     let asked = match platform {
         Platform::Discord => world
             .discord
@@ -73,7 +73,7 @@ async fn one(world: &World, platform: Platform) {
             })
         }
     };
-    held(world, queues[1], &asked.unwrap()).await;
+    held(world, queues[1], &thread, &asked.unwrap()).await;
     world.sweep().await.unwrap();
     assert_eq!(
         record(world, &thread).await,
@@ -144,21 +144,25 @@ async fn put(world: &World, thread: &ThreadKey, record: &str) {
         .unwrap();
 }
 
-/// Waits until a message has been given back more than once, and is still there.
-async fn held(world: &World, queue_url: &str, id: &str) {
+/// Waits until the first message of the thread has been given back more than once, and this one is still there: it, or
+/// behind it in their group.
+async fn held(world: &World, queue_url: &str, thread: &ThreadKey, id: &str) {
     let name = queue_url.rsplit('/').next().unwrap();
     let path = format!("queues/{name}/messages");
     eventually(SEEN_MS_MAX, "the message is held", async || {
         let waiting = world.engine(Method::GET, &path, &Value::Null).await?;
         let all = waiting.as_array().cloned().unwrap_or_default();
-        let of_id = |one: &&Value| one["body"].to_string().contains(id);
-        match all
-            .iter()
-            .find(of_id)
-            .and_then(|one| one["receives"].as_i64())
-        {
-            Some(times) if times >= DELIVERIES => Ok(()),
-            times => Err(format!("{id} was delivered {times:?} times")),
+        let of = |word: &str| {
+            let all = all
+                .iter()
+                .filter(move |one| one["body"].to_string().contains(word));
+            all.filter_map(|one| one["receives"].as_i64()).max()
+        };
+        match (of(&thread.to_string()), of(id)) {
+            (Some(first), Some(_)) if first >= DELIVERIES => Ok(()),
+            seen => Err(format!(
+                "the first of the thread and {id} were delivered {seen:?} times"
+            )),
         }
     })
     .await;

@@ -29,7 +29,11 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) ->
         },
         Err(failure) => failure,
     };
-    match arrival.held(&failure, lane.limits.control_ms, lane.limits) {
+    // A picture is tried a few times only: behind it, in the same group, a Stop may wait.
+    let is_newer = matches!(failure, Failure::Newer { .. });
+    let tried = is_newer || arrival.receive <= lane.limits.attempts;
+    let held = arrival.held(&failure, lane.limits.control_ms, lane.limits);
+    match held.filter(|_| tried) {
         Some(held) => held,
         // The prompt itself is in its group and is worked on all the same.
         None => {
