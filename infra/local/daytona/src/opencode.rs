@@ -454,6 +454,36 @@ mod tests {
         assert_eq!(integrity(b""), empty);
     }
 
+    /// The image that Daytona builds has the same OpenCode, and runs nobody's script on the way.
+    #[test]
+    fn the_image_takes_the_pinned_package_by_its_hash_and_runs_no_script() {
+        let image = include_str!("../../../sandbox/Dockerfile");
+        let named: Vec<(&str, &str)> = image
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("package="))
+            .zip(
+                image
+                    .lines()
+                    .filter_map(|line| line.trim().strip_prefix("hash=")),
+            )
+            .collect();
+        let pinned = OPENCODE_HASHES.map(|(platform, hash)| {
+            let bytes = STANDARD.decode(&hash["sha512-".len()..]).expect("base64");
+            let package = format!("opencode-{platform}; \\");
+            (package, format!("{}; \\", hex::encode(bytes)))
+        });
+        let pinned: Vec<(&str, &str)> = pinned.iter().map(|(a, b)| (&**a, &**b)).collect();
+        assert_eq!(named, pinned);
+        let steps: Vec<&str> = image.lines().filter(|line| line.contains("npm ")).collect();
+        assert_eq!(
+            steps,
+            [format!(
+                "    npm pack --ignore-scripts --silent \"$package@{VERSION}\"; \\"
+            )]
+        );
+        assert!(image.contains("sha512sum --check"), "{image}");
+    }
+
     #[test]
     fn half_an_installation_is_none() {
         let folder = std::env::temp_dir().join(format!("bobbin-present-{}", std::process::id()));
