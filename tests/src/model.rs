@@ -9,6 +9,9 @@ pub struct Call {
     pub time_ms: u64,
     /// The OpenCode session.
     pub session_id: Option<String>,
+    /// Which key it was asked with: the first 16 hexadecimal digits of its SHA-256.
+    #[serde(default)]
+    pub key: Option<String>,
     /// The model that was asked for.
     #[serde(default)]
     pub model: String,

@@ -404,10 +404,15 @@ async fn service(
             _ => Ok(json!({})),
         },
         "DynamoDB_20120810.Query" => Ok(json!({"Items": [], "Count": 0, "ScannedCount": 0})),
+        "POST /daytona/secret" => Ok(json!({
+            "id": "a-secret", "name": body["name"], "placeholder": "dtn_secret_0", "hosts": body["hosts"],
+            "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-01-01T00:00:00.000Z",
+        })),
         name if name.contains("/daytona/") => Ok(json!({"items": [], "nextCursor": null})),
         name if name.contains("/slack/") => Ok(json!({
             "ok": true, "ts": "1790000000.000900", "message_ts": "1790000000.000900", "channel": "C0BUILD0001", "messages": [],
             "team_id": "T0BOBBIN01", "user_id": "U0BOBBINBOT", "bot_id": "B0BOBBINBOT",
+            "user": {"id": "U0ANNA00001", "team_id": "T0BOBBIN01", "is_bot": false, "is_restricted": false},
         })),
         _ => Ok(json!({})),
     };

@@ -117,12 +117,22 @@ impl Worker {
     /// those that it began with.
     async fn parts(&self) -> Parts {
         let keys = self.secrets.fresh(now_ms()).await;
+        let (parts, is_new) = self.with(keys);
+        if is_new {
+            parts.sandboxes.renew_keys().await;
+        }
+        parts
+    }
+
+    /// The clients, and whether these are their first moments with these keys.
+    fn with(&self, keys: Result<Keys, String>) -> (Parts, bool) {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let made = keys.and_then(|keys| {
             let is_new = keys != present.0;
             let made = is_new.then(|| self.made_of(&keys, &present.1));
             Ok(made.transpose()?.map(|parts| (keys, parts)))
         });
+        let is_new = matches!(made, Ok(Some(_)));
         match made {
             Ok(Some(made)) => *present = made,
             Ok(None) => {}
@@ -130,7 +140,7 @@ impl Worker {
                 tracing::error!(event = "secret.unused", "{why}; the earlier keys are used")
             }
         }
-        present.1.clone()
+        (present.1.clone(), is_new)
     }
 
     /// The same clients with other keys.

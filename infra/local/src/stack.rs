@@ -282,7 +282,7 @@ async fn start_parts(
     match provider.confinement() {
         Confinement::Bubblewrap => {}
         Confinement::SharedNetwork { why } => notes.push(format!(
-            "sandboxes share this machine's network ({why}): what the agent runs reaches what listens here, and of this stack what needs no key"
+            "sandboxes share this machine's network ({why}): what the agent runs reaches what listens here, and of this stack what needs no key, and it can read the model keys"
         )),
         Confinement::None { why } => notes.push(format!(
             "sandboxes are NOT confined ({why}): what the agent runs, runs as you"

@@ -2,7 +2,9 @@
 
 use bobbin_adapters::daytona::{Daytona, DaytonaError};
 use bobbin_adapters::world::DOCKERFILE;
-use bobbin_core::wire::daytona::prepared::{ApiKey, Readiness, RegionUsage, snapshot_name};
+use bobbin_core::wire::daytona::prepared::{
+    ApiKey, Readiness, RegionUsage, SECRETS_PERMISSION, snapshot_name,
+};
 
 use crate::place::Place;
 use crate::report::Report;
@@ -44,6 +46,11 @@ fn permissions(report: &mut Report, key: &ApiKey, source: &str) {
         Some(at) => format!("until {at}"),
         None => "without an end".to_owned(),
     };
+    if !key.may_keep_secrets() {
+        report.note(&format!(
+            "Daytona: the API key of {source} lacks {SECRETS_PERMISSION}, so the model keys stand in the sandboxes' environment, where the agent can read them; make a key with it at https://app.daytona.io/dashboard/keys"
+        ));
+    }
     let missing = key.missing();
     if missing.is_empty() {
         return report.right(&format!(

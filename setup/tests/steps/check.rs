@@ -69,6 +69,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
   note  Slack: it has more than is needed: admin
   WRONG Slack: AllowedTeams does not list {team}, so nobody may use it there
         sam deploy --parameter-overrides AllowedTeams={team}
+  note  Daytona: the API key of DAYTONA_API_KEY lacks manage:secrets, so the model keys stand in the sandboxes' environment, where the agent can read them; make a key with it at https://app.daytona.io/dashboard/keys
   WRONG Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and lacks delete:sandboxes (deletes them), write:snapshots (builds the snapshot, while setting up), delete:snapshots (removes it again)
         Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.
   ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first

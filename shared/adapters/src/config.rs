@@ -55,6 +55,8 @@ pub struct Config {
     pub stack_id: String,
     /// Tenants whose repositories may configure the agent that works in them.
     pub project_config_of: Vec<String>,
+    /// Model keys go into the sandboxes, also where the provider could keep them.
+    pub model_keys_inside: bool,
     /// Table of sessions.
     pub table: String,
     /// Queue of messages.
@@ -131,6 +133,7 @@ impl Config {
             model: required("MODEL")?,
             models: overrides.models,
             project_config_of: overrides.project_config_of,
+            model_keys_inside: overrides.model_keys_inside,
             model_base_url: overrides.model_base_url,
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),

@@ -5,6 +5,7 @@
 //! retries and state (both are `decide`'s), sessions, and the preview traffic itself (see `opencode`).
 
 mod prepared;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

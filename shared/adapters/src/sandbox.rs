@@ -12,6 +12,7 @@ mod lifecycle;
 mod models;
 mod server;
 mod session;
+mod vault;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -40,6 +41,7 @@ use crate::opencode::{OpenCode, OpenCodeError};
 use attach::FileSources;
 use models::Models;
 use session::{Sent, is_stored};
+use vault::Vault;
 
 /// An abort waits this long for the run to begin, looking this often.
 const BEGIN_MS_MAX: u64 = 20_000;
@@ -99,6 +101,8 @@ pub struct SandboxSettings {
     pub stack_id: String,
     /// Tenants whose repositories may configure the agent that works in them.
     pub project_config_of: Vec<String>,
+    /// Model keys go into the sandboxes, also where the provider could keep them.
+    pub model_keys_inside: bool,
     /// Secret of the stack, from which each server's password is derived.
     pub stack_key: String,
     /// Base of Daytona's control API.
@@ -151,6 +155,7 @@ impl SandboxSettings {
 pub struct Sandboxes {
     settings: SandboxSettings,
     models: Models,
+    vault: Vault,
     daytona: Daytona,
     http: Http,
     files: FileSources,
@@ -174,6 +179,7 @@ impl Sandboxes {
     pub fn new(settings: SandboxSettings) -> Result<Self, SettingsError> {
         Ok(Self {
             models: Models::new(&settings)?,
+            vault: Vault::default(),
             daytona: Daytona::new(&settings.daytona_api, &settings.daytona_api_key)?,
             http: OpenCode::http(&settings.daytona_api)?,
             files: FileSources::new(&settings),

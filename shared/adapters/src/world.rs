@@ -54,6 +54,7 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
         stack: config.stack.clone(),
         stack_id: config.stack_id.clone(),
         project_config_of: config.project_config_of.clone(),
+        model_keys_inside: config.model_keys_inside,
         stack_key: key(&keys.stack.stack_key),
         daytona_api: config.daytona_api.clone(),
         daytona_api_key: key(&keys.provider.daytona_api_key),

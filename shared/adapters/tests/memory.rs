@@ -134,6 +134,7 @@ fn settings(base: &str) -> SandboxSettings {
         stack: "test".to_owned(),
         stack_id: "this-one".to_owned(),
         project_config_of: Vec::new(),
+        model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
         daytona_api: format!("{base}/api"),
         daytona_api_key: "key".to_owned(),

@@ -24,13 +24,15 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::{Attachment, Choice, Person};
 use bobbin_core::session::{About, Ask, Marks, Queued, Settlement, StrayRun};
 use bobbin_core::wire::daytona::{Image, Stack};
-use bobbin_local_daytona::{Provider, Settings, opencode, sandbox_init_main};
+use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
 use serde_json::json;
 
 const STACK: &str = "test";
 const STACK_ID: &str = "this-one";
 const GENERATION: u32 = 1;
+/// A host of the world that serves the scripted model.
+const FAR: &str = "models.example";
 /// A prompt under new ids, to a server that runs.
 const FIRST: Sending = Sending::First { within_ms: None };
 /// Longest time for one step of the test.
@@ -285,6 +287,7 @@ async fn life() {
     let model = Model::start(0).await.unwrap();
     let port = reqwest::Url::parse(&model.base_url()).unwrap().port();
     settings.reachable = port.into_iter().collect();
+    settings.stand_ins = vec![far_model(&model).await];
     let provider = Provider::start(settings).await.unwrap();
     let mut scene = scene(provider, model);
 
@@ -324,6 +327,8 @@ async fn life() {
     scene.thread = ThreadKey::discord("1", "4").unwrap();
     step!(a_repository_is_cloned_whole_or_not_at_all_and_once);
     step!(the_agent_says_what_it_offers);
+    scene.thread = ThreadKey::discord("1", "5").unwrap();
+    step!(model_keys_stay_outside_and_reach_the_model_all_the_same);
     scene.thread = ThreadKey::discord("1", "3").unwrap();
     step!(a_provider_that_limits_or_talks_html_is_waited_for);
     step!(a_create_whose_answer_is_lost_is_adopted);
@@ -341,6 +346,7 @@ fn settings(provider: &Provider, model: &Model, discord: &str) -> SandboxSetting
         stack: STACK.to_owned(),
         stack_id: STACK_ID.to_owned(),
         project_config_of: Vec::new(),
+        model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
         daytona_api: provider.api_url(),
         daytona_api_key: provider.api_key().to_owned(),
@@ -423,6 +429,236 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
         other.perform(&scene.desk, &scene.thread, &look).await,
         Event::Observed(Coarse::Gone)
     );
+}
+
+/// A service that is spoken to by TLS only.
+struct OverTls {
+    listener: tokio::net::TcpListener,
+    acceptor: tokio_rustls::TlsAcceptor,
+}
+
+impl axum::serve::Listener for OverTls {
+    type Io = tokio_rustls::server::TlsStream<tokio::net::TcpStream>;
+    type Addr = std::net::SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, from) = self.listener.accept().await.unwrap();
+            // One that does not trust it hangs up.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, from);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// The scripted model under a name of the world, with a certificate of an authority of its own.
+async fn far_model(model: &Model) -> StandIn {
+    use axum::extract::{Request, State};
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+    async fn pass(State(base): State<String>, request: Request) -> axum::response::Response {
+        let (head, body) = request.into_parts();
+        let body = axum::body::to_bytes(body, 32 << 20).await.unwrap();
+        let http = Http::new(&base, Hosts::Public).unwrap();
+        let url = format!("{}{}", base.trim_end_matches("/v1"), head.uri.path());
+        let mut request = http.request(head.method, &url).unwrap().body(body);
+        for name in ["authorization", "content-type", "x-session-id"] {
+            if let Some(value) = head.headers.get(name) {
+                request = request.header(name, value);
+            }
+        }
+        let answer = request.send().await.unwrap();
+        let (status, kind) = (
+            answer.status(),
+            answer.headers().get("content-type").cloned(),
+        );
+        let body = axum::body::Body::from_stream(answer.bytes_stream());
+        let mut passed = axum::response::Response::new(body);
+        *passed.status_mut() = status;
+        if let Some(kind) = kind {
+            passed.headers_mut().insert("content-type", kind);
+        }
+        passed
+    }
+
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "authority of the test");
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![FAR.to_owned()]).unwrap();
+    params.use_authority_key_identifier_extension = true;
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let over = OverTls {
+        listener,
+        acceptor: tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config)),
+    };
+    let routes = axum::Router::new()
+        .fallback(pass)
+        .with_state(model.base_url());
+    tokio::spawn(async move { axum::serve(over, routes).await.unwrap() });
+    StandIn {
+        host: FAR.to_owned(),
+        address,
+        authority: authority.pem(),
+    }
+}
+
+/// Which keys the model was asked with so far, each once, by the first digits of their SHA-256.
+async fn keys_at_the_model(scene: &Scene) -> Vec<String> {
+    let base = scene.model.base_url();
+    let http = Http::new(&base, Hosts::Public).unwrap();
+    let calls = format!("{}/calls", base.trim_end_matches("/v1"));
+    let request = http.request(reqwest::Method::GET, &calls).unwrap();
+    let told: serde_json::Value = http.send(request).await.unwrap().json().unwrap();
+    let keys = told["calls"].as_array().unwrap().iter();
+    let mut keys: Vec<String> = keys
+        .filter_map(|call| call["key"].as_str().map(str::to_owned))
+        .collect();
+    keys.dedup();
+    keys
+}
+
+fn digits(key: &str) -> String {
+    use sha2::Digest as _;
+    hex::encode(sha2::Sha256::digest(key))[..16].to_owned()
+}
+
+/// A stack with a key for an endpoint, as its sandboxes are made and its servers started.
+fn with_key(scene: &Scene, endpoint: &str, key: &str) -> Sandboxes {
+    Sandboxes::new(SandboxSettings {
+        model: format!("openai/{MODEL_ID}"),
+        model_base_url: Some(endpoint.to_owned()),
+        keys: ModelKeys {
+            openai: key.to_owned(),
+            ..ModelKeys::default()
+        },
+        ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
+    })
+    .unwrap()
+}
+
+/// What processes of the sandbox have in their environment, as this machine sees it.
+fn environments(scene: &Scene) -> String {
+    let name = sandbox_name(STACK, &scene.thread, GENERATION);
+    let all = scene.provider.sandboxes();
+    let sandbox = all.iter().find(|sandbox| sandbox.name == name).unwrap();
+    let read = |pid: &u32| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let bytes: Vec<u8> = sandbox.pids.iter().flat_map(read).collect();
+    String::from_utf8_lossy(&bytes).replace('\0', "\n")
+}
+
+async fn is_answered(scene: &mut Scene, turn: &str) {
+    let find = Effect::FindAgentSession {
+        generation: GENERATION,
+        known: None,
+    };
+    let Event::AgentSession { id } = scene.perform(find).await else {
+        panic!("a session")
+    };
+    scene.session = id;
+    let ids = scene.send(turn, "echo: heard", FIRST).await;
+    let answer = scene.finished(scene.follow(&ids)).await;
+    assert_eq!(
+        (answer.end, answer.text.as_str()),
+        (RunEnd::Completed, "heard")
+    );
+}
+
+async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Scene) {
+    if scene.provider.confinement() != &Confinement::Bubblewrap {
+        eprintln!("SKIPPED: {:?}", scene.provider.confinement());
+        return;
+    }
+    let create = Effect::Create {
+        generation: GENERATION,
+    };
+    let far = format!("https://{FAR}/v1");
+    let own = with_key(scene, &far, "sk-first");
+    let own = std::mem::replace(&mut scene.sandboxes, own);
+    let own_name = std::mem::replace(&mut scene.model_name, format!("openai/{MODEL_ID}"));
+    // A provider that is not to be had is waited for: nothing is made with the keys inside because of it.
+    scene
+        .control(
+            "faults",
+            json!({"faults": [{"fault": "answer", "operation": "secret", "status": 503}]}),
+        )
+        .await;
+    let waits = scene.perform(create.clone()).await;
+    assert!(
+        matches!(waits, Event::Failed(Failure::Outage { .. })),
+        "{waits:?}"
+    );
+    assert_eq!(scene.count(), 0);
+
+    scene.perform(create.clone()).await;
+    scene.until(Coarse::Running).await;
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    is_answered(scene, "k1").await;
+    assert_eq!(
+        keys_at_the_model(scene).await.last(),
+        Some(&digits("sk-first"))
+    );
+    let inside = environments(scene);
+    assert!(inside.contains("OPENAI_API_KEY=dtn_secret_"), "{inside}");
+    assert!(!inside.contains("sk-first"), "the key is in the sandbox");
+
+    // Another key counts for the server that runs.
+    scene.sandboxes = with_key(scene, &far, "sk-second");
+    scene.sandboxes.renew_keys().await;
+    is_answered(scene, "k2").await;
+    assert_eq!(
+        keys_at_the_model(scene).await.last(),
+        Some(&digits("sk-second"))
+    );
+    assert!(
+        !environments(scene).contains("sk-"),
+        "a key is in the sandbox"
+    );
+
+    // Where the provider keeps no secrets for this key, new sandboxes get the model key itself; that one does not.
+    scene
+        .control(
+            "faults",
+            json!({"faults": [{"fault": "answer", "operation": "secret", "status": 403}]}),
+        )
+        .await;
+    scene.sandboxes = with_key(scene, &scene.model.base_url(), "sk-third");
+    assert_eq!(scene.ensure_server(true).await, Event::Healthy);
+    assert!(
+        !environments(scene).contains("sk-"),
+        "a key is in the sandbox"
+    );
+    scene.thread = ThreadKey::discord("1", "6").unwrap();
+    scene.perform(create).await;
+    scene.until(Coarse::Running).await;
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    is_answered(scene, "k3").await;
+    assert_eq!(
+        keys_at_the_model(scene).await.last(),
+        Some(&digits("sk-third"))
+    );
+    assert!(environments(scene).contains("OPENAI_API_KEY=sk-third"));
+    assert!(scene.faults_happened().await);
+    scene.sandboxes = own;
+    scene.model_name = own_name;
 }
 
 async fn a_thread_keeps_its_session(scene: &mut Scene) {

@@ -22,6 +22,8 @@ pub struct Overrides {
     /// Tenants (`discord:GUILD`, `slack:TEAM`) whose repositories are trusted: what lies in them configures the agent, and its
     /// plugins, commands and MCP servers run beside the model keys. Nobody's are by default.
     pub project_config_of: Vec<String>,
+    /// Model keys go into the environment of each sandbox's server, also where the provider could keep them.
+    pub model_keys_inside: bool,
     /// Short answers on Slack are shown while they are written, where the workspace takes streams.
     pub slack_stream_answers: bool,
     /// Base of Discord's HTTP API.
@@ -39,6 +41,7 @@ impl Default for Overrides {
             model_base_url: String::new(),
             models: Vec::new(),
             project_config_of: Vec::new(),
+            model_keys_inside: false,
             slack_stream_answers: false,
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: "https://slack.com/api".to_owned(),

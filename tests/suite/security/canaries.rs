@@ -198,6 +198,7 @@ async fn canaries() {
         "a prompt stands in the logs: {logged:?} {lines:#?}"
     );
     tokens_are_not_logged(&world, folder).await;
+    keys_reach_the_model(&world, &secrets).await;
     println!(
         "{} secrets in {} forms; {looked} places, {} MB searched; allowed places used: {used:?}",
         secrets.len(),
@@ -252,6 +253,10 @@ async fn usual(world: &World, platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let second = talk.say(&format!("run: cat hello.txt; echo {WORD}")).await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    // What the agent can find out about the keys of its models, and print.
+    let keys = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a _API_KEY= | sort -u";
+    let third = talk.say(&format!("run: {keys}")).await;
+    assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     for (label, lines) in [
         ("Allow once", "ask: echo allowed"),
         ("Deny", "ask: echo denied"),
@@ -499,8 +504,10 @@ async fn told(world: &World) -> Vec<Place> {
     told
 }
 
-/// Environments and arguments of every process of the stack. An agent's server has the password of its own sandbox and
-/// the keys of the providers whose models can be chosen (OpenAI's cannot beside an endpoint of one's own); the functions have nothing, they read their secrets themselves.
+/// Environments and arguments of every process of the stack. An agent's server has the password of its own sandbox, and
+/// something that stands for the model keys; where sandboxes have no network of their own, the keys of the providers whose
+/// models can be chosen (OpenAI's cannot beside an endpoint of one's own). The functions have nothing, they read their
+/// secrets themselves.
 fn in_processes(stack: &Stack, search: &Search) {
     let (mut servers, mut others) = (0, 0);
     for (pid, command) in processes::marked(stack.folder().path()) {
@@ -528,12 +535,13 @@ fn in_processes(stack: &Stack, search: &Search) {
         found.dedup();
         if environment.text.contains("OPENCODE_SERVER_PASSWORD=") {
             servers += 1;
-            let [key, other, password] = &found[..] else {
-                panic!("{command}: {found:?}")
+            let keys: &[&str] = match has_own_network(&environment.text) {
+                true => &[],
+                false => &["anthropic_api_key", "openrouter_api_key"],
             };
+            let (password, found) = found.split_last().unwrap();
             assert!(
-                (key.as_str(), other.as_str()) == ("anthropic_api_key", "openrouter_api_key")
-                    && password.starts_with("password of "),
+                found == keys && password.starts_with("password of "),
                 "{command}: {found:?}"
             );
         } else {
@@ -548,6 +556,28 @@ fn in_processes(stack: &Stack, search: &Search) {
         servers > 0 && others > 2,
         "{servers} servers and {others} other processes were looked at"
     );
+}
+
+/// Whether a process of a sandbox, by its environment, has a network of its own.
+fn has_own_network(environment: &str) -> bool {
+    environment.contains("BOBBIN_PORTS=")
+}
+
+/// The model was asked with the key of the stack, and the agent that looked for keys printed what stands for them.
+async fn keys_reach_the_model(world: &World, secrets: &[Secret]) {
+    use sha2::Digest as _;
+    let key = secrets.iter().find(|one| one.name == "anthropic_api_key");
+    let digits = hex::encode(sha2::Sha256::digest(&key.unwrap().value));
+    let calls = world.model_calls().await.unwrap();
+    assert!(!calls.is_empty());
+    for call in &calls {
+        assert_eq!(call.key.as_deref(), Some(&digits[..16]), "{call:?}");
+    }
+    let printed = calls
+        .iter()
+        .filter(|call| call.text.contains("ANTHROPIC_API_KEY=dtn_secret_"))
+        .count();
+    assert_eq!(printed, Platform::ALL.len(), "{calls:#?}");
 }
 
 /// The tokens of interactions answer for fifteen minutes: the logs hold none.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rand::Rng;
 
@@ -67,7 +68,14 @@ pub(crate) async fn start_guest(shared: &Context, record: &Record) -> Result<Gue
     }
     let network = match shared.confinement {
         Confinement::Bubblewrap => {
-            let opened = Network::open(place.join("network"), &shared.ways, &shared.tasks);
+            let (folder, id) = (place.join("network"), record.id.clone());
+            let has_secrets = !record.secrets.is_empty();
+            let store = Arc::downgrade(shared);
+            let swaps = Arc::new(move |host: &str| {
+                let shared = store.upgrade();
+                shared.map_or_else(Vec::new, |shared| shared.store.swaps(&id, host))
+            });
+            let opened = Network::open(folder, &shared.ways, has_secrets, swaps, &shared.tasks);
             Some(opened.map_err(|error| error.to_string())?)
         }
         _ => None,

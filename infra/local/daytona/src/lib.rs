@@ -6,8 +6,8 @@
 //! arms.
 //!
 //! Deliberately absent: images (a Dockerfile's text is kept and never run: what it would install must be on `PATH`),
-//! virtual machines, forks, volumes, SSH, quotas, a network per sandbox, and the swap of secret placeholders for
-//! values. The API listens on loopback only.
+//! virtual machines, forks, volumes, SSH and quotas. Where sandboxes have no network of their own, no secret can be put
+//! into their requests, and `/secret` answers 501. The API listens on loopback only.
 //!
 //! Where bubblewrap works, commands are confined ([`Confinement`]); where it does not, a sandbox is no isolation at
 //! all, and the caller should say so.
@@ -20,6 +20,7 @@ mod clock;
 mod confine;
 mod fail;
 mod faults;
+mod gateway;
 mod guest;
 mod init;
 mod launch;
@@ -50,6 +51,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use confine::Confinement;
+pub use gateway::StandIn;
 pub use init::sandbox_init_main;
 pub use state::State;
 
@@ -69,6 +71,8 @@ pub struct Settings {
     pub also_named: Option<String>,
     /// Ports of this machine's loopback that sandboxes with a network of their own reach too, such as a model's.
     pub reachable: Vec<u16>,
+    /// Hosts of the world that something on this machine stands in for, as sandboxes with a network of their own see it.
+    pub stand_ins: Vec<StandIn>,
     /// Folders put first on PATH inside sandboxes, read-only: OpenCode, ripgrep.
     pub tools: Vec<PathBuf>,
     /// Repositories that stand in for those of GitHub, as `<owner>/<name>` or `<owner>/<name>.git` below this folder: git
@@ -103,6 +107,7 @@ impl Settings {
             also_on: None,
             also_named: None,
             reachable: Vec::new(),
+            stand_ins: Vec::new(),
             tools: Vec::new(),
             git_mirror: None,
             transition_ms: 150,
@@ -116,6 +121,7 @@ impl Settings {
                 "delete:sandboxes",
                 "write:snapshots",
                 "delete:snapshots",
+                "manage:secrets",
                 "read:limits",
             ]
             .map(str::to_owned)
@@ -167,6 +173,9 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// There can be no certificates for what goes through it.
+    #[error("the sandbox provider cannot make certificates: {0}")]
+    Certificates(String),
     /// The running program cannot be found, or a thread not be started.
     #[error("the sandbox provider cannot start processes: {0}")]
     Start(std::io::Error),
@@ -256,6 +265,13 @@ impl Provider {
             .await
             .map_err(|source| Error::ListenAlso { port, source })?;
         let (confinement, bwrap) = confine::detect(settings.confine).await;
+        let trust = match confinement {
+            Confinement::Bubblewrap => {
+                let trust = gateway::Trust::new(&settings.stand_ins);
+                Some(Arc::new(trust.map_err(Error::Certificates)?))
+            }
+            _ => None,
+        };
         let shared = Arc::new(shared::Shared {
             api_key: settings.api_key,
             port,
@@ -265,6 +281,8 @@ impl Provider {
             ways: network::Ways {
                 ports: settings.reachable,
                 own: settings.also_on,
+                stand_ins: settings.stand_ins,
+                trust,
             },
             toolbox_url: settings
                 .toolbox_url

@@ -66,6 +66,8 @@ pub const FAULTS_MAX: usize = 100;
 pub const SNAPSHOTS_MAX: usize = 500;
 /// See [`SNAPSHOTS_MAX`].
 pub const SECRETS_MAX: usize = 500;
+/// Hosts for which a certificate is kept; more are made anew.
+pub const CERTIFICATES_MAX: usize = 100;
 /// Interval of auto-archive when 0 is asked for: the maximum, in minutes.
 pub const AUTO_ARCHIVE_MINUTES_MAX: i64 = 43_200;
 /// Wait for open connections when the provider stops.

@@ -3,19 +3,19 @@
 //! Two sockets in a folder that the sandbox sees lead across. Through one the sandbox's first process takes connections of
 //! previews to its ports; through the other come those that programs inside make: to the ports of this machine that were
 //! named when the provider was started (a model's), and, by an HTTP proxy that its environment names, to the rest of the
-//! world but for this machine itself.
+//! world but for this machine itself. What is asked of hosts that a secret is for goes through [`crate::gateway`].
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::uri::Authority;
-use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use axum::http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustix::fs::{Mode, OFlags};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -23,6 +23,7 @@ use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use crate::gateway::{StandIn, Stream, Swaps, Trust, ask, serve, told};
 use crate::limits::CONNECT_MS_MAX;
 
 /// Where the sandbox sees the folder.
@@ -38,13 +39,37 @@ pub(crate) const CONNECTED: u8 = 1;
 /// The variable that names the ports of this machine that are led across, with commas.
 pub(crate) const PORTS_VARIABLE: &str = "BOBBIN_PORTS";
 
+/// The variables by which programs inside find the certificates that they trust: those of OpenSSL, curl, git, Python's
+/// requests, and Node and Bun.
+const TRUST_VARIABLES: [&str; 5] = [
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+];
+/// Those certificates, in the folder.
+const TRUSTED: &str = "trusted.pem";
+/// The host of the ports that are led across.
+const LOOPBACK: &str = "127.0.0.1";
+
 /// What may leave a sandbox.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Ways {
     /// Ports of this machine's loopback that are led across under the same number.
     pub(crate) ports: Vec<u16>,
     /// An address of this machine besides loopback at which the stack listens, and which is not to be reached.
     pub(crate) own: Option<IpAddr>,
+    /// Hosts that something on this machine stands in for.
+    pub(crate) stand_ins: Vec<StandIn>,
+    /// By what connections to hosts that a secret is for are opened; none where sandboxes share the network.
+    pub(crate) trust: Option<Arc<Trust>>,
+}
+
+/// The ways out of one sandbox.
+struct Outward {
+    ways: Ways,
+    swaps: Swaps,
 }
 
 /// The provider's end. What goes through it ends when it is dropped.
@@ -53,6 +78,8 @@ pub(crate) struct Network {
     pub(crate) folder: PathBuf,
     /// The ports that are led across.
     pub(crate) ports: Vec<u16>,
+    /// Whether something stands for secrets in the sandbox.
+    has_secrets: bool,
     /// The folder again: a socket's path has 108 bytes at most, a folder's may have more.
     held: OwnedFd,
     _end: DropGuard,
@@ -63,7 +90,13 @@ impl Network {
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn open(folder: PathBuf, ways: &Ways, tasks: &TaskTracker) -> io::Result<Self> {
+    pub(crate) fn open(
+        folder: PathBuf,
+        ways: &Ways,
+        has_secrets: bool,
+        swaps: Swaps,
+        tasks: &TaskTracker,
+    ) -> io::Result<Self> {
         // What the last run left there; that there is nothing is fine.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder)?;
@@ -73,8 +106,13 @@ impl Network {
             Mode::empty(),
         )?;
         let listener = UnixListener::bind(below(&held, OUTWARD))?;
+        if let Some(trust) = &ways.trust {
+            std::fs::write(folder.join(TRUSTED), &trust.bundle)?;
+        }
         let end = CancellationToken::new();
-        let (ended, ways_out) = (end.clone(), ways.clone());
+        let ways = ways.clone();
+        let ports = ways.ports.clone();
+        let (ended, ways_out) = (end.clone(), Arc::new(Outward { ways, swaps }));
         tasks.spawn(async move {
             tokio::select! {
                 () = accept(listener, ways_out) => {}
@@ -83,7 +121,8 @@ impl Network {
         });
         Ok(Self {
             folder,
-            ports: ways.ports.clone(),
+            ports,
+            has_secrets,
             held,
             _end: end.drop_guard(),
         })
@@ -105,6 +144,10 @@ impl Network {
         }
         // Node's own fetch reads them only when it is told to.
         pairs.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
+        if self.has_secrets {
+            let file = format!("{INSIDE}/{TRUSTED}");
+            pairs.extend(TRUST_VARIABLES.map(|name| (name.to_owned(), file.clone())));
+        }
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         pairs.push((PORTS_VARIABLE.to_owned(), ports.join(",")));
         pairs
@@ -131,13 +174,13 @@ fn below(folder: &OwnedFd, name: &str) -> PathBuf {
 }
 
 /// Every connection that leaves begins with the port that it was made to.
-async fn accept(listener: UnixListener, ways: Ways) {
+async fn accept(listener: UnixListener, ways: Arc<Outward>) {
     let mut open = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    open.spawn(leave(stream, ways.clone()));
+                    open.spawn(leave(stream, Arc::clone(&ways)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection out of a sandbox was not taken");
@@ -149,94 +192,114 @@ async fn accept(listener: UnixListener, ways: Ways) {
     }
 }
 
-async fn leave(mut stream: UnixStream, ways: Ways) {
+async fn leave(mut stream: UnixStream, ways: Arc<Outward>) {
     match stream.read_u16().await {
-        Ok(PROXY_PORT) => proxy(stream, ways).await,
-        Ok(port) if ways.ports.contains(&port) => {
-            if let Ok(mut outer) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
-                // Small events must not wait for more.
-                let _ = outer.set_nodelay(true);
-                // Either side may hang up.
-                let _ = copy_bidirectional(&mut stream, &mut outer).await;
-            }
-        }
+        Ok(PROXY_PORT) => serve(stream, move |request| pass(request, Arc::clone(&ways))).await,
+        Ok(port) if ways.ways.ports.contains(&port) => across(stream, port, ways).await,
         _ => {}
     }
 }
 
-async fn proxy(stream: UnixStream, ways: Ways) {
-    let service = service_fn(move |request| {
-        let own = ways.own;
-        async move { Ok::<_, std::convert::Infallible>(pass(request, own).await) }
-    });
-    let connection = hyper::server::conn::http1::Builder::new()
-        .preserve_header_case(true)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    // A client that goes away is no matter of the provider's.
-    let _ = connection.await;
+/// To a port of this machine: as it comes, unless a secret is for it.
+async fn across(mut stream: UnixStream, port: u16, ways: Arc<Outward>) {
+    let here = async move || {
+        let outer = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+        // Small events must not wait for more.
+        let _ = outer.set_nodelay(true);
+        Some(outer)
+    };
+    if (ways.swaps)(LOOPBACK).is_empty() {
+        if let Some(mut outer) = here().await {
+            // Either side may hang up.
+            let _ = copy_bidirectional(&mut stream, &mut outer).await;
+        }
+        return;
+    }
+    let Ok(host) = format!("{LOOPBACK}:{port}").parse::<Authority>() else {
+        return;
+    };
+    serve(stream, move |request| {
+        let (ways, host, here) = (Arc::clone(&ways), host.clone(), here.clone());
+        async move {
+            match here().await {
+                Some(outer) => ask(outer, &host, request, &(ways.swaps)(LOOPBACK)).await,
+                None => told(StatusCode::BAD_GATEWAY, "Nobody listens there."),
+            }
+        }
+    })
+    .await;
 }
 
 /// One request to the proxy (RFC 9110, 7.6 and 9.3.6): a tunnel, or a plain request to pass on.
-async fn pass(mut request: Request<Incoming>, own: Option<IpAddr>) -> Response<Body> {
-    let Some(authority) = request.uri().authority().cloned() else {
+async fn pass(mut request: Request<Incoming>, ways: Arc<Outward>) -> Response<Body> {
+    let Some(host) = request.uri().authority().cloned() else {
         return told(StatusCode::BAD_REQUEST, "This is a proxy: name the host.");
     };
-    let usual = if *request.method() == Method::CONNECT {
-        443
-    } else {
-        80
-    };
-    let mut outer = match reach(&authority, usual, own).await {
-        Ok(outer) => outer,
-        Err(refused) => return refused,
-    };
-    if *request.method() == Method::CONNECT {
+    if *request.method() != Method::CONNECT {
+        return match reach(&host, 80, &ways.ways).await {
+            Ok(outer) => ask(outer, &host, request, &(ways.swaps)(host.host())).await,
+            Err(refused) => refused,
+        };
+    }
+    let trust = ways.ways.trust.clone();
+    if let Some(trust) = trust.filter(|_| !(ways.swaps)(host.host()).is_empty()) {
         tokio::spawn(async move {
             if let Ok(inner) = hyper::upgrade::on(&mut request).await {
-                // Either side may hang up.
-                let _ = copy_bidirectional(&mut TokioIo::new(inner), &mut outer).await;
+                opened(TokioIo::new(inner), host, trust, ways).await;
             }
         });
         return Response::default();
     }
-    let unreachable = || told(StatusCode::BAD_GATEWAY, "The host did not answer.");
-    let Ok((mut sender, connection)) =
-        hyper::client::conn::http1::handshake(TokioIo::new(outer)).await
-    else {
-        return unreachable();
+    let mut outer = match reach(&host, 443, &ways.ways).await {
+        Ok(outer) => outer,
+        Err(refused) => return refused,
     };
-    tokio::spawn(connection);
-    let path = request.uri().path_and_query().map_or("/", |at| at.as_str());
-    let Ok(path) = path.parse::<Uri>() else {
-        return unreachable();
+    tokio::spawn(async move {
+        if let Ok(inner) = hyper::upgrade::on(&mut request).await {
+            // Either side may hang up.
+            let _ = copy_bidirectional(&mut TokioIo::new(inner), &mut outer).await;
+        }
+    });
+    Response::default()
+}
+
+/// A tunnel to a host that a secret is for: its requests are read, and each goes on to the host.
+async fn opened<S: Stream>(inner: S, host: Authority, trust: Arc<Trust>, ways: Arc<Outward>) {
+    let Some(inner) = trust.open(host.host(), inner).await else {
+        return;
     };
-    *request.uri_mut() = path;
-    if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
-        request.headers_mut().insert(header::HOST, host);
-    }
-    for own in [
-        HeaderName::from_static("proxy-connection"),
-        header::PROXY_AUTHORIZATION,
-        header::CONNECTION,
-    ] {
-        request.headers_mut().remove(own);
-    }
-    match sender.send_request(request).await {
-        Ok(answer) => answer.map(Body::new),
-        Err(_) => unreachable(),
-    }
+    serve(inner, move |request| {
+        let (host, trust, ways) = (host.clone(), Arc::clone(&trust), Arc::clone(&ways));
+        async move {
+            let outer = match reach(&host, 443, &ways.ways).await {
+                Ok(outer) => outer,
+                Err(refused) => return refused,
+            };
+            match trust.close(host.host(), outer).await {
+                Some(outer) => ask(outer, &host, request, &(ways.swaps)(host.host())).await,
+                None => told(
+                    StatusCode::BAD_GATEWAY,
+                    "The host cannot be trusted, or did not answer.",
+                ),
+            }
+        }
+    })
+    .await;
 }
 
 /// Connects to a host of the world, which is never this machine: not by a name that leads here either.
 async fn reach(
     authority: &Authority,
     usual: u16,
-    own: Option<IpAddr>,
+    ways: &Ways,
 ) -> Result<TcpStream, Response<Body>> {
     let host = authority.host().trim_matches(['[', ']']).to_owned();
     let port = authority.port_u16().unwrap_or(usual);
+    let own = ways.own;
     let connecting = async {
+        if let Some(stand_in) = ways.stand_ins.iter().find(|one| one.host == host) {
+            return TcpStream::connect(stand_in.address).await;
+        }
         let found: Vec<SocketAddr> = tokio::net::lookup_host((host, port)).await?.collect();
         let allowed: Vec<SocketAddr> = found
             .iter()
@@ -270,12 +333,6 @@ fn is_of_this_machine(address: IpAddr, own: Option<IpAddr>) -> bool {
         IpAddr::V6(v6) => v6.is_unicast_link_local(),
     };
     local || address.is_loopback() || address.is_unspecified() || own == Some(address)
-}
-
-fn told(status: StatusCode, words: &'static str) -> Response<Body> {
-    let mut answer = Response::new(Body::from(words));
-    *answer.status_mut() = status;
-    answer
 }
 
 #[cfg(test)]

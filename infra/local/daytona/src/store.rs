@@ -1,4 +1,4 @@
-//! What the provider knows: sandboxes in memory with a file each, snapshots and secrets in one file.
+//! What the provider knows: sandboxes in memory with a file each, snapshots in one file, secrets in memory only.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -69,12 +69,13 @@ pub(crate) struct Snapshot {
     pub(crate) error: Option<String>,
 }
 
-/// A secret without its value, which this provider has no use for and does not keep.
-#[derive(Clone, Serialize, Deserialize)]
+/// A secret. It is written nowhere: a restart forgets it, and whoever holds the value makes it again.
+#[derive(Clone)]
 pub(crate) struct Secret {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) placeholder: String,
+    pub(crate) value: String,
     pub(crate) description: Option<String>,
     pub(crate) hosts: Vec<String>,
     pub(crate) created_at: i64,
@@ -85,6 +86,7 @@ pub(crate) struct Secret {
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Shelf {
     pub(crate) snapshots: BTreeMap<String, Snapshot>,
+    #[serde(skip)]
     pub(crate) secrets: BTreeMap<String, Secret>,
 }
 
@@ -216,7 +218,21 @@ impl Store {
         Some(entry)
     }
 
-    /// Writes snapshots and secrets.
+    /// What requests of this sandbox to this host get: what stands for each of its secrets, and the value.
+    pub(crate) fn swaps(&self, id: &str, host: &str) -> Vec<(String, String)> {
+        let inner = self.lock();
+        let Some(entry) = inner.sandboxes.get(id) else {
+            return Vec::new();
+        };
+        let named = |one: &&Secret| entry.record.secrets.values().any(|name| *name == one.name);
+        let is_for = |one: &&Secret| one.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
+        let secrets = inner.shelf.secrets.values().filter(named).filter(is_for);
+        secrets
+            .map(|one| (one.placeholder.clone(), one.value.clone()))
+            .collect()
+    }
+
+    /// Writes snapshots.
     pub(crate) fn save_shelf(&self, shelf: &Shelf) -> Result<(), Fail> {
         let text = serde_json::to_vec_pretty(shelf).map_err(Fail::internal)?;
         write_atomically(&self.folder.join("shelf.json"), &text).map_err(Fail::internal)

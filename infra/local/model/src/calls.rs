@@ -5,9 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::answer::{Answer, End};
-use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, bounded, ended};
+use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, KEY_DIGITS, bounded, ended};
 use crate::request::Request;
 
 /// One answered request.
@@ -17,6 +18,8 @@ struct Call {
     time_ms: u64,
     /// The header `x-session-id`, by which OpenCode names its session.
     session_id: Option<String>,
+    /// Which key it was asked with, without the key ([`digest`]).
+    key: Option<String>,
     /// The model that was asked for.
     model: String,
     /// The end of the system messages, where clients put the rules of a project.
@@ -47,10 +50,17 @@ struct Log {
 
 impl Calls {
     /// Remembers one call; the oldest is forgotten when there are too many.
-    pub(crate) fn add(&self, session_id: Option<&str>, request: &Request, answer: &Answer) {
+    pub(crate) fn add(
+        &self,
+        session_id: Option<&str>,
+        key: Option<&str>,
+        request: &Request,
+        answer: &Answer,
+    ) {
         let mut call = Call {
             time_ms: now_ms(),
             session_id: session_id.map(|id| bounded(id, CALL_TEXT_CHARS_MAX)),
+            key: key.map(digest),
             model: bounded(&request.model, CALL_TEXT_CHARS_MAX),
             system: ended(&request.system, CALL_TEXT_CHARS_MAX),
             user: bounded(&request.user, CALL_TEXT_CHARS_MAX),
@@ -89,6 +99,13 @@ impl Calls {
         let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         serde_json::json!(&*log)
     }
+}
+
+/// The first digits of a key's SHA-256: enough to know it again.
+fn digest(key: &str) -> String {
+    let mut digits = hex::encode(Sha256::digest(key));
+    digits.truncate(KEY_DIGITS);
+    digits
 }
 
 /// Milliseconds since 1970.

@@ -18,6 +18,8 @@ pub(crate) const REPORT_CHARS_MAX: usize = 1_200;
 pub(crate) const CALLS_MAX: usize = 1_000;
 /// A text as kept in the call log.
 pub(crate) const CALL_TEXT_CHARS_MAX: usize = 2_000;
+/// Hexadecimal digits by which a key is known in the log.
+pub(crate) const KEY_DIGITS: usize = 16;
 /// Characters in one streamed chunk of a long text.
 pub(crate) const CHUNK_CHARS_MAX: usize = 200;
 /// The usage that is reported, so that no client thinks its context is full and compacts.

@@ -183,11 +183,11 @@ async fn chat_completions(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    if !authorized(&headers) {
+    let Ok(key) = key(&headers) else {
         let message =
             "The authorization header is not `Bearer KEY`. Send any key, or no such header.";
         return refuse(StatusCode::UNAUTHORIZED, Some("invalid_api_key"), message);
-    }
+    };
     let body = match body {
         Ok(body) => body,
         Err(rejection) => return refuse(rejection.status(), None, &rejection.body_text()),
@@ -200,7 +200,7 @@ async fn chat_completions(
     let session_id = headers
         .get("x-session-id")
         .and_then(|value| value.to_str().ok());
-    shared.calls.add(session_id, &request, &answer);
+    shared.calls.add(session_id, key, &request, &answer);
     let number = shared.next_id.fetch_add(1, Ordering::Relaxed);
     let envelope = Envelope {
         id: format!("chatcmpl-{:x}-{number:x}", shared.started_ms),
@@ -230,14 +230,16 @@ async fn chat_completions(
 }
 
 /// Any bearer token will do, also none; a header of another form is a client that is set up wrongly.
-fn authorized(headers: &HeaderMap) -> bool {
+fn key(headers: &HeaderMap) -> Result<Option<&str>, ()> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return true;
+        return Ok(None);
     };
-    let scheme = value.to_str().ok().and_then(|value| value.split_once(' '));
-    scheme.is_some_and(|(scheme, key)| {
-        scheme.eq_ignore_ascii_case("bearer") && !key.trim().is_empty()
-    })
+    match value.to_str().ok().and_then(|value| value.split_once(' ')) {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && !key.trim().is_empty() => {
+            Ok(Some(key.trim()))
+        }
+        _ => Err(()),
+    }
 }
 
 fn refuse(status: StatusCode, code: Option<&str>, message: &str) -> Response {

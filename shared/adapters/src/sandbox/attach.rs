@@ -423,6 +423,7 @@ mod tests {
             stack: "test".to_owned(),
             stack_id: String::new(),
             project_config_of: Vec::new(),
+            model_keys_inside: false,
             stack_key: String::new(),
             daytona_api: String::new(),
             daytona_api_key: String::new(),

@@ -31,7 +31,8 @@ impl Sandboxes {
 
     pub(super) async fn create(&self, thread: &ThreadKey, generation: u32) -> Done {
         // A sandbox whose server could not be started for want of a key would be made for nothing.
-        self.models.for_server()?;
+        let (_, keys) = self.models.for_server()?;
+        let kept = self.keep(&keys).await?;
         let settings = &self.settings;
         let body = CreateSandbox::new(
             settings.of_stack(),
@@ -39,7 +40,8 @@ impl Sandboxes {
             generation,
             &settings.image,
             &settings.limits,
-        );
+        )
+        .with_secrets(&kept.names());
         let refused = match self.daytona.create(&body).await {
             // The answer of a create is the state before it: look.
             Ok(_) => None,

@@ -4,16 +4,30 @@
 //! people use are those of the configuration: that OpenCode needs another provider's name for such an endpoint
 //! ([`ModelName::COMPATIBLE`]) stays in here.
 
-use std::collections::BTreeMap;
-
 use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_core::wire::opencode::request::{Endpoint, ModelName, server_config};
 
 use super::{ModelKeys, SandboxSettings, SettingsError};
 
+/// Hosts of the providers, for which their keys are.
+const HOSTS: [(&str, &str); 3] = [
+    ("anthropic", "api.anthropic.com"),
+    ("openai", "api.openai.com"),
+    ("openrouter", "openrouter.ai"),
+];
 /// The variable that holds the key of an endpoint of its own.
 const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
+
+/// A key that a server's environment holds, or something that stands for it. It has no `Debug`.
+pub(super) struct ModelKey {
+    /// Name of the variable.
+    pub(super) variable: &'static str,
+    /// The key.
+    pub(super) value: String,
+    /// The only hosts that it is for; none where it is no secret.
+    pub(super) hosts: Vec<String>,
+}
 
 /// The models of the stack.
 pub(super) struct Models {
@@ -92,7 +106,7 @@ impl Models {
     ///
     /// # Errors
     /// [`Failure::NonRecoverable`] when there is no key for the configured model.
-    pub(super) fn for_server(&self) -> Result<(String, BTreeMap<String, String>), Failure> {
+    pub(super) fn for_server(&self) -> Result<(String, Vec<ModelKey>), Failure> {
         let default = self.at_server(&self.default.to_string())?;
         let (variable, key) = keyed(&self.keys)
             .find(|(provider, _, _)| *provider == self.default.provider)
@@ -118,24 +132,47 @@ impl Models {
         // All names of an endpoint's providers lead to it, under the server's names.
         let mut enabled: Vec<String> = vec![default.provider.clone()];
         enabled.extend(self.served.iter().map(|model| model.provider.clone()));
-        let mut environment = BTreeMap::new();
-        environment.insert(variable.to_owned(), key.to_owned());
+        // An endpoint that wants no key still needs the variable to be there.
+        let mut held = vec![match (key, self.base_url.as_deref().and_then(host_of)) {
+            ("", _) => ModelKey {
+                variable,
+                value: "none".to_owned(),
+                hosts: Vec::new(),
+            },
+            (key, host) => ModelKey {
+                variable,
+                value: key.to_owned(),
+                hosts: host.into_iter().collect(),
+            },
+        }];
         for (provider, variable, key) in keyed(&self.keys) {
             // Beside an endpoint of one's own a name of openai's leads to that: OpenAI itself cannot be chosen.
-            if self.base_url.is_none() || provider != "openai" {
-                enabled.push(provider.to_owned());
-                environment.insert(variable.to_owned(), key.to_owned());
+            if self.base_url.is_some() && provider == "openai" {
+                continue;
+            }
+            enabled.push(provider.to_owned());
+            let own = HOSTS.iter().find(|(name, _)| *name == provider);
+            let hosts = own.map(|(_, host)| (*host).to_owned());
+            match held.iter_mut().find(|one| one.variable == variable) {
+                Some(one) => one.hosts.extend(hosts),
+                None => held.push(ModelKey {
+                    variable,
+                    value: key.to_owned(),
+                    hosts: hosts.into_iter().collect(),
+                }),
             }
         }
         let mut seen = std::collections::BTreeSet::new();
         enabled.retain(|provider| seen.insert(provider.clone()));
-        // An endpoint that wants no key still needs the variable to be there.
-        if key.is_empty() {
-            environment.insert(variable.to_owned(), "none".to_owned());
-        }
         let config = server_config(&default, &enabled, endpoint.as_ref());
-        Ok((config.to_string(), environment))
+        Ok((config.to_string(), held))
     }
+}
+
+/// The host of an address, as requests to it name it.
+fn host_of(address: &str) -> Option<String> {
+    let address = reqwest::Url::parse(address).ok()?;
+    address.host_str().map(str::to_owned)
 }
 
 fn variable_of(provider: &str) -> &'static str {
@@ -181,6 +218,7 @@ mod tests {
             stack: "s".to_owned(),
             stack_id: String::new(),
             project_config_of: Vec::new(),
+            model_keys_inside: false,
             stack_key: "k".to_owned(),
             daytona_api: "https://app.daytona.io/api".to_owned(),
             daytona_api_key: "k".to_owned(),
@@ -197,9 +235,14 @@ mod tests {
         Models::new(&settings).unwrap()
     }
 
-    fn config(models: &Models) -> (Value, BTreeMap<String, String>) {
-        let (config, environment) = models.for_server().unwrap();
-        (serde_json::from_str(&config).unwrap(), environment)
+    /// The configuration, and per variable its value and the hosts that it is for.
+    fn config(models: &Models) -> (Value, Value) {
+        let Ok((config, keys)) = models.for_server() else {
+            panic!("there is a key");
+        };
+        let one = |key: &ModelKey| (key.variable.to_owned(), json!([key.value, key.hosts]));
+        let keys = keys.iter().map(one).collect();
+        (serde_json::from_str(&config).unwrap(), Value::Object(keys))
     }
 
     #[test]
@@ -218,10 +261,10 @@ mod tests {
         );
         assert_eq!(
             environment,
-            BTreeMap::from([
-                ("ANTHROPIC_API_KEY".to_owned(), "key-a".to_owned()),
-                ("OPENROUTER_API_KEY".to_owned(), "key-r".to_owned()),
-            ])
+            json!({
+                "ANTHROPIC_API_KEY": ["key-a", ["api.anthropic.com"]],
+                "OPENROUTER_API_KEY": ["key-r", ["openrouter.ai"]],
+            })
         );
         assert!(!config.to_string().contains("key-"));
     }
@@ -241,8 +284,13 @@ mod tests {
         );
         assert_eq!(models.providers(), ["anthropic", "openrouter"]);
         let (_, environment) = config(&models);
-        let names: Vec<&str> = environment.keys().map(String::as_str).collect();
-        assert_eq!(names, ["ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"]);
+        assert_eq!(
+            environment,
+            json!({
+                "ANTHROPIC_API_KEY": ["key-a", ["models.example.com", "api.anthropic.com"]],
+                "OPENROUTER_API_KEY": ["key-r", ["openrouter.ai"]],
+            })
+        );
     }
 
     #[test]
@@ -253,7 +301,7 @@ mod tests {
         };
         let refused = models("anthropic/a", &[], None, keys).for_server();
         let Err(Failure::NonRecoverable { advice }) = refused else {
-            panic!("{refused:?}");
+            panic!("there is no key for it");
         };
         assert!(
             advice.contains("The key anthropic_api_key is missing in the secret WorkerSecret."),
@@ -276,7 +324,10 @@ mod tests {
         let served = &config["provider"]["openai-compatible"];
         assert_eq!(served["options"]["apiKey"], "{env:OPENAI_API_KEY}");
         assert!(served["models"]["a"].is_object() && served["models"]["b"].is_object());
-        assert_eq!(environment["OPENAI_API_KEY"], "key-o");
+        assert_eq!(
+            environment,
+            json!({ "OPENAI_API_KEY": ["key-o", ["models.example.com"]] })
+        );
         assert_eq!(
             models.at_server("openai/b").unwrap().to_string(),
             "openai-compatible/b"

@@ -19,6 +19,8 @@ use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Sandboxes;
+use super::models::ModelKey;
+use super::vault::{Kept, Placeholder};
 use crate::daytona::DaytonaError;
 use crate::metrics::Unit;
 use crate::opencode::{OpenCode, OpenCodeError};
@@ -74,7 +76,8 @@ impl Sandboxes {
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let name = self.name(thread, generation);
-        let environment = self.environment(thread, &name)?;
+        // A server without a key would be started for nothing.
+        let (config, keys) = self.models.for_server()?;
         // Both at once. A server that cannot be seen through an old preview is left alone by the script.
         let look = async {
             let agent = self.agent(thread, generation).await?;
@@ -92,6 +95,8 @@ impl Sandboxes {
                 seen: "the sandbox is not running".to_owned(),
             });
         }
+        let mut environment = self.environment(thread, &name, config);
+        environment.extend(self.keys_for(&sandbox, &keys).await?);
         self.run_start_script(&sandbox, &environment, restart)
             .await?;
         match self.healthy_within(&agent, within_ms).await {
@@ -158,13 +163,36 @@ impl Sandboxes {
         }
     }
 
-    /// What the server's processes get, and nothing else of the sandbox does.
+    /// The model keys of the server's environment: in a sandbox that was made with placeholders, these.
+    async fn keys_for(
+        &self,
+        sandbox: &Sandbox,
+        keys: &[ModelKey],
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        let is_outside = |key: &&ModelKey| sandbox.has_placeholders() && !key.hosts.is_empty();
+        let inside = keys.iter().filter(|key| !is_outside(key));
+        let mut held: BTreeMap<String, String> = inside
+            .map(|key| (key.variable.to_owned(), key.value.clone()))
+            .collect();
+        if sandbox.has_placeholders()
+            && let kept @ Kept::Outside(placeholders) = &self.keep(keys).await?
+        {
+            let mounted = self.daytona.mount_secrets(&sandbox.id, &kept.names()).await;
+            mounted.map_err(|e| e.failure())?;
+            let text =
+                |(variable, one): (&String, &Placeholder)| (variable.clone(), one.text.clone());
+            held.extend(placeholders.iter().map(text));
+        }
+        Ok(held)
+    }
+
+    /// What the server's processes get besides the keys, and nothing else of the sandbox does.
     fn environment(
         &self,
         thread: &ThreadKey,
         name: &str,
-    ) -> Result<BTreeMap<String, String>, Failure> {
-        let (config, keys) = self.models.for_server()?;
+        config: String,
+    ) -> BTreeMap<String, String> {
         let mut environment: BTreeMap<String, String> = QUIET_ENVIRONMENT
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -176,8 +204,7 @@ impl Sandboxes {
         }
         environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), self.password(name));
         environment.insert("OPENCODE_CONFIG_CONTENT".to_owned(), config);
-        environment.extend(keys);
-        Ok(environment)
+        environment
     }
 
     async fn last_words(

@@ -4,6 +4,7 @@
 //! demanded. Deliberately absent: everything of v2, whose creation, tokens and disks work differently.
 
 pub mod prepared;
+pub mod secrets;
 
 use std::collections::BTreeMap;
 
@@ -186,6 +187,9 @@ pub struct CreateSandbox {
     pub auto_stop_interval: u32,
     /// Minutes since creation after which Daytona destroys it in any state: the last net.
     pub ttl_minutes: u32,
+    /// Variables in which something stands for a secret, each with the secret's name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<BTreeMap<String, String>>,
 }
 
 /// How a sandbox's image is built.
@@ -230,6 +234,7 @@ impl CreateSandbox {
             build_info,
             auto_stop_interval: limits.auto_stop_min,
             ttl_minutes: limits.auto_destroy_min,
+            secrets: Vec::new(),
         }
     }
 }

@@ -18,10 +18,11 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{any, get, post, put};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::confine::Confinement;
 use crate::fail::{self, Fail};
 use crate::faults::Fault;
 use crate::lifecycle;
@@ -118,18 +119,24 @@ pub(crate) fn router(shared: &Context) -> Router {
         )
         .route("/api-keys/current", get(account::current_key))
         .route("/organizations", get(account::organizations))
-        .route("/organizations/{organization}/usage", get(account::usage))
-        .route(
-            "/secret",
-            post(shelf::create_secret).get(shelf::list_secrets_bare),
-        )
-        .route("/secret/paginated", get(shelf::list_secrets))
-        .route(
-            "/secret/{secret}",
-            get(shelf::get_secret)
-                .patch(shelf::update_secret)
-                .delete(shelf::delete_secret),
-        );
+        .route("/organizations/{organization}/usage", get(account::usage));
+    let secrets = match shared.confinement {
+        Confinement::Bubblewrap => Router::new()
+            .route(
+                "/secret",
+                post(shelf::create_secret).get(shelf::list_secrets_bare),
+            )
+            .route("/secret/paginated", get(shelf::list_secrets))
+            .route(
+                "/secret/{secret}",
+                get(shelf::get_secret)
+                    .patch(shelf::update_secret)
+                    .delete(shelf::delete_secret),
+            ),
+        _ => Router::new()
+            .route("/secret", any(shelf::no_secrets))
+            .route("/secret/{*rest}", any(shelf::no_secrets)),
+    };
     let limited = DefaultBodyLimit::max(BODY_BYTES_MAX);
     let control = Router::new()
         .route("/clock", post(control::clock))
@@ -145,6 +152,7 @@ pub(crate) fn router(shared: &Context) -> Router {
             "/api",
             sandbox
                 .merge(shelf)
+                .merge(secrets)
                 .route("/config", get(shelf::config))
                 .layer(limited),
         )

@@ -44,10 +44,17 @@ struct WriteSecret {
     hosts: Option<Vec<String>>,
 }
 
-/// The value is dropped here: nothing in this provider puts it into a sandbox's requests.
+/// What is told where values cannot be put into requests, in place of keeping a secret that would do nothing.
+pub(super) async fn no_secrets() -> Fail {
+    Fail::new(
+        501,
+        "Sandboxes have no network of their own on this machine, so no secret can be put into their requests",
+    )
+}
+
 pub(super) async fn create_secret(State(shared): Shared, body: Bytes) -> Answer {
     let asked: WriteSecret = parse(&body)?;
-    let (Some(name), Some(_)) = (asked.name, asked.value) else {
+    let (Some(name), Some(value)) = (asked.name, asked.value) else {
         return Err(Fail::bad("name and value are needed"));
     };
     let now = shared.clock.now_ms();
@@ -67,13 +74,13 @@ pub(super) async fn create_secret(State(shared): Shared, body: Bytes) -> Answer 
         id: uuid(),
         name,
         placeholder: format!("dtn_secret_{}", token(12)),
+        value,
         description: asked.description,
         hosts: asked.hosts.unwrap_or_default(),
         created_at: now,
         updated_at: now,
     };
     shelf.secrets.insert(secret.id.clone(), secret.clone());
-    shared.store.save_shelf(shelf)?;
     Ok((StatusCode::CREATED, Json(secret_view(&secret))).into_response())
 }
 
@@ -110,19 +117,19 @@ pub(super) async fn update_secret(
     if let Some(hosts) = asked.hosts {
         secret.hosts = hosts;
     }
+    if let Some(value) = asked.value {
+        secret.value = value;
+    }
     if asked.description.is_some() {
         secret.description = asked.description;
     }
     secret.updated_at = now;
-    let view = secret_view(secret);
-    shared.store.save_shelf(shelf)?;
-    Ok(Json(view).into_response())
+    Ok(Json(secret_view(secret)).into_response())
 }
 
 pub(super) async fn delete_secret(State(shared): Shared, Path(id): Path<String>) -> Answer {
     let shelf = &mut shared.store.lock().shelf;
     shelf.secrets.remove(&id).ok_or_else(|| no_secret(&id))?;
-    shared.store.save_shelf(shelf)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -1,6 +1,11 @@
 //! What a sandbox reaches, and by what it is reached.
 
-use bobbin_local_daytona::Confinement;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use bobbin_local_daytona::{Confinement, StandIn};
+use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -105,5 +110,171 @@ async fn sandboxes_listen_on_the_same_port_and_each_is_reached_by_its_own_previe
         let shown = shown.send().await.unwrap().text().await.unwrap();
         assert_eq!(shown, format!("{name}\n"));
     }
+    world.end().await;
+}
+
+/// What a host heard: the name that it was called by, and the key.
+type Heard = Arc<Mutex<Vec<String>>>;
+
+fn host(heard: &Heard) -> Router {
+    async fn note(State(heard): State<Heard>, request: Request) -> &'static str {
+        let header = |name: &str| {
+            let value = request.headers().get(name);
+            value
+                .map_or("-", |value| value.to_str().unwrap())
+                .to_owned()
+        };
+        let line = format!("{} {}", header("host"), header("authorization"));
+        heard.lock().unwrap().push(line);
+        "heard"
+    }
+    Router::new().fallback(note).with_state(Arc::clone(heard))
+}
+
+/// The hosts of these names, at one address and by one certificate of an authority of their own.
+async fn stand_ins(names: [&str; 2], heard: &Heard) -> Vec<StandIn> {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "authority of the test");
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(names.map(str::to_owned)).unwrap();
+    params.use_authority_key_identifier_extension = true;
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = hyper_util::service::TowerToHyperService::new(host(heard));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, service) = (acceptor.clone(), service.clone());
+            tokio::spawn(async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    let stream = hyper_util::rt::TokioIo::new(stream);
+                    let served = hyper::server::conn::http1::Builder::new();
+                    let _ = served.serve_connection(stream, service).await;
+                }
+            });
+        }
+    });
+    let authority = authority.pem();
+    let one = |name: &str| StandIn {
+        host: name.to_owned(),
+        address,
+        authority: authority.clone(),
+    };
+    names.map(one).to_vec()
+}
+
+#[tokio::test]
+async fn a_secret_is_put_into_requests_to_its_hosts_and_is_nowhere_in_the_sandbox() {
+    let heard = Heard::default();
+    let near = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = near.local_addr().unwrap().port();
+    let plain = host(&heard);
+    tokio::spawn(async move { axum::serve(near, plain).await.unwrap() });
+    let mut settings = settings(&fresh_folder("secrets"));
+    settings.reachable = vec![port];
+    settings.stand_ins = stand_ins(["models.example", "other.example"], &heard).await;
+    let world = World::with(settings).await;
+    if world.provider.confinement() != &Confinement::Bubblewrap {
+        eprintln!("SKIPPED: {:?}", world.provider.confinement());
+        return world.end().await;
+    }
+    let body =
+        json!({ "name": "model", "value": "sk-one", "hosts": ["models.example", "127.0.0.1"] });
+    let (_, secret) = world.post("/api/secret", body).await;
+    let placeholder = secret["placeholder"].as_str().unwrap().to_owned();
+    let body = json!({ "name": "keeps", "secrets": [{ "MODEL_KEY": "model" }] });
+    let id = world.post("/api/sandbox", body).await.1["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    world.reach(&id, "started").await;
+    // Python's own client reads proxy and certificates from the environment, as those of the agents do.
+    let ask = async |url: &str, host: &str| {
+        let script = format!(
+            "import os, urllib.request, urllib.error
+ask = urllib.request.Request('{url}')
+ask.add_header('Authorization', 'Bearer ' + os.environ['MODEL_KEY'])
+if '{host}': ask.add_header('Host', '{host}')
+try: print(urllib.request.urlopen(ask, timeout=20).read().decode())
+except urllib.error.HTTPError as error: print(error.code, error.read().decode())"
+        );
+        let told = world
+            .exec(&id, &format!("/usr/bin/python3 -c \"{script}\""))
+            .await;
+        let last = std::mem::take(&mut *heard.lock().unwrap());
+        (told["result"].as_str().unwrap().trim().to_owned(), last)
+    };
+    let was = |text: &str, line: String| (text.to_owned(), vec![line]);
+    let near = format!("http://127.0.0.1:{port}/v1");
+    assert_eq!(
+        ask("https://models.example/v1", "").await,
+        was("heard", "models.example Bearer sk-one".to_owned())
+    );
+    assert_eq!(
+        ask(&near, "").await,
+        was("heard", format!("127.0.0.1:{port} Bearer sk-one"))
+    );
+    // Another host gets what stands for it, and a request cannot be led to one by a name inside.
+    assert_eq!(
+        ask("https://other.example/v1", "").await,
+        was("heard", format!("other.example Bearer {placeholder}"))
+    );
+    let (told, at_hosts) = ask("https://models.example/v1", "other.example").await;
+    assert_eq!(
+        (told.as_str(), at_hosts.len()),
+        ("421 The request names another host than its connection.", 0)
+    );
+    // A new value counts at once, and so does the end of the secret.
+    let path = format!("/api/secret/{}", secret["id"].as_str().unwrap());
+    let patch = world.request(Method::PATCH, &path);
+    let renewed = world.send(patch.json(&json!({ "value": "sk-two" }))).await;
+    assert_eq!(renewed.0, 200);
+    assert_eq!(
+        ask("https://models.example/v1", "").await,
+        was("heard", "models.example Bearer sk-two".to_owned())
+    );
+    let inside = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'";
+    let inside = world.exec(&id, inside).await["result"].clone();
+    let inside = inside.as_str().unwrap();
+    assert!(
+        inside.contains(&format!("MODEL_KEY={placeholder}")) && !inside.contains("sk-"),
+        "{inside}"
+    );
+    let files = "grep -rslE 'sk-(one|two)' $HOME /run /tmp /etc; echo searched";
+    assert_eq!(world.exec(&id, files).await["result"], "searched\n");
+    assert_eq!(
+        world.send(world.request(Method::DELETE, &path)).await.0,
+        204
+    );
+    let gone = world.exec(&id, "echo \"[$MODEL_KEY]\"").await;
+    assert_eq!(gone["result"], "[]\n");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_put_into_requests_no_secret_is_taken() {
+    let world = World::sharing("no-secrets").await;
+    let body = json!({ "name": "model", "value": "sk-one", "hosts": ["models.example"] });
+    let (status, told) = world.post("/api/secret", body).await;
+    assert_eq!(status, 501);
+    assert_eq!(
+        told["message"],
+        "Sandboxes have no network of their own on this machine, so no secret can be put into their requests"
+    );
+    assert_eq!(world.get("/api/secret/paginated?limit=1").await.0, 501);
     world.end().await;
 }

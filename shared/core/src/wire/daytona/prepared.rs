@@ -18,6 +18,9 @@ pub const NEEDED_PERMISSIONS: [(&str, &str); 4] = [
     ("delete:snapshots", "removes it again"),
 ];
 
+/// What lets a key keep the model keys out of the sandboxes; without it they go in as variables of the agent's server.
+pub const SECRETS_PERMISSION: &str = "manage:secrets";
+
 /// The name of the snapshot of a Dockerfile: another text, or another size of its sandboxes, has another name.
 #[must_use]
 pub fn snapshot_name(dockerfile: &str) -> String {
@@ -138,6 +141,12 @@ impl ApiKey {
     pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
         let lacks = |(name, _): &(&str, &str)| !self.permissions.iter().any(|has| has == name);
         NEEDED_PERMISSIONS.into_iter().filter(lacks).collect()
+    }
+
+    /// Whether secrets can be made with it.
+    #[must_use]
+    pub fn may_keep_secrets(&self) -> bool {
+        self.permissions.iter().any(|has| has == SECRETS_PERMISSION)
     }
 }
 
