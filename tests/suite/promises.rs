@@ -168,6 +168,7 @@ fn good() -> History {
             history.calls.push(Call {
                 model: String::new(),
                 time_ms: began + 100 * step,
+                key: None,
                 session_id: Some("ses_1".into()),
                 user: format!("run: ls\n{mark}"),
                 tool_results: usize::try_from(step).unwrap(),

@@ -253,9 +253,15 @@ async fn usual(world: &World, platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let second = talk.say(&format!("run: cat hello.txt; echo {WORD}")).await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
-    // What the agent can find out about the keys of its models, and print.
+    // What the agent can find out about the keys of its models, and print. It asks before it looks outside its folder.
     let keys = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a _API_KEY= | sort -u";
     let third = talk.say(&format!("run: {keys}")).await;
+    let ask = talk
+        .see(SEEN_MS_MAX * 2, "it asks whether it may look", |one| {
+            one.button("Allow once").is_some()
+        })
+        .await;
+    talk.press(&ask, "Allow once").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     for (label, lines) in [
         ("Allow once", "ask: echo allowed"),

@@ -127,7 +127,7 @@ mod tests {
         let name = |name, id| secret_name(Stack { name, id }, "OPENAI_API_KEY");
         assert_eq!(
             name("my.stack", "a"),
-            "bobbin-my-stack-6a83a7f7-OPENAI_API_KEY"
+            "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY"
         );
         assert_ne!(name("dev", "a"), name("dev", "b"));
     }
