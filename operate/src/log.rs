@@ -33,9 +33,10 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Shown, Trouble> {
     let name = sandbox_name(&stack.name, &what.thread, session.generation);
     let daytona = stack.daytona().await?;
     let sandbox = running(stack, &daytona, &name, what).await?;
-    let which = match what.server {
-        true => Which::Server,
-        false => Which::Agent,
+    let which = if what.server {
+        Which::Server
+    } else {
+        Which::Agent
     };
     let end = From::End { lines: what.lines };
     let (text, place) = agent_log::read(&daytona, &sandbox, which, end)
@@ -50,13 +51,15 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Shown, Trouble> {
         file: &place.file,
         lines: text.lines().collect(),
     };
-    let code = match answer.lines.is_empty() {
-        true => Code::Nothing,
-        false => Code::Done,
+    let code = if answer.lines.is_empty() {
+        Code::Nothing
+    } else {
+        Code::Done
     };
-    let words = match answer.lines.is_empty() {
-        true => format!("{} is empty.", place.file),
-        false => visible(&text),
+    let words = if answer.lines.is_empty() {
+        format!("{} is empty.", place.file)
+    } else {
+        visible(&text)
     };
     Shown::new(words, &answer, code)
 }

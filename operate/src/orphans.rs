@@ -33,9 +33,10 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
         failed: Vec::new(),
     };
     if found.is_empty() {
-        let code = match what.destroy {
-            true => Code::Nothing,
-            false => Code::Done,
+        let code = if what.destroy {
+            Code::Nothing
+        } else {
+            Code::Done
         };
         return Shown::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
     }
@@ -71,9 +72,10 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
             found.len() - DESTROYED_MAX
         ));
     }
-    let code = match answer.failed.is_empty() {
-        true => Code::Done,
-        false => Code::Failed,
+    let code = if answer.failed.is_empty() {
+        Code::Done
+    } else {
+        Code::Failed
     };
     Shown::new(lines.join("\n"), &answer, code)
 }

@@ -117,12 +117,11 @@ pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Tr
         let of_newer = sandbox
             .owner()
             .is_some_and(|(thread, _)| newer.contains(&thread));
-        let judged = match of_newer {
-            true => Judged::Unknown,
-            false => {
-                let grace_ms = stack.limits.stale_grace_ms;
-                judged(&sandbox, &stack.id, record, now_ms, grace_ms)
-            }
+        let judged = if of_newer {
+            Judged::Unknown
+        } else {
+            let grace_ms = stack.limits.stale_grace_ms;
+            judged(&sandbox, &stack.id, record, now_ms, grace_ms)
         };
         Found {
             line: line(&sandbox, record, &judged),
@@ -169,13 +168,15 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Shown, Trouble> {
         .filter(|one| one.sandbox.coarse() != Coarse::Gone)
         .map(|one| &one.line)
         .collect();
-    let code = match lines.is_empty() {
-        true => Code::Nothing,
-        false => Code::Done,
+    let code = if lines.is_empty() {
+        Code::Nothing
+    } else {
+        Code::Done
     };
-    let words = match lines.is_empty() {
-        true => "The provider lists no sandbox of this stack.".to_owned(),
-        false => shown(&lines),
+    let words = if lines.is_empty() {
+        "The provider lists no sandbox of this stack.".to_owned()
+    } else {
+        shown(&lines)
     };
     Shown::new(words, &Answer { sandboxes: lines }, code)
 }

@@ -114,19 +114,22 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Shown, Trouble> {
                 .is_none_or(|least| session.turn.is_none() && idle_ms >= least)
             && (!what.due || session.due_at_ms.is_some_and(|due| due <= now_ms))
     };
-    let most = match what.all {
-        true => THREADS_MAX,
-        false => what.limit.into(),
+    let most = if what.all {
+        THREADS_MAX
+    } else {
+        what.limit.into()
     };
     // What has no sandbox is not in the index.
     let gone = matches!(what.phase, Some(Phase::Destroyed | Phase::Error));
-    let answer = match what.gone || gone {
-        true => everywhere(stack, what, most, wanted).await?,
-        false => armed(stack, what, most, wanted).await?,
+    let answer = if what.gone || gone {
+        everywhere(stack, what, most, wanted).await?
+    } else {
+        armed(stack, what, most, wanted).await?
     };
-    let code = match answer.threads.is_empty() && answer.unreadable.is_empty() {
-        true => Code::Nothing,
-        false => Code::Done,
+    let code = if answer.threads.is_empty() && answer.unreadable.is_empty() {
+        Code::Nothing
+    } else {
+        Code::Done
     };
     Shown::new(words(&answer, &stack.said, now_ms), &answer, code)
 }
@@ -170,9 +173,10 @@ async fn armed(
             }
         }
     }
-    let next = match keys.is_empty() {
-        true => None,
-        false => threads.last().map(|line| line.thread.clone()),
+    let next = if keys.is_empty() {
+        None
+    } else {
+        threads.last().map(|line| line.thread.clone())
     };
     Ok(Answer {
         threads,
@@ -215,19 +219,16 @@ async fn everywhere(
 }
 
 fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
-    let mut text = match answer.threads.is_empty() {
-        true => {
-            "No thread is like that. Those without a sandbox are listed with --gone.".to_owned()
-        }
-        false => {
-            let rows: Vec<[String; 6]> = answer
-                .threads
-                .iter()
-                .map(|line| row(line, now_ms))
-                .collect();
-            let heads = ["THREAD", "SANDBOX", "TURN", "WAITING", "ACTIVE", "DUE"];
-            table(heads, &rows, width())
-        }
+    let mut text = if answer.threads.is_empty() {
+        "No thread is like that. Those without a sandbox are listed with --gone.".to_owned()
+    } else {
+        let rows: Vec<[String; 6]> = answer
+            .threads
+            .iter()
+            .map(|line| row(line, now_ms))
+            .collect();
+        let heads = ["THREAD", "SANDBOX", "TURN", "WAITING", "ACTIVE", "DUE"];
+        table(heads, &rows, width())
     };
     if !answer.unreadable.is_empty() {
         text.push_str(&format!(

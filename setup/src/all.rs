@@ -171,9 +171,10 @@ async fn deployment(place: &Place) -> String {
             bobbin_core::wire::daytona::prepared::snapshot_name(bobbin_adapters::world::DOCKERFILE);
         parameters.push(format!("DaytonaSnapshot={name}"));
     }
-    let overrides = match parameters.is_empty() {
-        true => String::new(),
-        false => format!(" --parameter-overrides {}", parameters.join(" ")),
+    let overrides = if parameters.is_empty() {
+        String::new()
+    } else {
+        format!(" --parameter-overrides {}", parameters.join(" "))
     };
     format!(
         "Deploy the stack, then run this again:\nsam build && sam deploy --guided --stack-name {}{overrides}",

@@ -237,8 +237,9 @@ pub fn told(error: &DiscordError, guild: Option<&str>, application: &str) -> Str
 /// An id of Discord's.
 pub fn snowflake(text: &str) -> Result<String, String> {
     let plain = (15..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-    match plain {
-        true => Ok(text.to_owned()),
-        false => Err("an id of Discord's has 15 to 20 digits; with Developer Mode on, it is in the menu of a server or application as Copy ID".to_owned()),
+    if plain {
+        Ok(text.to_owned())
+    } else {
+        Err("an id of Discord's has 15 to 20 digits; with Developer Mode on, it is in the menu of a server or application as Copy ID".to_owned())
     }
 }

@@ -83,9 +83,10 @@ fn read(file: &std::path::Path) -> Result<Value, String> {
     let text = text.map_err(|e| format!("{shown} cannot be read: {e}. Name a file of events/."))?;
     let event: Value = serde_json::from_str(&text)
         .map_err(|e| format!("{shown} is not JSON: {e}. Name a file of events/."))?;
-    match event.is_object() {
-        true => Ok(event),
-        false => Err(format!("{shown} is no event: name a file of events/.")),
+    if event.is_object() {
+        Ok(event)
+    } else {
+        Err(format!("{shown} is no event: name a file of events/."))
     }
 }
 
@@ -168,22 +169,24 @@ async fn delivery(place: &Place, mut event: Value) -> Result<(Value, Vec<String>
 /// What was sent, as text: every platform's body is.
 fn text(event: &Value) -> Result<String, String> {
     let body = event["body"].as_str().unwrap_or_default();
-    match event["isBase64Encoded"] == true {
-        false => Ok(body.to_owned()),
-        true => STANDARD
+    if event["isBase64Encoded"] == true {
+        STANDARD
             .decode(body)
             .ok()
             .and_then(|raw| String::from_utf8(raw).ok())
             .ok_or_else(|| {
                 "Its body is not base64 of a text, although isBase64Encoded is true.".to_owned()
-            }),
+            })
+    } else {
+        Ok(body.to_owned())
     }
 }
 
 fn put(event: &mut Value, raw: &[u8]) {
-    event["body"] = match event["isBase64Encoded"] == true {
-        true => STANDARD.encode(raw).into(),
-        false => String::from_utf8_lossy(raw).into(),
+    event["body"] = if event["isBase64Encoded"] == true {
+        STANDARD.encode(raw).into()
+    } else {
+        String::from_utf8_lossy(raw).into()
     };
     event["headers"]["content-length"] = raw.len().to_string().into();
 }

@@ -46,12 +46,13 @@ pub async fn run(place: &Place, what: &What) -> Result<(), String> {
     };
     let manifest = manifest(&address).map_err(|e| format!("--address: {e}"))?;
     let link = link(&manifest);
-    match wanted.link {
-        true => println!("{link}"),
-        false => println!(
+    if wanted.link {
+        println!("{link}")
+    } else {
+        println!(
             "{manifest:#}\n\nPaste it under \"Create New App\", \"From a manifest\" at https://api.slack.com/apps, or open:\n{link}\n\n\
 Then install the app to the workspace, and store its signing secret and bot token: bobbin-setup secrets."
-        ),
+        )
     }
     Ok(())
 }

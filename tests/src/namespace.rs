@@ -75,12 +75,13 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
         .stdin(Stdio::null())
         .output()
         .map_err(|e| format!("`ip` is not installed (Debian: apt-get install iproute2): {e}"))?;
-    match ran.status.success() {
-        true => Ok(()),
-        false => Err(format!(
+    if ran.status.success() {
+        Ok(())
+    } else {
+        Err(format!(
             "a network of its own takes root: ip {}: {}",
             arguments.join(" "),
             String::from_utf8_lossy(&ran.stderr).trim()
-        )),
+        ))
     }
 }

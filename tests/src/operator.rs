@@ -100,9 +100,10 @@ pub fn masked(text: &str, names: &[(&str, &str)]) -> String {
                 words.next();
                 let rest = &next[unit.len()..];
                 // Minutes and seconds are one time.
-                match shown.last().is_some_and(|last| last == "TIME") {
-                    true => shown.pop(),
-                    false => None,
+                if shown.last().is_some_and(|last| last == "TIME") {
+                    shown.pop()
+                } else {
+                    None
                 };
                 shown.push(format!("TIME{rest}"));
             } else if number && unit == "tokens" {

@@ -245,12 +245,13 @@ fn calls_of<'a>(history: &'a History, mark: &'a str) -> impl Iterator<Item = &'a
 
 /// What the person said: a new agent session is told before it what the thread was about, which names earlier prompts.
 fn said(call: &Call) -> &str {
-    match call
+    if call
         .user
         .starts_with("The conversation of this thread went on elsewhere")
     {
-        true => call.user.split_once("\n\n").map_or("", |(_, said)| said),
-        false => &call.user,
+        call.user.split_once("\n\n").map_or("", |(_, said)| said)
+    } else {
+        &call.user
     }
 }
 

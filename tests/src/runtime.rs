@@ -425,9 +425,10 @@ async fn service(
     let mut calls = shared.calls.lock().unwrap_or_else(PoisonError::into_inner);
     calls.push(Called { what, body });
     drop(calls);
-    let kind = match is_aws {
-        true => "application/x-amz-json-1.0",
-        false => "application/json",
+    let kind = if is_aws {
+        "application/x-amz-json-1.0"
+    } else {
+        "application/json"
     };
     let kind = [("content-type", kind)];
     if let Some((status, body)) = otherwise {

@@ -637,12 +637,13 @@ impl Talk<'_> {
     pub async fn whispered(&self, words: &str) {
         eventually(SEEN_MS_MAX, &format!("{words:?} is told"), async || {
             let seen = self.whispers().await?;
-            match seen.iter().any(|one| one.text.contains(words)) {
-                true => Ok(()),
-                false => Err(format!(
+            if seen.iter().any(|one| one.text.contains(words)) {
+                Ok(())
+            } else {
+                Err(format!(
                     "{:?}",
                     seen.iter().map(|one| &one.text).collect::<Vec<_>>()
-                )),
+                ))
             }
         })
         .await;

@@ -189,9 +189,10 @@ async fn set(world: &World, platform: Platform, change: Change) {
     eventually(SEEN_MS_MAX, "the change is stored", async || {
         let now = settings(world, platform).await;
         let made = now.audit.last().is_some_and(|made| made.change == change);
-        match made && now.version == before + 1 {
-            true => Ok(()),
-            false => Err(format!("{now:?}")),
+        if made && now.version == before + 1 {
+            Ok(())
+        } else {
+            Err(format!("{now:?}"))
         }
     })
     .await;

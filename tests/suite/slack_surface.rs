@@ -81,9 +81,10 @@ async fn status(talk: &Talk<'_>, wanted: &str) {
         &format!("the status is {wanted}"),
         async || {
             let status = talk.world.slack.status(&talk.thread).await?;
-            match status == wanted {
-                true => Ok(()),
-                false => Err(status),
+            if status == wanted {
+                Ok(())
+            } else {
+                Err(status)
             }
         },
     )
@@ -189,9 +190,10 @@ async fn deleted(world: World) {
     let second = talk.say("echo: the second").await;
     eventually(SEEN_MS_MAX, "the second waits", async || {
         let card = talk.card(&second).await;
-        match card.text.contains("Queued") {
-            true => Ok(()),
-            false => Err(card.text),
+        if card.text.contains("Queued") {
+            Ok(())
+        } else {
+            Err(card.text)
         }
     })
     .await;
@@ -200,9 +202,10 @@ async fn deleted(world: World) {
     world.slack.act(&act).await.unwrap();
     eventually(SEEN_MS_MAX, "it is withdrawn", async || {
         let card = talk.card(&second).await;
-        match card.text.contains("Stopped") {
-            true => Ok(()),
-            false => Err(card.text),
+        if card.text.contains("Stopped") {
+            Ok(())
+        } else {
+            Err(card.text)
         }
     })
     .await;

@@ -362,9 +362,10 @@ Bobbin (only you see it)
     let line = refused.outcome["message_id"].as_str().unwrap().to_owned();
     let may_not = eventually(WITHIN_MS, "the refusal is told", async || {
         let line = world.discord.line(&line).await?;
-        match line.contains("may not") {
-            true => Ok(line),
-            false => Err(line),
+        if line.contains("may not") {
+            Ok(line)
+        } else {
+            Err(line)
         }
     })
     .await;

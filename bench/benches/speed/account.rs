@@ -145,9 +145,10 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
             state.answer_after
         };
         thread::sleep(wait);
-        let kind = match target.is_empty() {
-            true => "application/json",
-            false => "application/x-amz-json-1.0",
+        let kind = if target.is_empty() {
+            "application/json"
+        } else {
+            "application/x-amz-json-1.0"
         };
         served.answer(status, &[("content-type", kind)], &body)?;
     }

@@ -106,9 +106,10 @@ impl Cloud {
         }
         let told = request.header("authorization");
         let right = signature(request).ok_or("the message is not signed")?;
-        match told.ends_with(&format!("Signature={right}")) {
-            true => Ok(()),
-            false => Err(format!("signed as {told}, which should be {right}")),
+        if told.ends_with(&format!("Signature={right}")) {
+            Ok(())
+        } else {
+            Err(format!("signed as {told}, which should be {right}"))
         }
     }
 }

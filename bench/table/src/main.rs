@@ -100,10 +100,7 @@ fn fill(
         let some = numbers.by_ref().take(ITEMS_AT_ONCE);
         let items: Vec<_> = some
             .map(|number| {
-                let when = match number < due {
-                    true => Due::Now,
-                    false => Due::Later,
-                };
+                let when = if number < due { Due::Now } else { Due::Later };
                 item(number, when, now_ms)
             })
             .collect();

@@ -31,9 +31,10 @@ impl Suggestions {
         };
         let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), both).await {
             Ok(Ok((settings, catalogue))) => {
-                let answer = match lookup.tenant.starts_with("slack:") {
-                    true => slack::suggested,
-                    false => discord::completed,
+                let answer = if lookup.tenant.starts_with("slack:") {
+                    slack::suggested
+                } else {
+                    discord::completed
                 };
                 return Some(answer(lookup, &settings, &catalogue));
             }

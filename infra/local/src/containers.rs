@@ -29,15 +29,16 @@ impl Containers {
     /// What `--containers` means without a value.
     #[must_use]
     pub fn usual() -> Self {
-        match cfg!(target_os = "macos") {
-            true => Self {
+        if cfg!(target_os = "macos") {
+            Self {
                 host: DOCKER_DESKTOP.to_owned(),
                 address: None,
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 host: BRIDGE.to_owned(),
                 address: BRIDGE.parse().ok(),
-            },
+            }
         }
     }
 

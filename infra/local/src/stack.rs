@@ -163,15 +163,14 @@ impl Stack {
     /// Says where everything is.
     pub fn announce(&self, options: &Options) {
         // A terminal is read by its person alone; what else takes in what is printed may be shown around.
-        let (page, how) = match std::io::stdout().is_terminal() {
-            true => {
-                let key = &self.ready.control_key;
-                (bobbin_local_chat::entrance(&self.ready.console, key), "")
-            }
-            false => (
+        let (page, how) = if std::io::stdout().is_terminal() {
+            let key = &self.ready.control_key;
+            (bobbin_local_chat::entrance(&self.ready.console, key), "")
+        } else {
+            (
                 self.ready.console.clone(),
                 "/?key=KEY with control_key of keys.json in the state folder",
-            ),
+            )
         };
         println!("\n  Chat page   {page}{how}");
         if !options.without_aws {

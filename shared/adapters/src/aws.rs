@@ -277,11 +277,12 @@ impl Aws {
 fn function_endpoint(endpoint: &str, in_sam_local: bool) -> Result<(), String> {
     let url = address(endpoint)?;
     let plain = url.scheme() == "http";
-    match plain && !is_loopback(endpoint) && !in_sam_local {
-        true => Err(format!(
+    if plain && !is_loopback(endpoint) && !in_sam_local {
+        Err(format!(
             "AWS_ENDPOINT_URL is {endpoint:?}: outside this machine only https is spoken; leave it empty for AWS itself"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -147,12 +147,11 @@ impl Chat {
             return self.tell(reply, &words).await;
         }
         let stood = self.slack()?.post_diff(thread, turn, patch).await;
-        match stood.map_err(|e| e.failure())? {
-            true => {
-                let words = "The changes are in this thread already, as the file `changes.diff`.";
-                self.tell(reply, words).await
-            }
-            false => Ok(()),
+        if stood.map_err(|e| e.failure())? {
+            let words = "The changes are in this thread already, as the file `changes.diff`.";
+            self.tell(reply, words).await
+        } else {
+            Ok(())
         }
     }
 

@@ -166,11 +166,12 @@ pub fn required(name: &str) -> Result<String, String> {
 fn address(name: &str, value: &str) -> Result<(), String> {
     let usable = Url::parse(value)
         .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
-    match usable {
-        true => Ok(()),
-        false => Err(format!(
+    if usable {
+        Ok(())
+    } else {
+        Err(format!(
             "{name} is {value:?}, which is no address: expected one such as https://example.com"
-        )),
+        ))
     }
 }
 
@@ -207,9 +208,12 @@ mod tests {
             "MESSAGES_QUEUE_ARN",
             "SCHEDULE_DEAD_QUEUE_ARN",
         ] {
-            let without = |name: &str| match name == missing {
-                true => String::new(),
-                false => name.to_owned(),
+            let without = |name: &str| {
+                if name == missing {
+                    String::new()
+                } else {
+                    name.to_owned()
+                }
             };
             let refused = WakeTarget::read(without).expect_err(missing);
             assert!(refused.starts_with(missing), "{refused}");

@@ -381,9 +381,10 @@ impl Lane<'_> {
                     .mark_now(&control.thread, turn, &control.by)
                     .await
                     .map_err(|e| e.failure())?;
-                match marked {
-                    true => return Ok(()),
-                    false => words::SENDS_ALREADY,
+                if marked {
+                    return Ok(());
+                } else {
+                    words::SENDS_ALREADY
                 }
             }
             Steering::Sent => words::SENT_ALREADY,
@@ -554,9 +555,10 @@ fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
         Want::Configure { .. } => true,
         _ => false,
     };
-    match mends {
-        true => Ok(()),
-        false => settings.admit(&control.standing, &control.by.id),
+    if mends {
+        Ok(())
+    } else {
+        settings.admit(&control.standing, &control.by.id)
     }
 }
 

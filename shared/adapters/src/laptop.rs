@@ -197,13 +197,14 @@ impl Laptop {
         let answer = http.send(request).await.map_err(|e| {
             format!("The laptop stack does not answer: {e}. Start it with cargo run.")
         })?;
-        match answer.ok() {
-            true => Ok(()),
-            false => Err(format!(
+        if answer.ok() {
+            Ok(())
+        } else {
+            Err(format!(
                 "The laptop stack answers {} at {path}: {}",
                 answer.status,
                 String::from_utf8_lossy(&answer.body)
-            )),
+            ))
         }
     }
 }

@@ -164,9 +164,10 @@ impl Letters {
     }
 
     fn pair(&self, letter: &Letter) -> &Pair {
-        match self.pairs[0].name == letter.queue {
-            true => &self.pairs[0],
-            false => &self.pairs[1],
+        if self.pairs[0].name == letter.queue {
+            &self.pairs[0]
+        } else {
+            &self.pairs[1]
         }
     }
 

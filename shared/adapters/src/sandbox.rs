@@ -401,9 +401,10 @@ impl Sandboxes {
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
         let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
-        match is_of(&newest, turn) && is_answering(&newest) {
-            true => agent.abort(agent_session).await.map_err(|e| e.failure()),
-            false => Ok(()),
+        if is_of(&newest, turn) && is_answering(&newest) {
+            agent.abort(agent_session).await.map_err(|e| e.failure())
+        } else {
+            Ok(())
         }
     }
 

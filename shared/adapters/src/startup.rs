@@ -56,9 +56,10 @@ pub fn in_lambda() -> Result<(), String> {
     for name in NAMES {
         set(name).ok_or_else(|| unset(name))?;
     }
-    match set(MEMORY).is_some_and(|size| size.parse::<i32>().is_ok()) {
-        true => Ok(()),
-        false => Err(format!("{MEMORY} is not a number of megabytes")),
+    if set(MEMORY).is_some_and(|size| size.parse::<i32>().is_ok()) {
+        Ok(())
+    } else {
+        Err(format!("{MEMORY} is not a number of megabytes"))
     }
 }
 

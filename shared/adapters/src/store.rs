@@ -295,9 +295,10 @@ impl Store {
             writes.push(Write::put(item));
             writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(Write::put));
         }
-        match self.table.transact(writes).await? {
-            true => Ok(Written::Yes(None)),
-            false => Ok(Written::Conflict),
+        if self.table.transact(writes).await? {
+            Ok(Written::Yes(None))
+        } else {
+            Ok(Written::Conflict)
         }
     }
 

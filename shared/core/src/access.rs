@@ -92,9 +92,10 @@ impl Policy {
         if !self.teams.contains(tenant) {
             return Err(Refusal::Tenant);
         }
-        match self.people.is_empty() || self.people.contains(user) {
-            true => Ok(()),
-            false => Err(Refusal::Person),
+        if self.people.is_empty() || self.people.contains(user) {
+            Ok(())
+        } else {
+            Err(Refusal::Person)
         }
     }
 

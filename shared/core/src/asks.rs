@@ -364,13 +364,14 @@ pub fn rule<'a>(
     let decision = decision(&ask.about, choice);
     if let Some(first) = mark {
         let ours = receive > 1 && first.by == *by && decision.as_ref() == Ok(&first.choice);
-        return match ours && !ask.settled {
-            true => Ruling::TellAgent {
+        return if ours && !ask.settled {
+            Ruling::TellAgent {
                 generation,
                 ask,
                 choice: first.choice.clone(),
-            },
-            false => Ruling::TellPerson(too_late(ask, first)),
+            }
+        } else {
+            Ruling::TellPerson(too_late(ask, first))
         };
     }
     let over = matches!(turn.stage, Stage::Ending { .. }) || turn.cancelled_by.is_some();

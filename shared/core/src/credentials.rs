@@ -48,9 +48,10 @@ pub fn hide(text: &str) -> String {
                 .rsplit([' ', '\n', '"'])
                 .next()
                 .is_some_and(|word| word.contains("//"));
-        match password || (after_bearer && token.len() >= CHARS_MIN) {
-            true => shown.push_str(HIDDEN),
-            false => shown.push_str(&without(token)),
+        if password || (after_bearer && token.len() >= CHARS_MIN) {
+            shown.push_str(HIDDEN)
+        } else {
+            shown.push_str(&without(token))
         }
         after_bearer = token.eq_ignore_ascii_case("bearer") || token.eq_ignore_ascii_case("basic");
         rest = further;

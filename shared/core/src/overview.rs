@@ -117,9 +117,10 @@ pub fn ended(entry: &Entry, now_ms: Ms) -> String {
     let asked = shorten(&one_line(&entry.asked), LINE_UNITS_MAX);
     let ago = span(now_ms.saturating_sub(entry.ended_at_ms));
     let took = span(entry.took_ms());
-    match asked.is_empty() {
-        true => format!("{how} {ago} ago, took {took}"),
-        false => format!("{how} {ago} ago, took {took}: {asked}"),
+    if asked.is_empty() {
+        format!("{how} {ago} ago, took {took}")
+    } else {
+        format!("{how} {ago} ago, took {took}: {asked}")
     }
 }
 

@@ -319,12 +319,13 @@ pub fn clone_address(repo: &str) -> String {
 fn usable_id(id: &str) -> Result<String, NotChanged> {
     let id = id.trim();
     let plain = !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
-    match plain {
-        true => Ok(id.to_owned()),
-        false => Err(NotChanged::Unusable(
+    if plain {
+        Ok(id.to_owned())
+    } else {
+        Err(NotChanged::Unusable(
             crate::text::shorten(&crate::text::one_line(id), 60),
             "an id of a channel, a person or a role",
-        )),
+        ))
     }
 }
 

@@ -12,13 +12,15 @@ pub fn page(messages: &[Value]) -> String {
 /// One message: who wrote it, its blocks, its buttons in brackets, its files.
 #[must_use]
 pub fn message(message: &Value) -> String {
-    let name = match message["bot_id"].is_string() {
-        true => "Bobbin",
-        false => "a person",
+    let name = if message["bot_id"].is_string() {
+        "Bobbin"
+    } else {
+        "a person"
     };
-    let only = match message["is_ephemeral"] == true {
-        true => " (only you see it)",
-        false => "",
+    let only = if message["is_ephemeral"] == true {
+        " (only you see it)"
+    } else {
+        ""
     };
     let mut lines = vec![format!("{name}{only}")];
     let blocks = message["blocks"].as_array();

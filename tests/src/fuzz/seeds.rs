@@ -164,11 +164,12 @@ fn request(path: &Path) -> (String, Vec<u8>) {
         .as_str()
         .and_then(|at| at.rsplit('/').next());
     let body = event["body"].as_str().unwrap_or_default();
-    let body = match event["isBase64Encoded"] == true {
-        true => STANDARD
+    let body = if event["isBase64Encoded"] == true {
+        STANDARD
             .decode(body)
-            .unwrap_or_else(|e| panic!("{}: {e}", path.display())),
-        false => body.as_bytes().to_vec(),
+            .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    } else {
+        body.as_bytes().to_vec()
     };
     (entrance.unwrap_or_default().to_owned(), body)
 }

@@ -117,12 +117,11 @@ impl Agent {
             Some(run) => {
                 let is_newest = Some(run.sent) == newest;
                 run.sent = sent;
-                match is_newest {
-                    true => Sent::Known,
-                    false => {
-                        (run.began_ms, run.aborted) = (now_ms, false);
-                        Sent::BeginsAgain
-                    }
+                if is_newest {
+                    Sent::Known
+                } else {
+                    (run.began_ms, run.aborted) = (now_ms, false);
+                    Sent::BeginsAgain
                 }
             }
             None => {
@@ -210,9 +209,10 @@ impl Agent {
             Verdict::Busy => None,
             Verdict::Done(answer) => Some(Some(Answer {
                 // Of several prompts each was answered; the world's chat counts the parts of one answer.
-                text: match answer.text.is_empty() {
-                    true => answer.text,
-                    false => ANSWER.to_owned(),
+                text: if answer.text.is_empty() {
+                    answer.text
+                } else {
+                    ANSWER.to_owned()
                 },
                 ..answer
             })),

@@ -631,10 +631,13 @@ impl ports::World for Hand {
                 self.done(effect).await;
                 failed
             }
-            (None, Luck::Late) => match self.late(effect) {
-                true => failed,
-                false => self.done(effect).await,
-            },
+            (None, Luck::Late) => {
+                if self.late(effect) {
+                    failed
+                } else {
+                    self.done(effect).await
+                }
+            }
         };
         if let Event::NotSent(failure) = &event {
             let mut inner = self.world.lock();

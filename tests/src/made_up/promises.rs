@@ -427,9 +427,10 @@ pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
                 .facts
                 .iter()
                 .any(|fact| matches!(fact, Fact::Disturbed { .. }));
-        let most = match steered {
-            true => 0,
-            false => 1 + usize::from(cut_short && ending != Ending::Answered),
+        let most = if steered {
+            0
+        } else {
+            1 + usize::from(cut_short && ending != Ending::Answered)
         };
         let ends = calls(turn).filter(|(kind, _)| !is_ask(kind)).count();
         if history.end.is_some() && !(least..=most).contains(&ends) {

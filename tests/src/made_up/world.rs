@@ -332,9 +332,10 @@ impl Inner {
             here.marks.cancelled.insert(turn.to_owned(), by);
             if let Some(abort) = here.to_abort(turn) {
                 let now_ms = self.now_ms;
-                let late_ms = match self.troubled() {
-                    true => self.dice.below(20_000),
-                    false => 0,
+                let late_ms = if self.troubled() {
+                    self.dice.below(20_000)
+                } else {
+                    0
                 };
                 match late_ms {
                     0 => self.places[place].land(abort, now_ms),

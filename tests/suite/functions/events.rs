@@ -135,9 +135,10 @@ pub(super) async fn start(program: &str) -> Function {
 /// The event as its platform would send it now.
 pub(super) fn signed(event: &Value) -> Value {
     let body = event["body"].as_str().unwrap_or_default();
-    let raw = match event["isBase64Encoded"] == true {
-        true => STANDARD.decode(body).unwrap(),
-        false => body.as_bytes().to_vec(),
+    let raw = if event["isBase64Encoded"] == true {
+        STANDARD.decode(body).unwrap()
+    } else {
+        body.as_bytes().to_vec()
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let now = now.as_secs().to_string();
@@ -283,9 +284,10 @@ pub async fn worker() {
         assert_eq!(name, of);
         let answer = function.invoke(event).await.unwrap();
         let id = &event["Records"][0]["messageId"];
-        let failed = match held {
-            true => json!([{"itemIdentifier": id}]),
-            false => json!([]),
+        let failed = if held {
+            json!([{"itemIdentifier": id}])
+        } else {
+            json!([])
         };
         assert_eq!(answer["batchItemFailures"], failed, "{name}");
         let calls = function.calls();

@@ -83,9 +83,10 @@ fn hold(of: Out) -> Result<(), Failed> {
 
 /// The queue gives the message up in the middle of an outage that lasts, and its burials die too.
 fn buried(letters_go_unread: bool) -> Result<(), String> {
-    let plant: Fault = match letters_go_unread {
-        true => |inner| inner.letters_go_unread = true,
-        false => |_| {},
+    let plant: Fault = if letters_go_unread {
+        |inner| inner.letters_go_unread = true
+    } else {
+        |_| {}
     };
     // A hold that is constant, as it once was: the deliveries are used up within minutes.
     let limits = Limits {

@@ -541,9 +541,10 @@ fn in_processes(stack: &Stack, search: &Search) {
         found.dedup();
         if environment.text.contains("OPENCODE_SERVER_PASSWORD=") {
             servers += 1;
-            let keys: &[&str] = match has_own_network(&environment.text) {
-                true => &[],
-                false => &["anthropic_api_key", "openrouter_api_key"],
+            let keys: &[&str] = if has_own_network(&environment.text) {
+                &[]
+            } else {
+                &["anthropic_api_key", "openrouter_api_key"]
             };
             let (password, found) = found.split_last().unwrap();
             assert!(

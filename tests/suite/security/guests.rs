@@ -41,9 +41,10 @@ async fn told(world: &World, channel: &str, times: usize) {
         let told = world.slack.told(channel, GUEST).await?;
         let why = Refusal::Outsider.to_string();
         let found = told.iter().filter(|one| one.contains(&why)).count();
-        match found >= times {
-            true => Ok(()),
-            false => Err(format!("{found} of {times}: {told:?}")),
+        if found >= times {
+            Ok(())
+        } else {
+            Err(format!("{found} of {times}: {told:?}"))
         }
     })
     .await;

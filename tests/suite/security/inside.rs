@@ -167,9 +167,10 @@ async fn without_keys(world: World) {
             ("host", "rebound.example"),
             ("origin", "http://rebound.example"),
         ] {
-            let key = match url.contains("/sandbox") {
-                true => format!("Bearer {}", ready.daytona_api_key),
-                false => ready.control(),
+            let key = if url.contains("/sandbox") {
+                format!("Bearer {}", ready.daytona_api_key)
+            } else {
+                ready.control()
             };
             let request = client
                 .get(&url)

@@ -205,9 +205,10 @@ async fn commanded(world: &World, secret: &str) -> Answer {
 async fn told(world: &World, words: &str) {
     eventually(SEEN_MS_MAX, "a person is told", async || {
         let made = requests(world, "discord", 0).await;
-        match made.iter().any(|one| one.to_string().contains(words)) {
-            true => Ok(()),
-            false => Err(format!("{words} in none of {} requests", made.len())),
+        if made.iter().any(|one| one.to_string().contains(words)) {
+            Ok(())
+        } else {
+            Err(format!("{words} in none of {} requests", made.len()))
         }
     })
     .await;

@@ -286,12 +286,15 @@ async fn is_accepted(world: &World, id: &str) {
     eventually(
         SEEN_MS_MAX,
         "a right request stands in the book",
-        async || match accepted(&world.state_dir)
-            .iter()
-            .any(|one| one.starts_with(id))
-        {
-            true => Ok(()),
-            false => Err(format!("{id} is not there")),
+        async || {
+            if accepted(&world.state_dir)
+                .iter()
+                .any(|one| one.starts_with(id))
+            {
+                Ok(())
+            } else {
+                Err(format!("{id} is not there"))
+            }
         },
     )
     .await;

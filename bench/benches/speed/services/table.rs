@@ -72,12 +72,13 @@ impl Table {
         };
         let nothing = Item::new();
         let item = self.items.get(&target(write)).unwrap_or(&nothing);
-        match holds(condition, item, write)? {
-            true => Ok(()),
-            false => Err((
+        if holds(condition, item, write)? {
+            Ok(())
+        } else {
+            Err((
                 "ConditionalCheckFailedException",
                 "The conditional request failed".to_owned(),
-            )),
+            ))
         }
     }
 

@@ -147,10 +147,13 @@ fn faults(method: &str, faults: &Mutex<Faults>, body: &Value) -> Response {
             Reply::json(json!({"ok": true})).into_response()
         }
         _ => match serde_json::from_value::<Fault>(body.clone()) {
-            Ok(fault) => match faults.add(fault) {
-                true => Reply::json(json!({"ok": true})).into_response(),
-                false => refused("too many faults wait already; DELETE them first"),
-            },
+            Ok(fault) => {
+                if faults.add(fault) {
+                    Reply::json(json!({"ok": true})).into_response()
+                } else {
+                    refused("too many faults wait already; DELETE them first")
+                }
+            }
             Err(error) => refused(&error.to_string()),
         },
     }

@@ -155,9 +155,10 @@ async fn models() -> Json<Value> {
 
 async fn calls(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let key = shared.control_key.as_ref();
-    match key.is_none_or(|key| key.is_said(&headers)) {
-        true => Json(shared.calls.to_json()).into_response(),
-        false => ControlKey::refusal(),
+    if key.is_none_or(|key| key.is_said(&headers)) {
+        Json(shared.calls.to_json()).into_response()
+    } else {
+        ControlKey::refusal()
     }
 }
 

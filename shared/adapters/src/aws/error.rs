@@ -270,11 +270,12 @@ fn unread(status: u16, why: &str, request_id: &str) -> String {
 }
 
 fn unreached(why: &str) -> String {
-    match why.contains(BAD_CERTIFICATE) {
-        true => kept(&format!(
+    if why.contains(BAD_CERTIFICATE) {
+        kept(&format!(
             "{why}; where a proxy looks into TLS, name its certificates with AWS_CA_BUNDLE to the command line, and let functions reach AWS without it"
-        )),
-        false => kept(why),
+        ))
+    } else {
+        kept(why)
     }
 }
 

@@ -90,9 +90,10 @@ pub(super) fn bundle(variable: &str, file: &Path) -> Result<Vec<u8>, String> {
     let all_are_certificates = certificates
         .into_iter()
         .all(|certificate| roots.add(certificate).is_ok());
-    match all_are_certificates && !roots.is_empty() {
-        true => Ok(text),
-        false => Err(wrong("holds no certificate that can be trusted".to_owned())),
+    if all_are_certificates && !roots.is_empty() {
+        Ok(text)
+    } else {
+        Err(wrong("holds no certificate that can be trusted".to_owned()))
     }
 }
 

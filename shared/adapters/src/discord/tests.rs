@@ -419,9 +419,10 @@ async fn limits_of_a_server_and_trouble_of_discords_are_waited_out() {
         let (_server, discord) = Server::start((0..3).map(|_| error(status, code))).await;
         let failed = post(&discord, None, &notice()).await.unwrap_err();
         let failure = failed.failure();
-        let as_said = match is_outage {
-            true => matches!(failure, Failure::Outage { .. }),
-            false => matches!(failure, Failure::Wait { .. }),
+        let as_said = if is_outage {
+            matches!(failure, Failure::Outage { .. })
+        } else {
+            matches!(failure, Failure::Wait { .. })
         };
         assert!(as_said, "{code}: {failure:?}");
     }

@@ -336,9 +336,10 @@ fn note(lines: &[(String, String, usize)]) -> String {
     let mut note = "Files that came with this message:".to_owned();
     for (path, words, bytes) in lines {
         note.push_str("\n- ");
-        match path.is_empty() {
-            true => note.push_str(words),
-            false => note.push_str(&format!("{path} ({words}, {bytes} bytes)")),
+        if path.is_empty() {
+            note.push_str(words)
+        } else {
+            note.push_str(&format!("{path} ({words}, {bytes} bytes)"))
         }
     }
     note

@@ -305,8 +305,9 @@ async fn look_within(agent: &OpenCode, within_ms: u64) -> (Result<(), OpenCodeEr
 
 /// One look, with a fresh preview where the one that there is does not work.
 async fn look(agent: &OpenCode, with_preview: bool) -> Result<Health, OpenCodeError> {
-    match with_preview {
-        true => agent.health().await,
-        false => agent.probe().await,
+    if with_preview {
+        agent.health().await
+    } else {
+        agent.probe().await
     }
 }

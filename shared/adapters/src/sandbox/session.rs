@@ -165,9 +165,10 @@ impl Sandboxes {
         loop {
             let attempt_until = Instant::now() + Duration::from_millis(ATTEMPT_MS_MAX);
             let sending = async {
-                match silent {
-                    true => again().await,
-                    false => attempt().await,
+                if silent {
+                    again().await
+                } else {
+                    attempt().await
                 }
             };
             match timeout_at(until.min(attempt_until), sending).await {

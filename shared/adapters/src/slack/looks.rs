@@ -28,13 +28,14 @@ impl Slack {
     /// How cards are shown to a tenant.
     pub(super) fn look(&self, tenant: &str) -> Look {
         let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        match looks
+        if looks
             .refused
             .get(tenant)
             .is_some_and(|refused| refused.plans)
         {
-            true => Look::Lines,
-            false => Look::Plan,
+            Look::Lines
+        } else {
+            Look::Plan
         }
     }
 

@@ -82,11 +82,12 @@ impl Store {
             .condition("attribute_not_exists(#schema) OR #schema <= :reads")
             .name("#schema", schema::FIELD)
             .value(":reads", n(Shape::Catalogue.reads()));
-        match self.table.write(put).await? {
-            true => Ok(()),
-            false => Err(StoreError::Newer(
+        if self.table.write(put).await? {
+            Ok(())
+        } else {
+            Err(StoreError::Newer(
                 "the catalogue has become one of a newer worker's".to_owned(),
-            )),
+            ))
         }
     }
 

@@ -46,9 +46,10 @@ pub(super) fn of_provider(
     let message = context.delivery.message;
     let by_itself = matches!(message.work, Work::Sweep | Work::Look);
     if by_itself {
-        return Ok(match context.delivery.receive > limits.attempts {
-            true => Next::Done,
-            false => hold(after_ms, seen, context),
+        return Ok(if context.delivery.receive > limits.attempts {
+            Next::Done
+        } else {
+            hold(after_ms, seen, context)
         });
     }
     if session.turn.is_none() && context.now_ms >= message.accepted_at_ms + limits.outage_ms {

@@ -395,12 +395,13 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         images: session.seen.images.clone(),
-        sending: match session.seen.unsent {
-            true => Sending::First {
+        sending: if session.seen.unsent {
+            Sending::First {
                 within_ms: (!session.seen.healthy)
                     .then_some(context.delivery.limits.health_active_ms),
-            },
-            false => Sending::Again,
+            }
+        } else {
+            Sending::Again
         },
     })
 }

@@ -76,9 +76,10 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let last = index + 1 == parts.len();
     let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));
     let turn_id = turn.id.clone();
-    let people = match last {
-        true => aside::people(turn, &Outcome::Answered),
-        false => Vec::new(),
+    let people = if last {
+        aside::people(turn, &Outcome::Answered)
+    } else {
+        Vec::new()
     };
     let file = (too_long && last).then(|| text.to_owned());
     session.seen.posting = Some(kind.clone());

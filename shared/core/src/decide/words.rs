@@ -79,9 +79,10 @@ pub fn stopped_all(running: bool, withdrawn: usize) -> String {
         1 => "one waiting task is withdrawn".to_owned(),
         n => format!("{n} waiting tasks are withdrawn"),
     };
-    match running {
-        true => format!("Stopping the running task; {queue}."),
-        false => format!("Nothing is running here; {queue}."),
+    if running {
+        format!("Stopping the running task; {queue}.")
+    } else {
+        format!("Nothing is running here; {queue}.")
     }
 }
 
@@ -100,11 +101,10 @@ pub const BURIED_PROMPT: &str = "It could not be worked on, in spite of many tri
 /// The provider has not answered for too long. `begun`: the agent had been given the prompt.
 #[must_use]
 pub fn outage(seen: &str, outage_ms: u64, begun: bool) -> String {
-    let so = match begun {
-        false => "Nothing was run; try again later.",
-        true => {
-            "What the agent has done by now may be found in the files; what it answered could not be read."
-        }
+    let so = if begun {
+        "What the agent has done by now may be found in the files; what it answered could not be read."
+    } else {
+        "Nothing was run; try again later."
     };
     let lasted = minutes(outage_ms);
     format!("The sandbox provider has not answered for {lasted} ({seen}). {so}")

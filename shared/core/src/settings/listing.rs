@@ -115,9 +115,10 @@ fn selection(selection: &Selection) -> String {
     .into_iter()
     .filter_map(|(kind, value)| Some(format!("{} {}", noun(kind), value.as_ref()?)))
     .collect();
-    match parts.is_empty() {
-        true => "none".to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 

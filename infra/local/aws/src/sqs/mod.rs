@@ -135,9 +135,10 @@ impl Sqs {
     pub(crate) fn set_mapping(&self, queue: &str, enabled: bool) -> Result<(), SqsError> {
         self.step(|step| queue::find(step, queue).map(drop))?;
         let mut disabled = self.disabled.lock().unwrap_or_else(PoisonError::into_inner);
-        match enabled {
-            true => disabled.remove(queue),
-            false => disabled.insert(queue.to_owned()),
+        if enabled {
+            disabled.remove(queue)
+        } else {
+            disabled.insert(queue.to_owned())
         };
         drop(disabled);
         let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -94,9 +94,10 @@ fn piece(args: &Value) -> Result<&str, super::Fail> {
 }
 
 fn blocks(text: &str) -> Value {
-    match text.is_empty() {
-        true => json!([]),
-        false => json!([{"type": "markdown", "text": text}]),
+    if text.is_empty() {
+        json!([])
+    } else {
+        json!([{"type": "markdown", "text": text}])
     }
 }
 

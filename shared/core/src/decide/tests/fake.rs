@@ -302,10 +302,7 @@ impl Fake {
                         return Event::NotSent(failure);
                     }
                     if s.sandboxes.get(generation) != Some(&Coarse::Running) {
-                        let failure = match s.sandboxes.contains_key(generation) {
-                            true => Failure::SandboxDown { seen: "not started".to_owned() },
-                            false => Failure::SandboxGone,
-                        };
+                        let failure = if s.sandboxes.contains_key(generation) { Failure::SandboxDown { seen: "not started".to_owned() } } else { Failure::SandboxGone };
                         return match sending {
                             Sending::First { .. } => Event::NotSent(failure),
                             Sending::Again => Event::Failed(failure),
@@ -492,9 +489,12 @@ impl World for Fake {
     }
 
     fn visible_until_ms(&self) -> Ms {
-        self.with(|s| match s.lapsed {
-            true => s.now_ms,
-            false => s.now_ms + Limits::DEFAULT.visibility_ms,
+        self.with(|s| {
+            if s.lapsed {
+                s.now_ms
+            } else {
+                s.now_ms + Limits::DEFAULT.visibility_ms
+            }
         })
     }
 

@@ -71,9 +71,12 @@ impl WriteSecret {
 /// The name of a stack's secret for a variable: letters, digits, hyphens and underscores, as Daytona wants it.
 #[must_use]
 pub fn secret_name(stack: Stack<'_>, variable: &str) -> String {
-    let plain = |c: char| match c.is_ascii_alphanumeric() || c == '_' {
-        true => c,
-        false => '-',
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
     };
     let name: String = stack.name.chars().map(plain).collect();
     let id = digest(&["secrets", stack.id]);

@@ -258,9 +258,10 @@ impl<'a> Request<'a> {
                 "discord: status",
             )),
             (1 | 0, commands::STOP) => {
-                let want = match command.flag(commands::ALL) {
-                    true => Want::StopAll,
-                    false => Want::Stop { turn: None },
+                let want = if command.flag(commands::ALL) {
+                    Want::StopAll
+                } else {
+                    Want::Stop { turn: None }
                 };
                 let answer = answer::deferred_word();
                 Ok(self.control(self.thread()?, want, answer, "discord: stop"))

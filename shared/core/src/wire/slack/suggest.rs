@@ -40,9 +40,10 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Intake {
 #[must_use]
 pub fn suggested(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> HttpAnswer {
     let may = settings.open_to.is_empty() || settings.open_to.contains(&lookup.user);
-    let known = match may {
-        true => catalogue.suggest(lookup.kind, &lookup.typed, OPTIONS_MAX),
-        false => Vec::new(),
+    let known = if may {
+        catalogue.suggest(lookup.kind, &lookup.typed, OPTIONS_MAX)
+    } else {
+        Vec::new()
     };
     let own = lookup.kind.usable(&lookup.typed).ok();
     let own = own.as_deref().filter(|own| !known.contains(own));

@@ -215,9 +215,10 @@ impl Machine {
         s.left.namesakes -= 1;
         let name = "dev";
         let ours = Stack { name, id: "ours" };
-        let theirs = match self.has(Fault::StacksByName) {
-            true => ours.id,
-            false => "theirs",
+        let theirs = if self.has(Fault::StacksByName) {
+            ours.id
+        } else {
+            "theirs"
         };
         let thread = self.record(s).thread.clone();
         for at in 0..GENERATIONS {

@@ -29,9 +29,10 @@ pub(super) fn line(text: &str, units_max: usize) -> String {
 /// For fields of plain text on one line, never empty: nothing in them is markup, but a broadcast stays harmless.
 pub(super) fn plain_line(text: &str, units_max: usize) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.is_empty() {
-        true => "(no words)".to_owned(),
-        false => markdown(&text, units_max),
+    if text.is_empty() {
+        "(no words)".to_owned()
+    } else {
+        markdown(&text, units_max)
     }
 }
 
