@@ -65,7 +65,7 @@ pub fn peer() -> Result<Option<(PathBuf, String)>, String> {
         return Ok(None);
     };
     let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-    let (source, folder) = (root().join("bench/peer"), target()?.join("peer"));
+    let (source, folder) = (root().join("tests/bench/peer"), target()?.join("peer"));
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let is_same = |name: &str| {
         let read = |folder: &Path| fs::read(folder.join(name)).ok();
@@ -144,7 +144,7 @@ pub fn target() -> Result<PathBuf, String> {
 #[must_use]
 pub fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own)
+    own.ancestors().nth(2).unwrap_or(own)
 }
 
 fn run(command: &mut Command) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! The table of sessions, in a program of its own (`bench/table`), which ends with its value.
+//! The table of sessions, in a program of its own (`tests/bench/table`), which ends with its value.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Very many threads at once (`bench/crowd`): through the deployed programs on the laptop stack, and over a made-up world.
+//! Very many threads at once (`tests/bench/crowd`): through the deployed programs on the laptop stack, and over a made-up world.
 
 use std::collections::BTreeMap;
 use std::env;

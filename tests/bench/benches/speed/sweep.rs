@@ -17,7 +17,7 @@ use crate::programs;
 use crate::table::{NAME, Table};
 
 /// The event of a tick.
-const TICK: &[u8] = include_bytes!("../../../events/sweeper/tick.json");
+const TICK: &[u8] = include_bytes!("../../../../events/sweeper/tick.json");
 /// Sessions at the most, unless `BOBBIN_BENCH_SESSIONS` says otherwise; it begins with a hundredth of them.
 const SESSIONS: u64 = 1_000_000;
 const DUE: u64 = 1_000;

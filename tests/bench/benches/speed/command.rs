@@ -6,7 +6,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
 /// A task in a channel: verified, sent to the queue once, and answered as "thinking".
-const COMMAND: &str = include_str!("../../../events/discord/sandbox-in-channel.json");
+const COMMAND: &str = include_str!("../../../../events/discord/sandbox-in-channel.json");
 
 /// Discord's side of an application.
 pub struct Application {
