@@ -284,7 +284,7 @@ pub async fn worker() {
         assert_eq!(name, of);
         let answer = function.invoke(event).await.unwrap();
         let id = &event["Records"][0]["messageId"];
-        let failed = if held {
+        let failed = if *held {
             json!([{"itemIdentifier": id}])
         } else {
             json!([])
