@@ -14,8 +14,8 @@ use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_core::wire::daytona::{
-    CreateSandbox, ErrorBody, Executed, FileInfo, PROTOCOL_VERSION, PreviewLink, Sandbox,
-    SandboxPage, Stack, tenant_labels,
+    CreateSandbox, ErrorBody, Executed, FileInfo, PROTOCOL_VERSION, Page, PreviewLink, Sandbox,
+    Stack, tenant_labels,
 };
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Url};
@@ -257,23 +257,33 @@ impl Daytona {
     ) -> Answered<Vec<Sandbox>> {
         let labels = json!(labels).to_string();
         let limit = PAGE_ITEMS.to_string();
+        let query = [
+            ("limit", limit.as_str()),
+            ("labels", &labels),
+            ("sort", "createdAt"),
+            ("order", "asc"),
+        ];
+        self.paged(&["sandbox"], &query, pages_max).await
+    }
+
+    /// What is listed, page by page: what lies behind so many pages is left out.
+    async fn paged<T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        pages_max: usize,
+    ) -> Answered<Vec<T>> {
         let mut found = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..pages_max {
-            let mut query = vec![
-                ("limit", limit.as_str()),
-                ("labels", &labels),
-                ("sort", "createdAt"),
-                ("order", "asc"),
-            ];
+            let mut query = query.to_vec();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            let request =
-                self.control(Method::GET, &["sandbox"], &query, crate::http::REQUEST_MS)?;
-            let page: SandboxPage = self.read(request).await?;
+            let request = self.control(Method::GET, segments, &query, crate::http::REQUEST_MS)?;
+            let page: Page<T> = self.read(request).await?;
             found.extend(page.items);
             cursor = page.next_cursor.filter(|next| !next.is_empty());
             if cursor.is_none() {
-                return Ok(found);
+                break;
             }
         }
         Ok(found)

@@ -28,6 +28,11 @@ use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, s
 use bobbin_local_model::{MODEL_ID, Model};
 use serde_json::json;
 
+use self::stand_in::stand_ins;
+
+#[path = "../../../tests/tls/stand_in.rs"]
+mod stand_in;
+
 const STACK: &str = "test";
 const STACK_ID: &str = "this-one";
 const GENERATION: u32 = 1;
@@ -287,7 +292,7 @@ async fn life() {
     let model = Model::start(0).await.unwrap();
     let port = reqwest::Url::parse(&model.base_url()).unwrap().port();
     settings.reachable = port.into_iter().collect();
-    settings.stand_ins = vec![far_model(&model).await];
+    settings.stand_ins = far_model(&model).await;
     let provider = Provider::start(settings).await.unwrap();
     let mut scene = scene(provider, model);
 
@@ -431,35 +436,9 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     );
 }
 
-/// A service that is spoken to by TLS only.
-struct OverTls {
-    listener: tokio::net::TcpListener,
-    acceptor: tokio_rustls::TlsAcceptor,
-}
-
-impl axum::serve::Listener for OverTls {
-    type Io = tokio_rustls::server::TlsStream<tokio::net::TcpStream>;
-    type Addr = std::net::SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, from) = self.listener.accept().await.unwrap();
-            // One that does not trust it hangs up.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, from);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<Self::Addr> {
-        self.listener.local_addr()
-    }
-}
-
 /// The scripted model under a name of the world, with a certificate of an authority of its own.
-async fn far_model(model: &Model) -> StandIn {
+async fn far_model(model: &Model) -> Vec<StandIn> {
     use axum::extract::{Request, State};
-    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
     async fn pass(State(base): State<String>, request: Request) -> axum::response::Response {
         let (head, body) = request.into_parts();
@@ -486,39 +465,10 @@ async fn far_model(model: &Model) -> StandIn {
         passed
     }
 
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "authority of the test");
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![FAR.to_owned()]).unwrap();
-    params.use_authority_key_identifier_extension = true;
-    let certificate = params.signed_by(&key, &authority).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .unwrap();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let over = OverTls {
-        listener,
-        acceptor: tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config)),
-    };
     let routes = axum::Router::new()
         .fallback(pass)
         .with_state(model.base_url());
-    tokio::spawn(async move { axum::serve(over, routes).await.unwrap() });
-    StandIn {
-        host: FAR.to_owned(),
-        address,
-        authority: authority.pem(),
-    }
+    stand_ins(&[FAR], routes).await
 }
 
 /// Which keys the model was asked with so far, each once, by the first digits of their SHA-256.

@@ -2,7 +2,7 @@
 
 use bobbin_core::event::Coarse;
 use bobbin_core::wire::daytona::{
-    ErrorBody, Executed, LABEL_STACK, LABEL_STACK_ID, PreviewLink, Sandbox, SandboxPage, Stack,
+    ErrorBody, Executed, LABEL_STACK, LABEL_STACK_ID, Page, PreviewLink, Sandbox, Stack,
 };
 
 /// States in which a sandbox counts as deleted.
@@ -13,7 +13,7 @@ pub(super) fn json(input: &[u8]) {
     if let Ok(one) = serde_json::from_slice::<Sandbox>(input) {
         sandbox(&one);
     }
-    if let Ok(page) = serde_json::from_slice::<SandboxPage>(input) {
+    if let Ok(page) = serde_json::from_slice::<Page<Sandbox>>(input) {
         page.items.iter().for_each(sandbox);
     }
     if let Ok(link) = serde_json::from_slice::<PreviewLink>(input) {

@@ -106,7 +106,7 @@ impl Network {
             Mode::empty(),
         )?;
         let listener = UnixListener::bind(below(&held, OUTWARD))?;
-        if let Some(trust) = &ways.trust {
+        if let Some(trust) = ways.trust.as_ref().filter(|_| has_secrets) {
             std::fs::write(folder.join(TRUSTED), &trust.bundle)?;
         }
         let end = CancellationToken::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::wire::daytona::secrets::{Secret, SecretPage, WriteSecret, mounts};
+use bobbin_core::wire::daytona::secrets::{Secret, WriteSecret, mounts};
 use reqwest::Method;
 use serde_json::json;
 
@@ -20,21 +20,9 @@ impl Daytona {
     /// # Errors
     /// [`super::DaytonaError`]; [`super::DaytonaError::Forbidden`] where the key may not see them.
     pub async fn secrets(&self) -> Answered<Vec<Secret>> {
-        let mut found = Vec::new();
-        let mut cursor: Option<String> = None;
-        for _ in 0..PAGES_MAX {
-            let mut query = vec![("limit", PAGE_SECRETS)];
-            query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            let segments = ["secret", "paginated"];
-            let request = self.control(Method::GET, &segments, &query, REQUEST_MS)?;
-            let page: SecretPage = self.read(request).await?;
-            found.extend(page.items);
-            cursor = page.next_cursor.filter(|next| !next.is_empty());
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(found)
+        let query = [("limit", PAGE_SECRETS)];
+        self.paged(&["secret", "paginated"], &query, PAGES_MAX)
+            .await
     }
 
     /// Makes a secret. A taken name is [`super::DaytonaError::Conflict`].

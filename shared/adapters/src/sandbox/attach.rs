@@ -198,12 +198,7 @@ impl Sandboxes {
         if load.files.is_empty() || self.put(thread, generation, load.files).await {
             return;
         }
-        for at in load.lines {
-            let (path, words, bytes) = &mut lines[at];
-            path.clear();
-            words.push_str(" could not be copied into the sandbox");
-            *bytes = 0;
-        }
+        not_copied(lines, &load.lines);
     }
 
     /// Files that an attachment folder already has, with their bytes. None can be told where it cannot be read.
@@ -325,6 +320,16 @@ impl<'a> Images<'a> {
                     .collect(),
             });
         }
+    }
+}
+
+/// These did not get into the sandbox.
+fn not_copied(lines: &mut [(String, String, usize)], these: &[usize]) {
+    for at in these {
+        let (path, words, bytes) = &mut lines[*at];
+        path.clear();
+        words.push_str(" could not be copied into the sandbox");
+        *bytes = 0;
     }
 }
 
@@ -546,7 +551,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_had_is_named_with_its_reason() {
-        let lines = [
+        let mut lines = [
             (
                 ".bobbin/attachments/x/a.png".to_owned(),
                 "a.png".to_owned(),
@@ -563,5 +568,14 @@ mod tests {
         );
         assert_eq!(note(&[]), "");
         assert_eq!(missed(&lines), ["b.zip is larger than 10 bytes"]);
+        not_copied(&mut lines, &[0]);
+        assert!(note(&lines).contains("- a.png could not be copied into the sandbox"));
+        assert_eq!(
+            missed(&lines),
+            [
+                "a.png could not be copied into the sandbox",
+                "b.zip is larger than 10 bytes"
+            ]
+        );
     }
 }

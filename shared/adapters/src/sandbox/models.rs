@@ -9,6 +9,7 @@ use bobbin_core::keys::Key;
 use bobbin_core::wire::opencode::request::{Endpoint, ModelName, server_config};
 
 use super::{ModelKeys, SandboxSettings, SettingsError};
+use crate::http::host_of;
 
 /// Hosts of the providers, for which their keys are.
 const HOSTS: [(&str, &str); 3] = [
@@ -167,12 +168,6 @@ impl Models {
         let config = server_config(&default, &enabled, endpoint.as_ref());
         Ok((config.to_string(), held))
     }
-}
-
-/// The host of an address, as requests to it name it.
-fn host_of(address: &str) -> Option<String> {
-    let address = reqwest::Url::parse(address).ok()?;
-    address.host_str().map(str::to_owned)
 }
 
 fn variable_of(provider: &str) -> &'static str {

@@ -9,12 +9,14 @@ use bobbin_adapters::aws::{ANSWER_BYTES_MAX, ATTEMPTS_MAX, Aws};
 use bobbin_adapters::queue::{QueueError, SEND_MS_MAX};
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::message::{Body, Message, Work};
-use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use self::certified::certified;
 use crate::support::{answering, aws, credentials, queues, silent};
+
+#[path = "../../../../tests/tls/certified.rs"]
+mod certified;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 17\r\n\r\n{\"MessageId\":\"m\"}";
 
@@ -253,21 +255,7 @@ async fn an_endless_answer_is_not_read() {
 
 #[tokio::test]
 async fn an_endpoint_of_loopback_may_show_a_certificate_of_the_named_file_and_of_no_other() {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(params, key).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, &authority).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .unwrap();
+    let (config, authority) = certified(&["localhost"]).unwrap();
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let (listener, _) = here().await;
     let port = listener.local_addr().unwrap().port();
@@ -284,7 +272,7 @@ async fn an_endpoint_of_loopback_may_show_a_certificate_of_the_named_file_and_of
     });
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("authority.pem");
-    std::fs::write(&bundle, authority.pem()).unwrap();
+    std::fs::write(&bundle, authority).unwrap();
     let endpoint = format!("https://localhost:{port}");
     let over = |bundle| Aws::trusting("us-east-1", credentials(), Some(&endpoint), bundle).unwrap();
     send(&over(Some(&bundle))).await.unwrap();

@@ -239,13 +239,13 @@ impl CreateSandbox {
     }
 }
 
-/// One page of `GET /sandbox`.
+/// One page of a listing that is read by a cursor: `GET /sandbox`, `GET /secret/paginated`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SandboxPage {
-    /// The sandboxes.
-    #[serde(default)]
-    pub items: Vec<Sandbox>,
+pub struct Page<T> {
+    /// What is listed.
+    #[serde(default = "Vec::new")]
+    pub items: Vec<T>,
     /// Where the next page begins.
     #[serde(default)]
     pub next_cursor: Option<String>,

@@ -11,12 +11,14 @@ use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, si
 use aws_sigv4::sign::v4;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
+use self::certified::certified;
 use crate::wire::{Request, Served};
+
+#[path = "../../../tls/certified.rs"]
+mod certified;
 
 /// Where it says that it is.
 pub const REGION: &str = "eu-central-1";
@@ -120,30 +122,9 @@ impl Cloud {
 /// # Errors
 /// Without a place for the certificate.
 pub fn tls(folder: &Path) -> io::Result<(ServerConfig, PathBuf)> {
-    let wrong = |e: rcgen::Error| io::Error::other(e.to_string());
-    let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
-    // Other than that of the certificate below, which would look self-signed.
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "authority of the bench");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_key = KeyPair::generate().map_err(wrong)?;
-    let authority = CertifiedIssuer::self_signed(params, authority_key).map_err(wrong)?;
-    let key = KeyPair::generate().map_err(wrong)?;
-    let names = vec!["localhost".to_owned()];
-    let params = CertificateParams::new(names).map_err(wrong)?;
-    let certificate = params.signed_by(&key, &authority).map_err(wrong)?;
+    let (config, authority) = certified(&["localhost"]).map_err(io::Error::other)?;
     let path = folder.join("authority.pem");
-    std::fs::write(&path, authority.pem())?;
-
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .map_err(io::Error::other)?;
+    std::fs::write(&path, authority)?;
     Ok((config, path))
 }
 

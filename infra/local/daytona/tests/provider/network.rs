@@ -4,13 +4,17 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::{Request, State};
-use bobbin_local_daytona::{Confinement, StandIn};
+use bobbin_local_daytona::Confinement;
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
+use self::stand_in::stand_ins;
 use crate::world::{World, fresh_folder, settings, wait_for};
+
+#[path = "../../../../../tests/tls/stand_in.rs"]
+mod stand_in;
 
 /// One where sandboxes have networks of their own, with this port led across; nothing where the machine does not allow it.
 async fn world(name: &str, reachable: Option<u16>) -> Option<World> {
@@ -131,52 +135,6 @@ fn host(heard: &Heard) -> Router {
     Router::new().fallback(note).with_state(Arc::clone(heard))
 }
 
-/// The hosts of these names, at one address and by one certificate of an authority of their own.
-async fn stand_ins(names: [&str; 2], heard: &Heard) -> Vec<StandIn> {
-    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params
-        .distinguished_name
-        .push(rcgen::DnType::CommonName, "authority of the test");
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(names.map(str::to_owned)).unwrap();
-    params.use_authority_key_identifier_extension = true;
-    let certificate = params.signed_by(&key, &authority).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let service = hyper_util::service::TowerToHyperService::new(host(heard));
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let (acceptor, service) = (acceptor.clone(), service.clone());
-            tokio::spawn(async move {
-                if let Ok(stream) = acceptor.accept(stream).await {
-                    let stream = hyper_util::rt::TokioIo::new(stream);
-                    let served = hyper::server::conn::http1::Builder::new();
-                    let _ = served.serve_connection(stream, service).await;
-                }
-            });
-        }
-    });
-    let authority = authority.pem();
-    let one = |name: &str| StandIn {
-        host: name.to_owned(),
-        address,
-        authority: authority.clone(),
-    };
-    names.map(one).to_vec()
-}
-
 #[tokio::test]
 async fn a_secret_is_put_into_requests_to_its_hosts_and_is_nowhere_in_the_sandbox() {
     let heard = Heard::default();
@@ -186,7 +144,7 @@ async fn a_secret_is_put_into_requests_to_its_hosts_and_is_nowhere_in_the_sandbo
     tokio::spawn(async move { axum::serve(near, plain).await.unwrap() });
     let mut settings = settings(&fresh_folder("secrets"));
     settings.reachable = vec![port];
-    settings.stand_ins = stand_ins(["models.example", "other.example"], &heard).await;
+    settings.stand_ins = stand_ins(&["models.example", "other.example"], host(&heard)).await;
     let world = World::with(settings).await;
     if world.provider.confinement() != &Confinement::Bubblewrap {
         eprintln!("SKIPPED: {:?}", world.provider.confinement());

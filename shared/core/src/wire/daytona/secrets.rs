@@ -34,18 +34,6 @@ pub struct Secret {
     pub hosts: Vec<String>,
 }
 
-/// One page of `GET /secret/paginated`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SecretPage {
-    /// The secrets.
-    #[serde(default)]
-    pub items: Vec<Secret>,
-    /// Where the next page begins.
-    #[serde(default)]
-    pub next_cursor: Option<String>,
-}
-
 /// Body of `POST /secret` and `PATCH /secret/{id}`. Its value is in no log: there is no `Debug`.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct WriteSecret {
