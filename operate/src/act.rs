@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_adapters::queue::Queues;
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::queue::Queues;
 use bobbin_core::decide::operate::{Outlook, outlook};
 use bobbin_core::ids::{ThreadKey, digest};
 use bobbin_core::message::{

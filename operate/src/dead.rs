@@ -3,8 +3,8 @@
 //! The worker buries dead letters by itself: it tells whoever waits, and takes the letter away. What is listed here is what
 //! it has not come to. What people wrote is not shown.
 
-use bobbin_adapters::letters::{Letter, Letters};
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::letters::{Letter, Letters};
 use bobbin_core::decide::replay::{Replay, replay};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Message, Want, Work};

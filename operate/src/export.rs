@@ -1,9 +1,9 @@
 //! `export` and `forget`: what a person may ask for about their data.
 
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::decide::operate::{Outlook, outlook};
 use bobbin_core::message::Operation;
-use bobbin_core::wire::daytona::stack_label;
+use bobbin_sandbox::daytona::stack_label;
 use serde::Serialize;
 use serde_json::{Value, json};
 

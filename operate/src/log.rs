@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_adapters::agent_log::{self, From, LogError, Place, Which};
-use bobbin_adapters::daytona::{Daytona, DaytonaError};
+use bobbin_app::agent_log::{self, From, LogError, Place, Which};
 use bobbin_core::event::Coarse;
 use bobbin_core::ids::sandbox_name;
-use bobbin_core::wire::daytona::Sandbox;
+use bobbin_sandbox::daytona::Sandbox;
+use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 use serde::Serialize;
 
 use crate::arguments::Log;

@@ -1,9 +1,9 @@
 //! `orphans`: sandboxes that belong to nobody, by the sweeper's own rule.
 
-use bobbin_adapters::daytona::{Daytona, DaytonaError};
-use bobbin_adapters::orphans::{Judged, judge};
-use bobbin_adapters::world::now_ms;
+use bobbin_app::orphans::{Judged, judge};
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::event::Coarse;
+use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 use serde::Serialize;
 
 use crate::arguments::Orphans;

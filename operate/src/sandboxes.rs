@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_adapters::orphans::{Judged, judged, origin};
-use bobbin_adapters::store::StoreError;
-use bobbin_adapters::world::now_ms;
+use bobbin_app::orphans::{Judged, judged, origin};
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::store::StoreError;
 use bobbin_core::event::Coarse;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::session::Session;
-use bobbin_core::wire::daytona::{Sandbox, stack_label, tenant_labels};
+use bobbin_sandbox::daytona::{Sandbox, stack_label, tenant_labels};
 use serde::Serialize;
 
 use crate::arguments::Sandboxes;

@@ -1,6 +1,6 @@
 //! `show`: one thread with its timeline.
 
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::{Ms, ThreadKey, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::session::{About, Marks, Outcome, Phase, Session, Turn};

@@ -1,13 +1,13 @@
 //! The stack that is operated: found by its name or beside this program, and what of it is spoken to.
 
-use bobbin_adapters::daytona::Daytona;
-use bobbin_adapters::deployed::Deployed;
-use bobbin_adapters::laptop::Laptop;
-use bobbin_adapters::letters::{Letters, Pair};
-use bobbin_adapters::store::Store;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_cloud::laptop::Laptop;
+use bobbin_cloud::letters::{Letters, Pair};
+use bobbin_cloud::store::Store;
 use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
 use bobbin_core::overrides::Overrides;
+use bobbin_sandbox::daytona::Daytona;
 
 use crate::Trouble;
 use crate::arguments::Place;
@@ -73,12 +73,9 @@ impl Stack {
     }
 
     /// Its queues of work.
-    pub fn queues(&self) -> Result<bobbin_adapters::queue::Queues, Trouble> {
+    pub fn queues(&self) -> Result<bobbin_cloud::queue::Queues, Trouble> {
         let pairs = self.pairs()?;
-        Ok(bobbin_adapters::queue::Queues::of(
-            self.deployed.aws(),
-            &pairs,
-        ))
+        Ok(bobbin_cloud::queue::Queues::of(self.deployed.aws(), &pairs))
     }
 
     /// Its dead letters.

@@ -1,6 +1,6 @@
 //! `threads`: what there is, a line each.
 
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::session::{Marks, Phase, Session, Stage, Turn};
 use serde::Serialize;

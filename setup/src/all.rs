@@ -167,8 +167,7 @@ async fn deployment(place: &Place) -> String {
         ));
     }
     if place.key("daytona_api_key").await.is_some() {
-        let name =
-            bobbin_core::wire::daytona::prepared::snapshot_name(bobbin_adapters::world::DOCKERFILE);
+        let name = bobbin_sandbox::daytona::prepared::snapshot_name(bobbin_app::world::DOCKERFILE);
         parameters.push(format!("DaytonaSnapshot={name}"));
     }
     let overrides = if parameters.is_empty() {

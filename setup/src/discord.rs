@@ -1,7 +1,7 @@
 //! The Discord application: its commands, and where Discord delivers what people do with them.
 
-use bobbin_adapters::discord::{Application, Discord, DiscordError};
-use bobbin_core::wire::discord::commands::Difference;
+use bobbin_chat::discord::commands::Difference;
+use bobbin_chat::discord::{Application, Discord, DiscordError};
 use clap::{Args, Subcommand};
 
 use crate::place::Place;

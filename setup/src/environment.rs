@@ -6,8 +6,8 @@
 
 use std::path::PathBuf;
 
-use bobbin_adapters::deployed::Deployed;
-use bobbin_adapters::http::is_loopback;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_http::is_loopback;
 use clap::Args;
 use serde_json::{Map, Value, json};
 

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bobbin_adapters::deployed::{Deployed, Taken};
-use bobbin_adapters::laptop::{Ids, Laptop};
-use bobbin_adapters::slack;
-use bobbin_adapters::world::now_ms;
+use bobbin_chat::slack;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::deployed::{Deployed, Taken};
+use bobbin_cloud::laptop::{Ids, Laptop};
 use bobbin_core::message::Body;
 use clap::Args;
 use ed25519_dalek::{Signer as _, SigningKey};

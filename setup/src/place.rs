@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use bobbin_adapters::daytona::Daytona;
-use bobbin_adapters::deployed::Deployed;
-use bobbin_adapters::discord::{Application, Discord, DiscordError, application};
-use bobbin_adapters::http::{Hosts, Http};
-use bobbin_adapters::laptop::Laptop;
-use bobbin_adapters::model_keys::ModelProvider;
-use bobbin_adapters::secrets::Secret;
-use bobbin_adapters::slack::Slack;
+use bobbin_app::model_keys::ModelProvider;
+use bobbin_chat::discord::{Application, Discord, DiscordError, application};
+use bobbin_chat::slack::Slack;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_cloud::laptop::Laptop;
+use bobbin_cloud::secrets::Secret;
 use bobbin_core::overrides::Overrides;
+use bobbin_http::{Hosts, Http};
+use bobbin_sandbox::daytona::Daytona;
 use clap::Args;
 use tokio::sync::OnceCell;
 

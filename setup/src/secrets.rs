@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-use bobbin_adapters::secrets::Secret;
+use bobbin_cloud::secrets::Secret;
 use clap::Args;
 
 use crate::keys::{KEYS, Key, OUTPUTS, named};

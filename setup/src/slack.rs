@@ -1,7 +1,7 @@
 //! The Slack app: its manifest, made of the names that the code uses.
 
-use bobbin_adapters::http::is_loopback;
-use bobbin_core::wire::slack::manifest::{link, manifest};
+use bobbin_chat::slack::manifest::{link, manifest};
+use bobbin_http::is_loopback;
 use clap::{Args, Subcommand};
 
 use crate::place::Place;

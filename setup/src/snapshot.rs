@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use bobbin_adapters::daytona::{Daytona, DaytonaError};
-use bobbin_adapters::world::DOCKERFILE;
-use bobbin_core::wire::daytona::prepared::{
+use bobbin_app::world::DOCKERFILE;
+use bobbin_sandbox::daytona::prepared::{
     CreateSnapshot, Readiness, SNAPSHOT_PREFIX, Snapshot, snapshot_name,
 };
+use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 use clap::Args;
 use tokio::time::Instant;
 

@@ -10,9 +10,9 @@ mod discord;
 mod follow;
 mod slack;
 
-use bobbin_adapters::http::{Hosts, Http, Method};
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::digest;
+use bobbin_http::{Hosts, Http, Method};
 use clap::Args;
 
 use crate::discord::snowflake;

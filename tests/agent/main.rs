@@ -216,7 +216,7 @@ fn missing(what: &str, id: &str) -> Response {
 }
 
 async fn health() -> Json<Value> {
-    Json(json!({"healthy": true, "version": bobbin_core::wire::opencode::VERSION}))
+    Json(json!({"healthy": true, "version": bobbin_agent::opencode::VERSION}))
 }
 
 async fn listen(
@@ -266,7 +266,7 @@ async fn create(State(agent): State<Arc<Agent>>, Json(body): Json<Value>) -> Jso
     // As the real ones, in order of time; the number tells apart what is made within a millisecond.
     let id = format!("ses_{now_ms:x}{:04x}{}", sessions.len(), std::process::id());
     let info = json!({
-        "id": id, "title": body["title"], "metadata": body["metadata"], "version": bobbin_core::wire::opencode::VERSION,
+        "id": id, "title": body["title"], "metadata": body["metadata"], "version": bobbin_agent::opencode::VERSION,
         "time": {"created": now_ms, "updated": now_ms},
     });
     let session = Session {

@@ -1,7 +1,7 @@
 //! What a stack's chat wrote down, judged when the stack ends: every request to Discord and every first answer to an
 //! interaction, whatever a test was about. A new form of request is judged without a test of its own.
 
-use bobbin_core::wire::slack::manifest::scopes_of;
+use bobbin_chat::slack::manifest::scopes_of;
 use bobbin_rules::discord::{Sent, wrong_answer, wrong_request};
 use bobbin_rules::slack::wrong_call;
 use reqwest::Method;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bobbin_chat::slack::ASK_ACTION;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::message::Person;
 use bobbin_core::session::{EndedTurn, Phase, Session, Stage};
-use bobbin_core::wire::slack::ASK_ACTION;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -24,7 +24,7 @@ const COUNTED: [(&str, &str, &str); 11] = [
     ("turn.lost", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
     ("sandbox.orphan.destroyed", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
     ("sandbox.orphan.held", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
-    ("provider.breaker.opened", "shared/adapters/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
+    ("provider.breaker.opened", "shared/cloud/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -90,7 +90,7 @@ pub fn trials() -> Vec<Trial> {
                         .unwrap();
                     let tree = String::from_utf8(told.stdout).unwrap();
                     assert!(
-                        tree.contains("\nbobbin-adapters "),
+                        tree.contains("\nbobbin-cloud "),
                         "{told:?}",
                         told = told.stderr
                     );

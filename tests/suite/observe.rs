@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use bobbin_agent::opencode::request::CORRELATION;
 use bobbin_core::session::{Outcome, Phase};
 use bobbin_core::signals::{COST, Kind, OTHERS, TOKENS};
-use bobbin_core::wire::opencode::request::CORRELATION;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::PAUSE_MS_MAX;
@@ -391,7 +391,7 @@ fn judge_is_strict() {
 /// Every call of the logging macros in what runs as a function.
 fn every_line_is_named() {
     let (mut calls, mut unnamed) = (0, Vec::new());
-    for folder in ["functions", "shared/adapters/src", "shared/core/src"] {
+    for folder in ["functions", "shared"] {
         for file in below(&workspace().join(folder)) {
             if file.extension().is_none_or(|end| end != "rs") {
                 continue;

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use bobbin_adapters::aws::Aws;
-use bobbin_adapters::config::Config;
-use bobbin_adapters::events::{UNREADABLE, answered};
-use bobbin_adapters::metrics::{Metrics, Unit};
-use bobbin_adapters::queue::Queues;
-use bobbin_adapters::secrets::Kept;
-use bobbin_adapters::world::now_ms;
+use bobbin_chat::{HttpAnswer, Intake, discord, slack};
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::events::{UNREADABLE, answered};
+use bobbin_cloud::metrics::{Metrics, Unit};
+use bobbin_cloud::queue::Queues;
+use bobbin_cloud::secrets::Kept;
 use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::signals::INGRESS_FAILED;
-use bobbin_core::wire::{HttpAnswer, Intake, discord, slack};
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 

@@ -1,6 +1,6 @@
 //! Ingress: verifies, parses, accepts and answers within three seconds.
 //!
-//! What a request means is decided in `bobbin_core::wire`; here is only the HTTP around it. Nothing is answered before
+//! What a request means is decided in `bobbin_chat`; here is only the HTTP around it. Nothing is answered before
 //! the queue has accepted, and nothing is written anywhere else. All that is read is what a tenant's people are suggested
 //! while they type.
 
@@ -11,10 +11,10 @@ mod suggestions;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bobbin_adapters::aws::Aws;
-use bobbin_adapters::config::Config;
-use bobbin_adapters::events::Requests;
-use bobbin_adapters::{startup, telemetry};
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::events::Requests;
+use bobbin_cloud::{startup, telemetry};
 use lambda_http::{Request, service_fn};
 
 use crate::door::Door;

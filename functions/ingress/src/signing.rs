@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_adapters::secrets::{IngressSecret, Kept};
+use bobbin_chat::{HttpAnswer, Intake, slack};
+use bobbin_cloud::secrets::{IngressSecret, Kept};
 use bobbin_core::access::Policy;
 use bobbin_core::ids::Ms;
-use bobbin_core::wire::{HttpAnswer, Intake, slack};
 
 /// Longest time for reading the secret: Slack waits three seconds in all.
 pub const READ_MS_MAX: u64 = 1_500;

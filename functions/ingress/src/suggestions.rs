@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use bobbin_adapters::aws::Aws;
-use bobbin_adapters::store::Store;
-use bobbin_core::wire::{HttpAnswer, Lookup, discord, slack};
+use bobbin_chat::{HttpAnswer, Lookup, discord, slack};
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::store::Store;
 
 /// How long the two reads may take together: the platform waits three seconds, and a process that has just been started
 /// has spent some of them.

@@ -9,16 +9,16 @@ mod vanished;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use bobbin_adapters::aws::Aws;
-use bobbin_adapters::config::Config;
-use bobbin_adapters::events::Raw;
-use bobbin_adapters::metrics::Metrics;
-use bobbin_adapters::queue::Queues;
-use bobbin_adapters::store::Store;
-use bobbin_adapters::world::now_ms;
-use bobbin_adapters::{startup, telemetry};
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::events::Raw;
+use bobbin_cloud::metrics::Metrics;
+use bobbin_cloud::queue::Queues;
+use bobbin_cloud::store::Store;
+use bobbin_cloud::{startup, telemetry};
 use bobbin_core::keys::Key;
-use bobbin_core::wire::daytona::stack_label;
+use bobbin_sandbox::daytona::stack_label;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 

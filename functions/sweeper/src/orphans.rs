@@ -1,15 +1,15 @@
 //! Sandboxes of our stack that belong to no live generation: list the provider first, then read the records.
 
-use bobbin_adapters::config::Config;
-use bobbin_adapters::daytona::{Daytona, DaytonaError};
-use bobbin_adapters::metrics::{Metrics, Unit};
-use bobbin_adapters::orphans::{Judged, judge_all};
-use bobbin_adapters::store::{RECORDS_MAX, Store, StoreError};
-use bobbin_adapters::world::now_ms;
+use bobbin_app::orphans::{Judged, judge_all};
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::metrics::{Metrics, Unit};
+use bobbin_cloud::store::{RECORDS_MAX, Store, StoreError};
 use bobbin_core::decide::orphan::is_unbelievable;
 use bobbin_core::schema::NEWER;
 use bobbin_core::signals::{ORPHANS, ORPHANS_HELD};
-use bobbin_core::wire::daytona::Sandbox;
+use bobbin_sandbox::daytona::Sandbox;
+use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 use serde_json::{Value, json};
 
 /// Sandboxes deleted in one tick; the next tick finds the rest.

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_adapters::aws::Aws;
-use bobbin_adapters::config::Config;
-use bobbin_adapters::daytona::Daytona;
-use bobbin_adapters::secrets::{Kept, ProviderSecret};
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::secrets::{Kept, ProviderSecret};
 use bobbin_core::ids::Ms;
+use bobbin_sandbox::daytona::Daytona;
 
 /// Longest time for reading the secret.
 const READ_MS_MAX: u64 = 5_000;

@@ -5,12 +5,12 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_adapters::metrics::{Metrics, Unit};
-use bobbin_adapters::queue::{BATCH_MAX, Queues};
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::metrics::{Metrics, Unit};
+use bobbin_cloud::queue::{BATCH_MAX, Queues};
 #[cfg(doc)]
-use bobbin_adapters::store::DUE_PAGE;
-use bobbin_adapters::store::{DUE_SHARDS, Store};
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::store::DUE_PAGE;
+use bobbin_cloud::store::{DUE_SHARDS, Store};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Message, Work};
 use bobbin_core::signals::DUE;

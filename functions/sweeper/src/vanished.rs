@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_adapters::daytona::LISTED_MAX;
-use bobbin_adapters::queue::{BATCH_MAX, Queues};
-use bobbin_adapters::store::{DUE_SHARDS, Store};
+use bobbin_cloud::queue::{BATCH_MAX, Queues};
+use bobbin_cloud::store::{DUE_SHARDS, Store};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::wire::daytona::Sandbox;
+use bobbin_sandbox::daytona::LISTED_MAX;
+use bobbin_sandbox::daytona::Sandbox;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 

@@ -5,24 +5,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
-use bobbin_adapters::announce::announce;
-use bobbin_adapters::arrival::Arrival;
-use bobbin_adapters::aws::Aws;
-use bobbin_adapters::breaker::Breakers;
-use bobbin_adapters::chat::Chat;
-use bobbin_adapters::config::Config;
-use bobbin_adapters::control::Lane;
-use bobbin_adapters::dead;
-use bobbin_adapters::metrics::{Metrics, Unit};
-use bobbin_adapters::opening;
-use bobbin_adapters::overview;
-use bobbin_adapters::queue::{Lane as QueueLane, Queues};
-use bobbin_adapters::secrets::{Kept, Keys, WorkerSecrets};
-use bobbin_adapters::spans::Spans;
-use bobbin_adapters::startup;
-use bobbin_adapters::store::Store;
-use bobbin_adapters::wake::Wakes;
-use bobbin_adapters::world::{self, Live, Parts, Visibility, now_ms};
+use bobbin_app::announce::announce;
+use bobbin_app::arrival::Arrival;
+use bobbin_app::control::Lane;
+use bobbin_app::dead;
+use bobbin_app::opening;
+use bobbin_app::overview;
+use bobbin_app::world::{self, Live, Parts, Visibility};
+use bobbin_chat::Chat;
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::breaker::Breakers;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::metrics::{Metrics, Unit};
+use bobbin_cloud::queue::{Lane as QueueLane, Queues};
+use bobbin_cloud::secrets::{Kept, Keys, WorkerSecrets};
+use bobbin_cloud::spans::Spans;
+use bobbin_cloud::startup;
+use bobbin_cloud::store::Store;
+use bobbin_cloud::wake::Wakes;
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
@@ -98,7 +99,7 @@ impl Worker {
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             store: Store::new(&aws, &config.table),
-            chat: Arc::new(Chat::new(&config, &keys.worker)?),
+            chat: Arc::new(world::chat(&config, &keys)?),
             sandboxes: Arc::new(world::sandboxes(&config, &keys)?),
             metrics: Metrics::new(&config.stack),
             spans: Spans::from_environment(),
@@ -146,7 +147,7 @@ impl Worker {
     /// The same clients with other keys.
     fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
         Ok(Parts {
-            chat: Arc::new(Chat::new(&self.config, &keys.worker)?),
+            chat: Arc::new(world::chat(&self.config, &keys)?),
             sandboxes: Arc::new(world::sandboxes(&self.config, keys)?),
             ..parts.clone()
         })

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
-use bobbin_adapters::events::Raw;
-use bobbin_adapters::{startup, telemetry};
+use bobbin_cloud::events::Raw;
+use bobbin_cloud::{startup, telemetry};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 
 use crate::lane::Worker;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use bobbin_core::wire::discord;
+use bobbin_chat::discord;
 use bobbin_local_aws::{Clock, Engine, FolderError, FolderLock, LogLine, TemplateError};
 use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 use bobbin_local_daytona::{Confinement, Provider, opencode};

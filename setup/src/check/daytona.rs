@@ -1,10 +1,10 @@
 //! Daytona: whether the key counts, what it may, and how many sandboxes still fit.
 
-use bobbin_adapters::daytona::{Daytona, DaytonaError};
-use bobbin_adapters::world::DOCKERFILE;
-use bobbin_core::wire::daytona::prepared::{
+use bobbin_app::world::DOCKERFILE;
+use bobbin_sandbox::daytona::prepared::{
     ApiKey, Readiness, RegionUsage, SECRETS_PERMISSION, snapshot_name,
 };
+use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 
 use crate::place::Place;
 use crate::report::Report;
@@ -130,7 +130,7 @@ async fn snapshot(place: &Place, report: &mut Report, daytona: &Daytona) {
         Ok(Some(found)) if found.readiness() == Readiness::Ready => {
             report.right(&format!("Daytona: the stack's snapshot {named} is ready"));
             if named != ours
-                && named.starts_with(bobbin_core::wire::daytona::prepared::SNAPSHOT_PREFIX)
+                && named.starts_with(bobbin_sandbox::daytona::prepared::SNAPSHOT_PREFIX)
             {
                 report.note(&format!("Daytona: it is of another version of infra/sandbox; bobbin-setup snapshot builds {ours}"));
             }

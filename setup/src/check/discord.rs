@@ -1,6 +1,6 @@
 //! Discord: whose the token is, and whether stack and application know of each other.
 
-use bobbin_adapters::discord::{Application, DiscordError};
+use bobbin_chat::discord::{Application, DiscordError};
 
 use crate::discord::invitation;
 use crate::place::Place;

@@ -1,6 +1,6 @@
 //! The models: whether each key counts, and whether the stack's model has one.
 
-use bobbin_adapters::model_keys::{KeyState, ModelProvider, look, offered};
+use bobbin_app::model_keys::{KeyState, ModelProvider, look, offered};
 
 use crate::place::Place;
 use crate::report::Report;

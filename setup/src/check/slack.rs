@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_adapters::slack::{Installed, SlackError};
-use bobbin_core::wire::slack::manifest::scopes;
+use bobbin_chat::slack::manifest::scopes;
+use bobbin_chat::slack::{Installed, SlackError};
 
 use super::lists;
 use crate::place::Place;

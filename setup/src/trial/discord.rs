@@ -1,6 +1,6 @@
 //! The test turn on Discord.
 
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::message::{Body, Message, Open, Person, Prompt, Reply, Standing, Work};
 
 use super::follow::{Followed, Turn, follow, tidy};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use bobbin_adapters::daytona::DaytonaError;
-use bobbin_adapters::deployed::Deployed;
-use bobbin_adapters::world::now_ms;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::deployed::Deployed;
 use bobbin_core::event::Coarse;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::message::{Body, Control, Message, Person, Reply, Standing, Want, Work};
 use bobbin_core::session::{Outcome, Phase, Session, Stage};
+use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 
 use super::Wanted;

@@ -1,7 +1,7 @@
 //! The test turn on Slack: through the ingress, signed as Slack signs.
 
-use bobbin_adapters::slack::deliver;
-use bobbin_adapters::world::now_ms;
+use bobbin_chat::slack::deliver;
+use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::message::{Person, Reply, Standing};
 use serde_json::json;
@@ -24,7 +24,7 @@ pub async fn run(
     let token = place.needed("slack_bot_token").await?.value;
     let secret = place.needed("slack_signing_secret").await?.value;
     let slack = place.slack(&token)?;
-    let told = |error: bobbin_adapters::slack::SlackError| format!("{error}");
+    let told = |error: bobbin_chat::slack::SlackError| format!("{error}");
     let app = slack.installed().await.map_err(told)?.identity;
     if !lists(place.parameter("AllowedTeams"), &app.team) {
         return Err(format!(

@@ -27,7 +27,7 @@ async fn what_is_right_is_said_of_each_key() {
   ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
   note  Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin-setup snapshot builds {}
   ok    Anthropic: the key of ANTHROPIC_API_KEY counts
-", link(), bobbin_core::wire::daytona::prepared::snapshot_name(include_str!("../../../infra/sandbox/Dockerfile"))));
+", link(), bobbin_sandbox::daytona::prepared::snapshot_name(include_str!("../../../infra/sandbox/Dockerfile"))));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `env` and `event`, against a deployed stack; the laptop stack's are in the suite, with the functions that they are for.
 
-use bobbin_core::wire::slack::verify;
+use bobbin_chat::slack::verify;
 use serde_json::Value;
 
 use crate::support::{SIGNING_SECRET, World};
@@ -22,7 +22,7 @@ async fn a_slack_event_is_signed_as_of_now_and_left_as_it_is_otherwise() {
         let body = event["body"].as_str().unwrap().as_bytes();
         verify(SIGNING_SECRET, &signature, &time, body, now_ms).is_ok()
     };
-    let now_ms = bobbin_adapters::world::now_ms();
+    let now_ms = bobbin_cloud::clock::now_ms();
     assert!(!signed(&stored, now_ms));
     let said = world.run(&["event", MENTION], &KEY).await;
     let event: Value = serde_json::from_str(&said.out).unwrap();

@@ -1,6 +1,6 @@
 //! Every step in one command, and everything undone.
 
-use bobbin_core::wire::daytona::prepared::snapshot_name;
+use bobbin_sandbox::daytona::prepared::snapshot_name;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@
 //! them; while it is open nobody is admitted; after that exactly one caller at a time probes, provided that the claim
 //! ([`Breaker::claimed`]) is written by condition; a probe that never says how it ended costs
 //! [`Limits::breaker_probe_ms`] and nothing else. Deliberately absent: where the state is kept, and which failures are
-//! outages (both are the adapters').
+//! outages (both are the shell's).
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,8 @@
 //!
 //! [`decide::decide`] maps (session, event, context) to (session', next step); [`drive::drive`] saves the session
 //! under its version, performs the step through [`ports::World`] and feeds the outcome back. Time, identity and
-//! chance come in as arguments. Deliberately absent: any call to an outside service (see `bobbin-adapters`).
+//! chance come in as arguments. Deliberately absent: any call to an outside service, and the shape of
+//! anything that one says.
 
 pub mod access;
 pub mod artifacts;
@@ -14,6 +15,7 @@ pub mod credentials;
 pub mod decide;
 pub mod drive;
 pub mod effect;
+pub mod endpoint;
 pub mod event;
 pub mod failure;
 pub mod ids;
@@ -31,4 +33,3 @@ pub mod settings;
 pub mod signals;
 pub mod status;
 pub mod text;
-pub mod wire;

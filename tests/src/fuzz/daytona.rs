@@ -1,7 +1,7 @@
 //! Daytona's answers: sandboxes, pages of them, preview links, exec results and errors, each input read as all of them.
 
 use bobbin_core::event::Coarse;
-use bobbin_core::wire::daytona::{
+use bobbin_sandbox::daytona::{
     ErrorBody, Executed, LABEL_STACK, LABEL_STACK_ID, Page, PreviewLink, Sandbox, Stack,
 };
 

@@ -1,11 +1,11 @@
 //! Discord's interactions endpoint.
 
+use bobbin_chat::Intake;
+use bobbin_chat::discord::{self, App, bounds};
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Body, Prompt, Work};
 use bobbin_core::text::units;
-use bobbin_core::wire::Intake;
-use bobbin_core::wire::discord::{self, App, bounds};
 use serde_json::{Value, json};
 
 use super::door::{self, nowhere};

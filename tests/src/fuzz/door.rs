@@ -1,7 +1,7 @@
 //! What holds for whatever comes through a door, whichever platform's it is.
 
+use bobbin_chat::{HttpAnswer, Intake};
 use bobbin_core::message::{Body, Want, Work};
-use bobbin_core::wire::{HttpAnswer, Intake};
 use serde_json::Value;
 
 /// SQS: deduplication id and message group id have at most so many characters.

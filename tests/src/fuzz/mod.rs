@@ -3,7 +3,7 @@
 //!
 //! Promised: a target never panics unless its property is broken; it needs no clock, network or file, so that an
 //! input is a finding for ever. The suite replays every seed and a few thousand mutations of them; `tests/fuzz`
-//! compiles this same module for libFuzzer. Deliberately absent: servers and adapters, which the other suites drive.
+//! compiles this same module for libFuzzer. Deliberately absent: servers and clients, which the other suites drive.
 
 mod daytona;
 pub mod dice;

@@ -1,11 +1,11 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
+use bobbin_agent::opencode::steps::{PLAN_MAX, STEPS_MAX};
+use bobbin_agent::opencode::types::{Message, Role, Status};
+use bobbin_agent::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
 use bobbin_core::asks::{OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
 use bobbin_core::session::About;
-use bobbin_core::wire::opencode::steps::{PLAN_MAX, STEPS_MAX};
-use bobbin_core::wire::opencode::types::{Message, Role, Status};
-use bobbin_core::wire::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
 
 /// Characters of a step: 80 of its subject, and the words around it.
 const STEP_CHARS_MAX: usize = 160;

@@ -1,11 +1,11 @@
 //! Slack's three entrances.
 
+use bobbin_chat::Intake;
+use bobbin_chat::slack::{self, App};
 use bobbin_core::access::Policy;
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Body, Overview, Place, Want, Work};
-use bobbin_core::wire::Intake;
-use bobbin_core::wire::slack::{self, App};
 
 use super::door::{self, nowhere};
 use super::verify::{NOW_S, by_slack, slack_secret};

@@ -3,7 +3,7 @@
 //! An input is a signature, a timestamp and a body, each on a line of its own; the body has the rest. The oracle signs
 //! the same body itself: a verifier accepts what equals that and nothing else, and no single changed bit of it.
 
-use bobbin_core::wire::{discord, slack};
+use bobbin_chat::{discord, slack};
 use ed25519_dalek::{Signer, SigningKey};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

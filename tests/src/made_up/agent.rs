@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use bobbin_agent::opencode::types::{Message, Status};
+use bobbin_agent::opencode::{Verdict, conclude};
 use bobbin_core::event::{Answer, PromptState};
 use bobbin_core::ids::Ms;
-use bobbin_core::wire::opencode::types::{Message, Status};
-use bobbin_core::wire::opencode::{Verdict, conclude};
 use serde_json::json;
 
 /// What every run answers.

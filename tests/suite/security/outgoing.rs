@@ -1,5 +1,5 @@
 //! A file's address is chosen by whoever sends the message: one that is not the platform's is never connected to.
-//! The table of all spellings is with the guard itself (`shared/adapters`); here a signed message names a listener on
+//! The table of all spellings is with the guard itself (`shared/http`); here a signed message names a listener on
 //! this machine, and the listener must stay alone.
 
 use std::sync::Arc;

@@ -291,7 +291,7 @@ async fn second(world: &World, platform: Platform) -> Talk<'_> {
                 200
             );
             let key = ThreadKey::slack(TEAM, &channel, &ts).unwrap();
-            let turn = bobbin_core::wire::slack::message_id(TEAM, &channel, &ts, &[]);
+            let turn = bobbin_chat::slack::message_id(TEAM, &channel, &ts, &[]);
             (
                 turn,
                 Thread {

@@ -5,7 +5,7 @@
 //! due index with a later time, which is the hardest case: in truth a session without a sandbox is not in the index.
 //! It prints what the table takes then. It ends with its input.
 //!
-//! The engine is the laptop stack's own. An item has what the store writes (`shared/adapters/src/store.rs`), with the
+//! The engine is the laptop stack's own. An item has what the store writes (`shared/cloud/src/store.rs`), with the
 //! record of a thread after five turns; the programs that are measured read it, so that one of another shape would show.
 
 mod sessions;

@@ -15,7 +15,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_core::settings::Offer;
-use bobbin_core::wire::daytona::{self, Stack, labels};
+use bobbin_sandbox::daytona::{self, Stack, labels};
 
 use super::super::promises::{self, Accepted, End, Ending, Fact, History};
 use super::driver::{

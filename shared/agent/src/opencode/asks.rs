@@ -1,0 +1,207 @@
+//! Permissions and questions as OpenCode asks them, bounded, as the record keeps them.
+
+use bobbin_core::asks::{
+    ASK_CHARS_MAX, DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, LABEL_CHARS_MAX, OPTIONS_MAX, Opt,
+    PATTERN_CHARS_MAX, PATTERNS_MAX, QUESTIONS_MAX, Question as Asked, SUBJECT_CHARS_MAX,
+    TEXT_CHARS_MAX,
+};
+use bobbin_core::session::About;
+use bobbin_core::text::shorten;
+use serde_json::Value;
+
+use super::types::{Permission, Question, QuestionItem};
+
+impl Permission {
+    /// What the person is asked. `call` is the input of the tool call behind it, where it is known: OpenCode names only
+    /// the directory when a command reaches outside the project, and nobody can judge a command by that.
+    #[must_use]
+    pub fn about(&self, call: Option<&Value>) -> About {
+        let named = |source: Option<&Value>, name: &str| {
+            source
+                .and_then(|value| value.get(name))
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let command = named(Some(&self.metadata), "command").or_else(|| named(call, "command"));
+        let path = named(Some(&self.metadata), "filepath").or_else(|| named(call, "filePath"));
+        let subject = command.or(path);
+        let outside = self.permission == "external_directory" && subject.is_some();
+        let subject = subject.unwrap_or_else(|| self.patterns.join(", "));
+        let length = subject.chars().count();
+        About::Permission {
+            action: shorten(&self.permission, PATTERN_CHARS_MAX),
+            left_out: length.saturating_sub(SUBJECT_CHARS_MAX),
+            subject: subject.chars().take(SUBJECT_CHARS_MAX).collect(),
+            places: if outside {
+                patterns(&self.patterns)
+            } else {
+                Box::default()
+            },
+            always: patterns(&self.always),
+        }
+    }
+}
+
+fn patterns(all: &[String]) -> Box<[String]> {
+    let shown = all.iter().filter(|one| !one.trim().is_empty());
+    let mut kept: Vec<String> = shown
+        .map(|one| shorten(one, PATTERN_CHARS_MAX))
+        .take(PATTERNS_MAX)
+        .collect();
+    if all.len() > PATTERNS_MAX {
+        kept.push(format!("… and {} more", all.len() - PATTERNS_MAX));
+    }
+    kept.into()
+}
+
+impl Question {
+    /// What the person is asked.
+    #[must_use]
+    pub fn about(&self) -> About {
+        let mut room = ASK_CHARS_MAX;
+        let items = self.questions.iter().take(QUESTIONS_MAX);
+        // Every question's words first: options are what may be left out.
+        let mut questions: Vec<Asked> = items
+            .clone()
+            .map(|item| Asked {
+                header: taken(&item.header, HEADER_CHARS_MAX, &mut room),
+                text: taken(&item.question, TEXT_CHARS_MAX.min(room / 2), &mut room),
+                options: Vec::new(),
+                multiple: item.multiple,
+                free: item.custom.unwrap_or(true),
+            })
+            .collect();
+        for (left, (question, item)) in questions.iter_mut().zip(items).enumerate().rev() {
+            let mut share = room / (left + 1);
+            let before = share;
+            question.options = options(item, &mut share);
+            room -= before - share;
+        }
+        About::Question { questions }
+    }
+}
+
+/// The options that there is room for.
+fn options(item: &QuestionItem, room: &mut usize) -> Vec<Opt> {
+    let mut kept = Vec::new();
+    for option in item.options.iter().take(OPTIONS_MAX) {
+        let label = option.label.trim();
+        if label.chars().count().min(LABEL_CHARS_MAX) > *room {
+            break;
+        }
+        // A description that says the same again helps nobody.
+        let description = Some(option.description.trim()).filter(|text| *text != label);
+        kept.push(Opt {
+            label: taken(label, LABEL_CHARS_MAX, room),
+            description: taken(description.unwrap_or_default(), DESCRIPTION_CHARS_MAX, room),
+        });
+    }
+    kept
+}
+
+fn taken(text: &str, chars_max: usize, room: &mut usize) -> String {
+    let kept = shorten(text.trim(), chars_max.min(*room));
+    *room -= kept.chars().count();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(items: Value) -> Vec<Asked> {
+        let question: Question = serde_json::from_value(
+            json!({"id": "que_1", "sessionID": "ses_1", "questions": items}),
+        )
+        .unwrap();
+        match question.about() {
+            About::Question { questions } => questions,
+            About::Permission { .. } => panic!("a question"),
+        }
+    }
+
+    #[test]
+    fn a_question_keeps_what_opencode_says_of_it() {
+        let questions = asked(json!([
+            {"question": "Which?", "header": "DB", "multiple": true, "custom": false,
+             "options": [{"label": "Postgres", "description": "Relational"}, {"label": "same", "description": "same"}]},
+            {"question": "Why?", "header": "Why", "options": []},
+        ]));
+        let option = |label: &str, description: &str| Opt {
+            label: label.to_owned(),
+            description: description.to_owned(),
+        };
+        assert_eq!(
+            questions[0],
+            Asked {
+                header: "DB".to_owned(),
+                text: "Which?".to_owned(),
+                options: vec![option("Postgres", "Relational"), option("same", "")],
+                multiple: true,
+                free: false,
+            }
+        );
+        assert!(questions[1].free && !questions[1].multiple && questions[1].options.is_empty());
+    }
+
+    #[test]
+    fn however_much_is_asked_the_record_keeps_a_bounded_part_of_it() {
+        let option = json!({"label": "l".repeat(500), "description": "d".repeat(500)});
+        let item = json!({"question": "q".repeat(5_000), "header": "h".repeat(500), "options": vec![option; 300]});
+        let questions = asked(json!(vec![item; 30]));
+        assert_eq!(questions.len(), QUESTIONS_MAX);
+        let chars = |question: &Asked| {
+            let options = question.options.iter();
+            let options = options.map(|o| o.label.chars().count() + o.description.chars().count());
+            question.text.chars().count() + question.header.chars().count() + options.sum::<usize>()
+        };
+        assert!(questions.iter().map(chars).sum::<usize>() <= ASK_CHARS_MAX);
+        assert!(questions.iter().all(|question| !question.text.is_empty()));
+        assert!(asked(json!([])).is_empty());
+    }
+
+    #[test]
+    fn a_command_is_kept_exactly_with_where_it_reaches_and_what_always_covers() {
+        let asked: Permission = serde_json::from_value(json!({
+            "id": "per_1", "sessionID": "s", "permission": "external_directory", "patterns": ["/dev/*"], "metadata": {},
+            "always": ["/dev/*"],
+        }))
+        .unwrap();
+        let call = json!({"command": "cat /dev/null;\n  date"});
+        assert_eq!(
+            asked.about(Some(&call)),
+            About::Permission {
+                action: "external_directory".into(),
+                subject: "cat /dev/null;\n  date".into(),
+                left_out: 0,
+                places: ["/dev/*".into()].into(),
+                always: ["/dev/*".into()].into(),
+            }
+        );
+    }
+
+    #[test]
+    fn a_long_command_says_how_much_of_it_is_not_kept() {
+        let asked: Permission = serde_json::from_value(json!({
+            "id": "per_1", "sessionID": "s", "permission": "bash", "patterns": [], "metadata": {"command": "é\n".repeat(5_000)},
+        }))
+        .unwrap();
+        let About::Permission {
+            subject,
+            left_out,
+            always,
+            ..
+        } = asked.about(None)
+        else {
+            panic!("a permission")
+        };
+        assert_eq!(
+            (subject.chars().count(), left_out),
+            (SUBJECT_CHARS_MAX, 10_000 - SUBJECT_CHARS_MAX)
+        );
+        assert!(subject.starts_with("é\né\n") && always.is_empty());
+    }
+}

@@ -1,0 +1,28 @@
+//! OpenCode's HTTP API (v1, pinned to 1.18.33) and pure folds over it.
+//!
+//! [`Sse`] turns bytes into events, [`Run`] folds events and snapshots of one prompt's run into what a card shows,
+//! and [`conclude`] says from the message list how the run stands: the list, not the events, is the truth.
+//! Deliberately absent: the experimental v2 API, whose messages are another store.
+
+pub mod answer;
+pub mod asks;
+mod client;
+pub mod event;
+pub mod offer;
+pub mod request;
+pub mod run;
+pub mod sse;
+pub mod steps;
+pub mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Verdict, conclude, in_order, is_whole, people_reason, turn_of};
+pub use client::{ANSWER_BYTES_MAX, Events, Missed, OpenCode, OpenCodeError, PromptText, Refresh};
+pub use event::Event;
+pub use run::{Heard, Run, Snapshot};
+pub use sse::Sse;
+
+/// The version of OpenCode that everything here was measured on.
+pub const VERSION: &str = "1.18.33";

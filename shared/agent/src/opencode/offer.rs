@@ -1,0 +1,67 @@
+//! What an OpenCode server offers: models (`GET /config/providers`) and agents (`GET /agent`).
+//!
+//! Only names are taken: the first of the two answers holds the providers' keys in clear.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The answer of `GET /config/providers`.
+#[derive(Debug, Deserialize)]
+pub struct Providers {
+    providers: Vec<Provider>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Provider {
+    id: String,
+    #[serde(default)]
+    models: BTreeMap<String, IgnoredAny>,
+}
+
+/// One of the answer of `GET /agent`.
+#[derive(Debug, Deserialize)]
+pub struct Agent {
+    name: String,
+    #[serde(default)]
+    mode: String,
+    #[serde(default)]
+    hidden: bool,
+}
+
+/// The models, as provider/model.
+#[must_use]
+pub fn models(answer: &Providers) -> Vec<String> {
+    let each = answer.providers.iter().flat_map(|provider| {
+        let names = provider.models.keys();
+        names.map(|model| format!("{}/{model}", provider.id))
+    });
+    each.collect()
+}
+
+/// The agents that a prompt can be given to: those that only other agents call are none of them.
+#[must_use]
+pub fn agents(answer: &[Agent]) -> Vec<String> {
+    let prompted = |agent: &&Agent| agent.mode != "subagent" && !agent.hidden;
+    let each = answer.iter().filter(prompted);
+    each.map(|agent| agent.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_and_nothing_else() {
+        let answer = r#"{"providers":[{"id":"anthropic","key":"sk-secret","options":{"apiKey":"sk-secret"},
+            "models":{"b":{"id":"b"},"a":{}}},{"id":"x","models":{"y/z":{}}}],"default":{"x":"y/z"}}"#;
+        let read: Providers = serde_json::from_str(answer).expect("valid");
+        assert_eq!(models(&read), ["anthropic/a", "anthropic/b", "x/y/z"]);
+        assert!(!format!("{read:?}").contains("secret"));
+        let answer = r#"[{"name":"build","mode":"primary"},{"name":"explore","mode":"subagent"},
+            {"name":"title","mode":"primary","hidden":true},{"name":"own","mode":"all"}]"#;
+        let read: Vec<Agent> = serde_json::from_str(answer).expect("valid");
+        assert_eq!(agents(&read), ["build", "own"]);
+    }
+}

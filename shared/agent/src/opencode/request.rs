@@ -1,0 +1,260 @@
+//! Bodies that we send to OpenCode, and the configuration of its server.
+
+use bobbin_core::ids::{PromptIds, ThreadKey};
+use serde_json::{Value, json};
+
+/// A model as `provider/model`; the model's own name may hold slashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName {
+    /// Provider id.
+    pub provider: String,
+    /// Model id at the provider.
+    pub model: String,
+}
+
+impl ModelName {
+    /// Reads `provider/model`.
+    ///
+    /// # Errors
+    /// A sentence with what is expected.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(Self {
+                provider: provider.to_owned(),
+                model: model.to_owned(),
+            }),
+            _ => Err(format!(
+                "MODEL is {name:?}; expected provider/model, for example anthropic/claude-sonnet-4-5"
+            )),
+        }
+    }
+}
+
+impl ModelName {
+    /// The provider's id for an endpoint of one's own: OpenCode's loader of `openai` takes the responses API for granted,
+    /// whatever package is configured, and endpoints that are only compatible do not have it (measured on 1.18.33).
+    pub const COMPATIBLE: &str = "openai-compatible";
+
+    /// The same model behind an endpoint of one's own.
+    #[must_use]
+    pub fn compatible(self) -> Self {
+        match self.provider.as_str() {
+            "openai" => Self {
+                provider: Self::COMPATIBLE.to_owned(),
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
+impl std::fmt::Display for ModelName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// The title by which a thread's session is found again.
+#[must_use]
+pub fn session_title(thread: &ThreadKey) -> String {
+    format!("bobbin {thread}")
+}
+
+/// Body of `POST /session`. A title saves the model call that would make one up.
+#[must_use]
+pub fn create_session(thread: &ThreadKey) -> Value {
+    json!({ "title": session_title(thread), "metadata": { "thread": thread.to_string() } })
+}
+
+/// What a prompt is run with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunWith {
+    /// The model: always explicit, because an unknown one would become the session's default.
+    pub model: ModelName,
+    /// OpenCode's agent; none: the session's own.
+    pub agent: Option<String>,
+}
+
+/// The name under which a prompt's words bear the id of their turn, as every line of the logs does.
+pub const CORRELATION: &str = "correlation_id";
+
+/// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless. `system` is added to the agent's own
+/// instructions; `turn` is kept with the words and never shown to the model.
+///
+/// Images are parts of their own, with data in their addresses: a `file:` address would be read anew, and announced
+/// anew, by each repeat. A model that takes no images is told so by OpenCode and goes on; a prompt with an image that
+/// cannot be decoded is accepted and then never stored (all measured on 1.18.33).
+#[must_use]
+pub fn prompt(
+    ids: &PromptIds,
+    turn: &str,
+    with: &RunWith,
+    system: &str,
+    text: &str,
+    images: &[InlineImage],
+) -> Value {
+    let model = &with.model;
+    let mut parts = vec![json!({
+        "id": ids.part(0), "type": "text", "text": text, "metadata": { CORRELATION: turn },
+    })];
+    parts.extend(images.iter().enumerate().map(|(at, image)| {
+        json!({ "id": ids.part(at + 1), "type": "file", "mime": image.media_type, "filename": image.name,
+            "url": format!("data:{};base64,{}", image.media_type, image.base64) })
+    }));
+    let mut body = json!({
+        "messageID": ids.message,
+        "model": { "providerID": model.provider, "modelID": model.model },
+        "system": system,
+        "parts": parts,
+    });
+    if let Some(agent) = &with.agent {
+        body["agent"] = agent.as_str().into();
+    }
+    body
+}
+
+/// An image within a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlineImage {
+    /// Its name as given.
+    pub name: String,
+    /// What its bytes say that it is.
+    pub media_type: &'static str,
+    /// The bytes.
+    pub base64: String,
+}
+
+/// Body of `POST /permission/{id}/reply`; `reply` is `once`, `always` or `reject`.
+#[must_use]
+pub fn permission_reply(reply: &str) -> Value {
+    json!({ "reply": reply })
+}
+
+/// Body of `POST /question/{id}/reply`: one list of labels per question.
+#[must_use]
+pub fn question_reply(answers: &[Vec<String>]) -> Value {
+    json!({ "answers": answers })
+}
+
+/// The server's configuration (`OPENCODE_CONFIG_CONTENT`). Permissions stay OpenCode's own: everything inside the
+/// project is allowed; a path outside it and `.env` files are asked for.
+///
+/// `model` is the default; `providers` are those whose models can be chosen, its own among them.
+#[must_use]
+pub fn server_config(
+    model: &ModelName,
+    providers: &[String],
+    endpoint: Option<&Endpoint<'_>>,
+) -> Value {
+    let name = model.to_string();
+    let mut config = json!({
+        "model": name, "small_model": name, "enabled_providers": providers,
+        "autoupdate": false, "share": "disabled", "lsp": false, "formatter": false,
+    });
+    if let Some(endpoint) = endpoint {
+        for model in endpoint.models {
+            let provider = &mut config["provider"][&model.provider];
+            provider["npm"] = "@ai-sdk/openai-compatible".into();
+            provider["name"] = model.provider.as_str().into();
+            provider["options"] = json!({
+                "baseURL": endpoint.base_url,
+                "apiKey": format!("{{env:{}}}", endpoint.key_variable),
+            });
+            provider["models"][&model.model] = json!({
+                "name": model.model, "tool_call": true, "attachment": true,
+                "modalities": { "input": ["text", "image"], "output": ["text"] },
+                "limit": { "context": 128_000, "output": 8_192 },
+            });
+        }
+    }
+    config
+}
+
+/// An OpenAI-compatible endpoint of one's own.
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint<'a> {
+    /// Its address.
+    pub base_url: &'a str,
+    /// The variable of the server's environment that holds its key, so that no secret stands in the configuration.
+    pub key_variable: &'a str,
+    /// The models that it serves.
+    pub models: &'a [ModelName],
+}
+
+/// Environment for a quiet start without downloads.
+pub const QUIET_ENVIRONMENT: [(&str, &str); 5] = [
+    ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+    ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+    ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+    ("OPENCODE_DISABLE_SHARE", "1"),
+    ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+];
+
+/// Keeps a repository from configuring the agent that works in it: its plugins would run beside the model keys (measured on
+/// 1.18.33: a script in `.opencode/plugin` or `.opencode/plugins` reads them at the first session).
+pub const WITHOUT_PROJECT_CONFIG: (&str, &str) = ("OPENCODE_DISABLE_PROJECT_CONFIG", "1");
+
+/// Content of `package-lock.json` in a configuration directory (beside an empty `node_modules`): keeps OpenCode from
+/// installing its plugin package, the one download that no variable switches off.
+#[must_use]
+pub fn plugin_marker() -> String {
+    json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": super::VERSION } } } })
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_of_openai_behind_an_endpoint_of_ones_own_is_not_loaded_as_openais() {
+        let at_home = |name| {
+            ModelName::parse(name)
+                .expect("valid")
+                .compatible()
+                .to_string()
+        };
+        assert_eq!(at_home("openai/gpt-x"), "openai-compatible/gpt-x");
+        assert_eq!(at_home("anthropic/claude-x"), "anthropic/claude-x");
+    }
+
+    #[test]
+    fn a_model_name_keeps_the_slashes_of_the_model() {
+        let model = ModelName::parse("openrouter/anthropic/claude-sonnet-4.5").expect("valid");
+        assert_eq!(
+            (model.provider.as_str(), model.model.as_str()),
+            ("openrouter", "anthropic/claude-sonnet-4.5")
+        );
+        assert!(
+            ModelName::parse("claude").is_err()
+                && ModelName::parse("/x").is_err()
+                && ModelName::parse("x/").is_err()
+        );
+    }
+
+    #[test]
+    fn no_key_stands_in_the_configuration() {
+        let model = ModelName::parse("scripted/scripted-1").expect("valid");
+        let other = ModelName::parse("scripted/scripted-2").expect("valid");
+        let endpoint = Endpoint {
+            base_url: "http://127.0.0.1:1/v1",
+            key_variable: "MODEL_KEY",
+            models: &[model.clone(), other],
+        };
+        let providers = ["scripted".to_owned(), "anthropic".to_owned()];
+        let config = server_config(&model, &providers, Some(&endpoint));
+        assert_eq!(
+            config["provider"]["scripted"]["options"]["apiKey"],
+            "{env:MODEL_KEY}"
+        );
+        let models = config["provider"]["scripted"]["models"].as_object();
+        let models: Vec<&String> = models.expect("an object").keys().collect();
+        assert_eq!(models, ["scripted-1", "scripted-2"]);
+        assert_eq!(config["enabled_providers"], json!(providers));
+        assert!(
+            server_config(&model, &providers, None)
+                .get("provider")
+                .is_none()
+        );
+    }
+}

@@ -1,0 +1,451 @@
+//! OpenCode's shapes, read leniently (measured on 1.18.33): unknown fields are ignored, fields may vanish, and an
+//! optional field of an unexpected shape counts as absent, so that one odd message never hides the others.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// Reads a field whatever its shape; what does not fit counts as absent.
+fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// The answer of `GET /global/health`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Health {
+    /// The server is up.
+    pub healthy: bool,
+    /// Its version.
+    #[serde(default, deserialize_with = "lenient")]
+    pub version: String,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Session {
+    /// `ses_…`
+    pub id: String,
+    /// As given at creation.
+    #[serde(default, deserialize_with = "lenient")]
+    pub title: String,
+    /// The session that started this one as a subagent's.
+    #[serde(rename = "parentID", default, deserialize_with = "lenient")]
+    pub parent_id: Option<String>,
+    /// As given at creation.
+    #[serde(default)]
+    pub metadata: Value,
+    /// When.
+    #[serde(default, deserialize_with = "lenient")]
+    pub time: Time,
+}
+
+/// Times in milliseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Time {
+    /// Made.
+    #[serde(deserialize_with = "lenient")]
+    pub created: f64,
+    /// Last changed (sessions).
+    #[serde(deserialize_with = "lenient")]
+    pub updated: f64,
+    /// Finished (assistant messages); absent while it is written, and for ever if the server died meanwhile.
+    #[serde(deserialize_with = "lenient")]
+    pub completed: Option<f64>,
+}
+
+/// What a session is doing. `GET /session/status` lists only those that are not idle.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Status {
+    /// Nothing.
+    Idle,
+    /// Running, or waiting for an ask.
+    Busy,
+    /// The model failed and is asked again.
+    Retry {
+        /// Counted from 1.
+        #[serde(default, deserialize_with = "lenient")]
+        attempt: f64,
+        /// What the model's provider said.
+        #[serde(default, deserialize_with = "lenient")]
+        message: String,
+    },
+    /// Something newer than this client: not idle.
+    #[serde(other)]
+    Other,
+}
+
+/// The answer of `GET /session/status`.
+pub type Statuses = BTreeMap<String, Status>;
+
+/// Who wrote a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A person, or OpenCode itself (compaction).
+    User,
+    /// The agent.
+    Assistant,
+    /// Something newer than this client.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// A message with its parts, as lists and single reads give it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Message {
+    /// The head.
+    pub info: Info,
+    /// The parts, in order.
+    #[serde(default)]
+    pub parts: Vec<Part>,
+}
+
+/// The head of a message.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Info {
+    /// `msg_…`
+    pub id: String,
+    /// Its session.
+    #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
+    pub session_id: String,
+    /// Who wrote it.
+    #[serde(default, deserialize_with = "lenient")]
+    pub role: Role,
+    /// The user message that it answers (assistant messages).
+    #[serde(rename = "parentID", default, deserialize_with = "lenient")]
+    pub parent_id: Option<String>,
+    /// When.
+    #[serde(default, deserialize_with = "lenient")]
+    pub time: Time,
+    /// Working directory (assistant messages).
+    #[serde(default, deserialize_with = "lenient")]
+    pub path: Place,
+    /// `compaction` on summaries.
+    #[serde(default, deserialize_with = "lenient")]
+    pub mode: String,
+    /// `true` on summaries of a compaction; an object of diffs on user messages.
+    #[serde(default)]
+    pub summary: Value,
+    /// US dollars.
+    #[serde(default, deserialize_with = "lenient")]
+    pub cost: f64,
+    /// What it took.
+    #[serde(default, deserialize_with = "lenient")]
+    pub tokens: Tokens,
+    /// `stop`, `tool-calls`, `unknown`, `error` or what the model sent.
+    #[serde(default, deserialize_with = "lenient")]
+    pub finish: Option<String>,
+    /// Why it failed.
+    #[serde(default, deserialize_with = "lenient")]
+    pub error: Option<AgentError>,
+}
+
+impl Info {
+    /// Whether this is a compaction's summary, which is never shown.
+    #[must_use]
+    pub fn is_summary(&self) -> bool {
+        self.summary == Value::Bool(true) || self.mode == "compaction"
+    }
+}
+
+/// Where a message was written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// Working directory.
+    #[serde(deserialize_with = "lenient")]
+    pub cwd: String,
+}
+
+/// Tokens of one step.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Tokens {
+    /// All of them, where the provider says so.
+    #[serde(deserialize_with = "lenient")]
+    pub total: f64,
+    /// Read by the model.
+    #[serde(deserialize_with = "lenient")]
+    pub input: f64,
+    /// Written by the model.
+    #[serde(deserialize_with = "lenient")]
+    pub output: f64,
+    /// Thought by the model.
+    #[serde(deserialize_with = "lenient")]
+    pub reasoning: f64,
+    /// Served from, or written to, the provider's cache.
+    #[serde(deserialize_with = "lenient")]
+    pub cache: CacheTokens,
+}
+
+/// Tokens that went through the provider's cache.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct CacheTokens {
+    /// Served.
+    #[serde(deserialize_with = "lenient")]
+    pub read: f64,
+    /// Written.
+    #[serde(deserialize_with = "lenient")]
+    pub write: f64,
+}
+
+impl Tokens {
+    /// All tokens in and out.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        let sum = self.input + self.output + self.reasoning + self.cache.read + self.cache.write;
+        // A float beyond the range saturates; a negative one counts as none.
+        (if self.total > 0.0 { self.total } else { sum }) as u64
+    }
+}
+
+/// An error of the model or the agent.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct AgentError {
+    /// `APIError`, `MessageAbortedError`, `ContextOverflowError`, …
+    #[serde(deserialize_with = "lenient")]
+    pub name: String,
+    /// The rest.
+    #[serde(deserialize_with = "lenient")]
+    pub data: AgentErrorData,
+}
+
+/// The rest of an error.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AgentErrorData {
+    /// In the words of whoever failed.
+    #[serde(deserialize_with = "lenient")]
+    pub message: String,
+    /// HTTP status of the model's provider.
+    #[serde(deserialize_with = "lenient")]
+    pub status_code: Option<u16>,
+}
+
+/// One part of a message.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Part {
+    /// `prt_…`
+    pub id: String,
+    /// Its session.
+    #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
+    pub session_id: String,
+    /// Its message.
+    #[serde(rename = "messageID", default, deserialize_with = "lenient")]
+    pub message_id: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: PartKind,
+}
+
+/// What a part is.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum PartKind {
+    /// Words.
+    Text {
+        /// The words so far.
+        #[serde(default, deserialize_with = "lenient")]
+        text: String,
+        /// Written by OpenCode, not by its author.
+        #[serde(default, deserialize_with = "lenient")]
+        synthetic: bool,
+        /// Not for anybody's eyes.
+        #[serde(default, deserialize_with = "lenient")]
+        ignored: bool,
+        /// `compaction_continue` and the like.
+        #[serde(default)]
+        metadata: Value,
+    },
+    /// A tool call. Its output is deliberately not read: it is never shown.
+    Tool {
+        /// Name; `invalid` once OpenCode found the call unusable.
+        #[serde(default, deserialize_with = "lenient")]
+        tool: String,
+        /// Id of the call.
+        #[serde(rename = "callID", default, deserialize_with = "lenient")]
+        call_id: String,
+        /// How it stands.
+        #[serde(default, deserialize_with = "lenient")]
+        state: ToolState,
+    },
+    /// A step of the model begins; text before the last of them in a message is void (a retry).
+    StepStart,
+    /// The conversation is being summarised.
+    Compaction,
+    /// Anything else: never shown.
+    #[serde(other)]
+    Other,
+}
+
+/// How a tool call stands.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolState {
+    /// How far.
+    #[serde(deserialize_with = "lenient")]
+    pub status: ToolStatus,
+    /// Arguments.
+    pub input: Value,
+    /// `exit` of bash, `sessionId` of task.
+    #[serde(deserialize_with = "lenient")]
+    pub metadata: ToolMetadata,
+}
+
+/// How far a tool call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolStatus {
+    /// The model is writing its arguments.
+    #[default]
+    Pending,
+    /// Under way, or waiting for an ask.
+    Running,
+    /// Over.
+    Completed,
+    /// Refused, broken off or failed.
+    Error,
+    /// Something newer than this client.
+    #[serde(other)]
+    Other,
+}
+
+/// What a tool says about its call, as far as it is shown or followed.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolMetadata {
+    /// Exit status of a command.
+    #[serde(deserialize_with = "lenient")]
+    pub exit: Option<i64>,
+    /// Session of a subagent.
+    #[serde(rename = "sessionId", deserialize_with = "lenient")]
+    pub session_id: Option<String>,
+}
+
+/// The tool call that an ask belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolRef {
+    /// Id of the call.
+    #[serde(rename = "callID", deserialize_with = "lenient")]
+    pub call_id: String,
+}
+
+/// A permission that is asked for.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Permission {
+    /// `per_…`
+    pub id: String,
+    /// Session that asks: a subagent's own.
+    #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
+    pub session_id: String,
+    /// `bash`, `edit`, `external_directory`, `read`, …
+    #[serde(default, deserialize_with = "lenient")]
+    pub permission: String,
+    /// What for: the command, a path, a pattern.
+    #[serde(default, deserialize_with = "lenient")]
+    pub patterns: Vec<String>,
+    /// `command`, `filepath`.
+    #[serde(default)]
+    pub metadata: Value,
+    /// What "always" would cover, as patterns.
+    #[serde(default, deserialize_with = "lenient")]
+    pub always: Vec<String>,
+    /// The call.
+    #[serde(default, deserialize_with = "lenient")]
+    pub tool: ToolRef,
+}
+
+/// Questions of the agent, asked together.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Question {
+    /// `que_…`
+    pub id: String,
+    /// Session that asks.
+    #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
+    pub session_id: String,
+    /// The questions.
+    #[serde(default, deserialize_with = "lenient")]
+    pub questions: Vec<QuestionItem>,
+}
+
+/// One question.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct QuestionItem {
+    /// The words.
+    #[serde(deserialize_with = "lenient")]
+    pub question: String,
+    /// A word or two that name it.
+    #[serde(deserialize_with = "lenient")]
+    pub header: String,
+    /// What can be chosen.
+    #[serde(deserialize_with = "lenient")]
+    pub options: Vec<QuestionOption>,
+    /// More than one option may be chosen.
+    #[serde(deserialize_with = "lenient")]
+    pub multiple: bool,
+    /// Whether own words are an answer too; OpenCode takes them unless this is false.
+    #[serde(deserialize_with = "lenient")]
+    pub custom: Option<bool>,
+}
+
+/// One thing to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct QuestionOption {
+    /// Its name, which is also the answer.
+    #[serde(deserialize_with = "lenient")]
+    pub label: String,
+    /// What it means.
+    #[serde(deserialize_with = "lenient")]
+    pub description: String,
+}
+
+/// One changed file of a turn (`GET /session/{id}/diff?messageID=…`).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FileDiff {
+    /// Path relative to the project.
+    pub file: String,
+    /// Lines added.
+    #[serde(default, deserialize_with = "lenient")]
+    pub additions: u64,
+    /// Lines removed.
+    #[serde(default, deserialize_with = "lenient")]
+    pub deletions: u64,
+    /// `added`, `deleted` or `modified`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub status: String,
+    /// A unified diff; empty for binary files.
+    #[serde(default, deserialize_with = "lenient")]
+    pub patch: String,
+}
+
+impl From<FileDiff> for bobbin_core::changes::Change {
+    fn from(diff: FileDiff) -> Self {
+        use bobbin_core::changes::How;
+        Self {
+            how: match diff.status.as_str() {
+                "added" => How::Added,
+                "deleted" => How::Deleted,
+                _ => How::Modified,
+            },
+            file: diff.file,
+            added: diff.additions,
+            removed: diff.deletions,
+            patch: diff.patch,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A prompt that has been put behind others is shown as waiting, or refused where too many wait.
+//!
+//! Runs in the control lane, because the thread's own group is held by the run that it waits for. Writes one mark, on
+//! the condition that the record has not moved since it was read: so a prompt that has begun is never marked as
+//! waiting. Repeatable as a whole.
+
+use bobbin_core::card::{Card, CardState, Post, Usage};
+use bobbin_core::decide::queue::{Admission, Steering, admit, kept, steer};
+use bobbin_core::decide::words;
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind};
+use bobbin_core::message::{Announce, Prompt};
+use bobbin_core::session::{Outcome, Queued};
+
+use crate::arrival::Arrival;
+use crate::control::Lane;
+
+/// Times that the record may move between reading it and marking, within one delivery.
+const TRIES_MAX: u32 = 5;
+
+/// Announces a prompt.
+pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) -> Verdict {
+    let failure = match step(lane, announce, arrival.now_ms).await {
+        Ok(true) => return Verdict::Done,
+        Ok(false) => Failure::Wait {
+            after_ms: 0,
+            seen: "the record moved faster than it could be marked".to_owned(),
+        },
+        Err(failure) => failure,
+    };
+    // A picture is tried a few times only: behind it, in the same group, a Stop may wait.
+    let is_newer = matches!(failure, Failure::Newer { .. });
+    let tried = is_newer || arrival.receive <= lane.limits.attempts;
+    let held = arrival.held(&failure, lane.limits.control_ms, lane.limits);
+    match held.filter(|_| tried) {
+        Some(held) => held,
+        // The prompt itself is in its group and is worked on all the same.
+        None => {
+            tracing::warn!(event = "prompt.unshown", thread = %announce.thread, turn = announce.turn, ?failure, "a waiting prompt could not be shown");
+            Verdict::Done
+        }
+    }
+}
+
+/// False: the record moved each time.
+async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, Failure> {
+    for _ in 0..TRIES_MAX {
+        let found = lane
+            .store
+            .load(&announce.thread, &announce.turn)
+            .await
+            .map_err(|e| e.failure())?;
+        let version = found.session.as_ref().map_or(0, |session| session.version);
+        let judged = admit(
+            found.session.as_ref(),
+            &found.marks,
+            found.in_ledger,
+            announce,
+            lane.limits,
+        );
+        let (refused, ahead) = match judged {
+            Admission::Over => return Ok(true),
+            // A redelivery: the mark stands, its card may not.
+            Admission::Known { queued, .. } if queued.card.is_some() => {
+                hasten(lane, announce).await?;
+                return Ok(true);
+            }
+            Admission::Known { queued, ahead } => (queued.refused, ahead),
+            Admission::Waits { ahead } => (false, ahead),
+            Admission::Full => (true, 0),
+        };
+        let queued = Queued {
+            by: announce.by.clone(),
+            accepted_at_ms: announce.accepted_at_ms,
+            card: None,
+            refused,
+            prompt: kept(&found.marks, announce, lane.limits).filter(|_| !refused),
+        };
+        if !mark(lane, announce, &queued, version).await? {
+            continue;
+        }
+        // What waits behind nothing begins at once, and shows itself.
+        if ahead == 0 && !refused {
+            return Ok(true);
+        }
+        let state = if refused {
+            CardState::Ended {
+                outcome: Outcome::Failed {
+                    reason: words::QUEUE_FULL.to_owned(),
+                },
+                usage: Usage::default(),
+            }
+        } else {
+            CardState::Queued {
+                ahead,
+                now: queued.prompt.is_some(),
+            }
+        };
+        let since_ms = announce.accepted_at_ms;
+        let card = Card::new(&announce.turn, state, since_ms, now_ms, lane.model);
+        let at = lane
+            .chat
+            .post(
+                &announce.thread,
+                &announce.turn,
+                &PostKind::Card,
+                None,
+                &Post::Card(card),
+            )
+            .await?;
+        // If it has begun meanwhile, its worker posts under the same name and finds this card.
+        let queued = Queued {
+            card: Some(at),
+            ..queued
+        };
+        mark(lane, announce, &queued, version).await?;
+        hasten(lane, announce).await?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Who asked did not want to wait: the mark that "Send now" sets, where something runs that it can be sent into.
+async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
+    let is_hasty = |prompt: &Prompt| prompt.now && prompt.standing.outside.is_none();
+    if !announce.prompt.as_ref().is_some_and(is_hasty) {
+        return Ok(());
+    }
+    let later = |e: bobbin_cloud::store::StoreError| e.failure();
+    let (session, marks) = lane.store.record(&announce.thread).await.map_err(later)?;
+    if steer(session.as_ref(), &marks, &announce.turn) == Steering::Mark {
+        let (thread, turn, by) = (&announce.thread, &announce.turn, &announce.by);
+        lane.store.mark_now(thread, turn, by).await.map_err(later)?;
+    }
+    Ok(())
+}
+
+async fn mark(
+    lane: &Lane<'_>,
+    announce: &Announce,
+    queued: &Queued,
+    version: u64,
+) -> Result<bool, Failure> {
+    lane.store
+        .mark_queued(&announce.thread, &announce.turn, queued, version)
+        .await
+        .map_err(|e| e.failure())
+}

@@ -1,0 +1,571 @@
+//! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but marks, by condition.
+
+mod configure;
+
+use std::sync::Arc;
+
+use bobbin_chat::Chat;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::metrics::{Metrics, Unit};
+use bobbin_cloud::queue::{QueueError, Queues};
+use bobbin_cloud::store::Store;
+use bobbin_core::access::Refusal;
+use bobbin_core::asks::{self, Ruling};
+use bobbin_core::card::{Card, CardState, Post, PostRef, Usage, card_kind};
+use bobbin_core::decide::queue::{Steering, steer};
+use bobbin_core::decide::words;
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest};
+use bobbin_core::ledger::Entry;
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Announce, Body, Choice, Control, Message, Prompt, Want, Work};
+use bobbin_core::ports::Loaded;
+use bobbin_core::session::{Ask, Marks, Outcome, Queued, Session, Turn};
+use bobbin_core::settings::{Change, Settings};
+use bobbin_core::signals::CONTROL_DROPPED;
+use bobbin_core::status;
+
+use crate::arrival::Arrival;
+use crate::sandboxes::Sandboxes;
+
+/// What the control lane works with.
+pub struct Lane<'a> {
+    /// The records.
+    pub store: &'a Store,
+    /// The queues.
+    pub queues: &'a Queues,
+    /// The chats.
+    pub chat: &'a Chat,
+    /// The sandboxes.
+    pub sandboxes: &'a Arc<Sandboxes>,
+    /// The bounds.
+    pub limits: &'a Limits,
+    /// Model of the agent, for cards.
+    pub model: &'a str,
+    /// Where it is counted that something was given up.
+    pub metrics: &'a Metrics,
+}
+
+/// Counts something of the control lane that was given up.
+pub(crate) fn dropped(metrics: &Metrics) {
+    metrics.put(&[(CONTROL_DROPPED, Unit::Count, 1)], now_ms());
+}
+
+impl Lane<'_> {
+    /// Does what is wanted. What does not pass, or not in time, is told in the thread.
+    pub async fn run(&self, control: &Control, arrival: Arrival) -> Verdict {
+        let Err(failure) = self.carry(control, arrival).await else {
+            return Verdict::Done;
+        };
+        if let Some(held) = arrival.held(&failure, self.limits.control_ms, self.limits) {
+            return held;
+        }
+        tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
+        let verdict = match failure {
+            Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
+                self.tell_in_thread(control, &seen, arrival).await
+            }
+            Failure::NonRecoverable { advice } => {
+                self.tell_in_thread(control, &advice, arrival).await
+            }
+            // What it was about is over.
+            _ => Verdict::Done,
+        };
+        if verdict == Verdict::Done {
+            dropped(self.metrics);
+        }
+        verdict
+    }
+
+    /// Tells in the thread that nothing came of what somebody said, where they wait for it to have an effect.
+    pub(crate) async fn tell_in_thread(
+        &self,
+        control: &Control,
+        seen: &str,
+        arrival: Arrival,
+    ) -> Verdict {
+        let Some(word) = control.want.effect() else {
+            return Verdict::Done;
+        };
+        let post = Post::Calling {
+            people: vec![control.by.id.clone()],
+            post: Box::new(Post::Notice(words::not_carried_out(word, seen))),
+        };
+        let (thread, kind) = (&control.thread, &PostKind::Notice);
+        let told = self.chat.post(thread, &control.id, kind, None, &post).await;
+        let Err(failure) = told else {
+            return Verdict::Done;
+        };
+        let held = arrival.held(&failure, self.limits.owed_ms, self.limits);
+        held.unwrap_or_else(|| {
+            tracing::error!(event = "control.untold", thread = %control.thread, control.id = %control.id, ?failure, "who said it could not be told that nothing came of it");
+            Verdict::Done
+        })
+    }
+
+    async fn carry(&self, control: &Control, arrival: Arrival) -> Result<(), Failure> {
+        let Arrival {
+            receive, now_ms, ..
+        } = arrival;
+        // What ingress says itself needs nobody's leave.
+        match &control.want {
+            Want::Say { text } => return self.chat.tell(&control.reply, text).await,
+            Want::Help { text } => return self.answer(control, text).await,
+            _ => {}
+        }
+        let found = self.store.look(&control.thread).await;
+        let found = found.map_err(|e| e.failure())?;
+        // Nor does what who runs the stack says.
+        if let Want::Halt { turn } = &control.want {
+            return self.halt(control, turn, found.session.as_ref()).await;
+        }
+        if let Err(refusal) = admitted(control, &found.settings) {
+            return self.chat.tell(&control.reply, &refusal.to_string()).await;
+        }
+        match &control.want {
+            Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
+            Want::StopAll => self.stop_all(control, &found, arrival).await,
+            Want::Now { turn } => self.now(control, &found, turn).await,
+            Want::Diff { turn } => self.diff(control, turn.as_deref(), &found).await,
+            Want::Configure { change } => {
+                self.configure(control, change, found.settings, now_ms)
+                    .await
+            }
+            Want::Withdraw { turn } => self.take_back(control, turn, &found.marks, now_ms).await,
+            Want::Status => self.status(control, &found, now_ms).await,
+            Want::Again { turn } => self.again(control, turn, now_ms).await,
+            Want::Stop { turn } => self.stop(control, turn.as_deref(), &found, arrival).await,
+            Want::Settle { ask, choice } => {
+                self.settle(control, &found, (ask, choice), receive, now_ms)
+                    .await
+            }
+        }
+    }
+
+    /// The record, if there is one, and the marks beside it.
+    async fn record(&self, thread: &ThreadKey) -> Result<(Option<Session>, Marks), Failure> {
+        self.store.record(thread).await.map_err(|e| e.failure())
+    }
+
+    async fn entries(&self, thread: &ThreadKey, turns: &[String]) -> Result<Vec<Entry>, Failure> {
+        let found = self.store.entries(thread, turns).await;
+        found.map_err(|e| e.failure())
+    }
+
+    async fn status(&self, control: &Control, found: &Loaded, now_ms: Ms) -> Result<(), Failure> {
+        let Loaded { session, marks, .. } = found;
+        let wanted = session.as_ref().map(status::wanted);
+        let entries = self
+            .entries(&control.thread, &wanted.unwrap_or_default())
+            .await?;
+        let words = status::words(session.as_ref(), marks, &entries, now_ms);
+        self.answer(control, &words).await
+    }
+
+    /// What a turn (none: the last one that changed something) changed in the files, as the ledger keeps it: its sandbox
+    /// may be paused or gone.
+    async fn diff(
+        &self,
+        control: &Control,
+        turn: Option<&str>,
+        found: &Loaded,
+    ) -> Result<(), Failure> {
+        let thread = &control.thread;
+        let last = match turn {
+            Some(_) => None,
+            None => self.changed_last(thread, found).await?,
+        };
+        let Some(turn) = turn.or(last.as_deref()) else {
+            const NOTHING: &str = "No task of this thread has changed files yet.";
+            return self.chat.tell(&control.reply, NOTHING).await;
+        };
+        let patch = self
+            .store
+            .patch(thread, turn)
+            .await
+            .map_err(|e| e.failure())?;
+        match patch {
+            Some(patch) => {
+                let shown = self.chat.show_diff(thread, turn, &control.reply, &patch);
+                shown.await
+            }
+            None => {
+                const GONE: &str = "The changes of that task are not kept any more, or could not be read when it ended.";
+                self.chat.tell(&control.reply, GONE).await
+            }
+        }
+    }
+
+    /// The last turn of the thread that changed files.
+    async fn changed_last(
+        &self,
+        thread: &ThreadKey,
+        found: &Loaded,
+    ) -> Result<Option<String>, Failure> {
+        let ended = found.session.iter().flat_map(|session| &session.ended);
+        let turns: Vec<String> = ended.map(|ended| ended.id.clone()).collect();
+        let entries = self.entries(thread, &turns).await?;
+        let changed = entries.into_iter().filter(|entry| entry.usage.files > 0);
+        let last = changed.max_by_key(|entry| entry.ended_at_ms);
+        Ok(last.map(|entry| entry.turn))
+    }
+
+    /// The prompt of a turn that came to nothing goes into the thread's group once more, as a turn of its own whose id
+    /// is made of the first one's: however often it is clicked, it runs once.
+    async fn again(&self, control: &Control, turn: &str, now_ms: Ms) -> Result<(), Failure> {
+        let found = self
+            .entries(&control.thread, &[turn.to_owned()])
+            .await?
+            .pop()
+            .and_then(|entry| entry.again);
+        let Some(prompt) = found else {
+            const GONE: &str =
+                "The text of that task is not kept any more. Send it again as a new message.";
+            return self.chat.tell(&control.reply, GONE).await;
+        };
+        let message = Body::Message(Message {
+            id: again_id(&control.thread, turn),
+            thread: control.thread.clone(),
+            accepted_at_ms: now_ms,
+            work: Work::Prompt(Prompt {
+                by: control.by.clone(),
+                standing: control.standing.clone(),
+                ..prompt
+            }),
+        });
+        let later = |e: QueueError| Failure::Wait {
+            after_ms: 0,
+            seen: e.to_string(),
+        };
+        self.queues.send(&message).await.map_err(later)?;
+        if let Some(announce) = Announce::of(&message) {
+            self.queues
+                .send(&Body::Announce(announce))
+                .await
+                .map_err(later)?;
+        }
+        self.chat
+            .tell(&control.reply, "It runs again, below.")
+            .await
+    }
+
+    /// On Discord only the person who asked sees it; in Slack, where the question stands in the thread, so does the answer.
+    async fn answer(&self, control: &Control, words: &str) -> Result<(), Failure> {
+        match &control.thread {
+            ThreadKey::Discord { .. } => self.chat.tell(&control.reply, words).await,
+            ThreadKey::Slack { .. } => {
+                let notice = Post::Notice(words.to_owned());
+                self.chat
+                    .post(
+                        &control.thread,
+                        &control.id,
+                        &PostKind::Notice,
+                        None,
+                        &notice,
+                    )
+                    .await
+                    .map(|_| ())
+            }
+        }
+    }
+
+    /// The mark first: whoever follows the run sees it, even if the abort does not get through.
+    async fn stop(
+        &self,
+        control: &Control,
+        wanted: Option<&str>,
+        found: &Loaded,
+        arrival: Arrival,
+    ) -> Result<(), Failure> {
+        let now_ms = arrival.now_ms;
+        let Loaded { session, marks, .. } = found;
+        let running = session.as_ref().and_then(|session| session.turn.as_ref());
+        let turn = match (wanted, running) {
+            (Some(id), Some(turn)) if turn.id != id && turn.covers(id) => {
+                return self.sent_already(control, turn, id, now_ms).await;
+            }
+            (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
+                let ended = self.entries(&control.thread, &[id.to_owned()]).await?.pop();
+                return match ended {
+                    Some(turn) => self.show_ended(&control.thread, &turn).await,
+                    None => {
+                        self.withdraw(control, id, marks.queued.get(id), now_ms)
+                            .await
+                    }
+                };
+            }
+            (Some(_), Some(turn)) => turn,
+            (None, Some(turn)) if arrival.may_mean(turn.accepted_at_ms) => turn,
+            (_, _) => {
+                return self
+                    .chat
+                    .tell(&control.reply, "Nothing is running here.")
+                    .await;
+            }
+        };
+        self.cancel(control, session.as_ref(), turn).await?;
+        match wanted {
+            Some(_) => Ok(()),
+            None => self.chat.tell(&control.reply, "Stopping…").await,
+        }
+    }
+
+    /// The same for exactly this turn; one that runs no more, or never did, is left alone.
+    async fn halt(
+        &self,
+        control: &Control,
+        id: &str,
+        session: Option<&Session>,
+    ) -> Result<(), Failure> {
+        match session.and_then(|session| session.turn.as_ref()) {
+            Some(turn) if turn.id == id => self.cancel(control, session, turn).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Marks the running turn as cancelled, and ends its run.
+    async fn cancel(
+        &self,
+        control: &Control,
+        session: Option<&Session>,
+        turn: &Turn,
+    ) -> Result<(), Failure> {
+        self.mark(&control.thread, &turn.id, control).await?;
+        let agent_session = session.and_then(|session| session.agent_session.as_ref());
+        if let (Some(agent_session), Some(generation)) = (agent_session, turn.prompted_generation)
+            && let Err(failure) = self
+                .sandboxes
+                .abort_answering(&control.thread, generation, agent_session, &turn.messages())
+                .await
+        {
+            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+        }
+        Ok(())
+    }
+
+    /// The queue first, so that nothing of it begins when the run ends: a mark each, and its card changes at once.
+    async fn stop_all(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        arrival: Arrival,
+    ) -> Result<(), Failure> {
+        let now_ms = arrival.now_ms;
+        let Loaded { session, marks, .. } = found;
+        let running = session.as_ref().and_then(|session| session.turn.as_ref());
+        let running = running.filter(|turn| arrival.may_mean(turn.accepted_at_ms));
+        let waiting = marks.waiting();
+        let behind: Vec<_> = waiting
+            .into_iter()
+            .filter(|(turn, _)| !running.is_some_and(|running| running.covers(turn)))
+            .filter(|(_, queued)| arrival.may_mean(queued.accepted_at_ms))
+            .take(self.limits.thread_queue)
+            .collect();
+        for (turn, queued) in &behind {
+            self.withdraw(control, turn, Some(queued), now_ms).await?;
+        }
+        if let Some(turn) = running {
+            self.cancel(control, session.as_ref(), turn).await?;
+        }
+        let words = words::stopped_all(running.is_some(), behind.len());
+        self.chat.tell(&control.reply, &words).await
+    }
+
+    /// The mark alone: whoever follows the run puts the intent on record and sends the words.
+    async fn now(&self, control: &Control, found: &Loaded, turn: &str) -> Result<(), Failure> {
+        let words = match steer(found.session.as_ref(), &found.marks, turn) {
+            Steering::Mark => {
+                let marked = self
+                    .store
+                    .mark_now(&control.thread, turn, &control.by)
+                    .await
+                    .map_err(|e| e.failure())?;
+                if marked {
+                    return Ok(());
+                } else {
+                    words::SENDS_ALREADY
+                }
+            }
+            Steering::Sent => words::SENT_ALREADY,
+            Steering::Over => words::NOT_WAITING,
+            Steering::NothingRuns => words::NOTHING_RUNS,
+            Steering::NotKept => words::NOT_KEPT,
+        };
+        self.chat.tell(&control.reply, words).await
+    }
+
+    /// A prompt that was sent into the run cannot be taken out of it: its card, which may show that it is being withdrawn, gets
+    /// its words back.
+    async fn sent_already(
+        &self,
+        control: &Control,
+        turn: &Turn,
+        id: &str,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let steered = turn.steered.iter().find(|one| one.turn == id);
+        if let Some((steered, at)) = steered.and_then(|one| Some((one, one.card.as_ref()?))) {
+            let state = CardState::Ended {
+                outcome: Outcome::Joined {
+                    turn: turn.id.clone(),
+                },
+                usage: Usage::default(),
+            };
+            let card = Card::new(id, state, steered.accepted_at_ms, now_ms, self.model);
+            self.show(&control.thread, at, &PostKind::Card, card)
+                .await?;
+        }
+        self.chat.tell(&control.reply, words::SENT_ALREADY).await
+    }
+
+    /// The click's own answer showed "stopping" on the card after its last words: they are put back.
+    async fn show_ended(&self, thread: &ThreadKey, turn: &Entry) -> Result<(), Failure> {
+        let Some(at) = &turn.card else { return Ok(()) };
+        let state = CardState::Ended {
+            outcome: turn.outcome.clone(),
+            usage: turn.usage,
+        };
+        let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);
+        let model = turn.selection.model.as_deref().unwrap_or(self.model);
+        let card = Card::new(&turn.turn, state, since_ms, now_ms, model);
+        self.show(thread, at, &card_kind(turn.rolls), card).await
+    }
+
+    async fn show(
+        &self,
+        thread: &ThreadKey,
+        at: &PostRef,
+        kind: &PostKind,
+        card: Card,
+    ) -> Result<(), Failure> {
+        let turn = card.turn.clone();
+        let post = Post::Card(card);
+        let shown = self.chat.post(thread, &turn, kind, Some(at), &post).await;
+        shown.map(|_| ())
+    }
+
+    /// The message of a prompt was deleted: it is withdrawn if it still waits. Nothing is written for any other message.
+    async fn take_back(
+        &self,
+        control: &Control,
+        turn: &str,
+        marks: &Marks,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        match marks.queued.get(turn).filter(|queued| !queued.refused) {
+            Some(queued) => self.withdraw(control, turn, Some(queued), now_ms).await,
+            None => Ok(()),
+        }
+    }
+
+    /// It still waits in the queue: it is told at once, and ends by the mark when its message comes.
+    async fn withdraw(
+        &self,
+        control: &Control,
+        turn: &str,
+        queued: Option<&Queued>,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        self.mark(&control.thread, turn, control).await?;
+        let Some((queued, at)) = queued.and_then(|queued| Some((queued, queued.card.as_ref()?)))
+        else {
+            return Ok(());
+        };
+        let state = CardState::Ended {
+            outcome: Outcome::Cancelled {
+                by: control.by.name.clone(),
+            },
+            usage: Usage::default(),
+        };
+        let card = Card::new(turn, state, queued.accepted_at_ms, now_ms, self.model);
+        self.show(&control.thread, at, &PostKind::Card, card).await
+    }
+
+    async fn mark(&self, thread: &ThreadKey, turn: &str, control: &Control) -> Result<(), Failure> {
+        self.store
+            .mark_cancelled(thread, turn, &control.by)
+            .await
+            .map_err(|e| e.failure())
+    }
+
+    /// The first decision settles the ask; who comes later, or with something that does not fit, is told so.
+    async fn settle(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        (ask, choice): (&str, &Choice),
+        receive: u32,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let Loaded { session, marks, .. } = found;
+        let record = session.as_ref().map(|session| (session, marks));
+        let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
+        let (generation, ask, settlement) = match ruling {
+            Ruling::Mark {
+                generation,
+                ask,
+                settlement,
+            } => (generation, ask, settlement),
+            Ruling::TellAgent {
+                generation,
+                ask,
+                choice,
+            } => return self.carry_out(control, generation, ask, &choice).await,
+            Ruling::TellPerson(words) => return self.chat.tell(&control.reply, &words).await,
+        };
+        let first = self
+            .store
+            .mark_settled(&control.thread, &ask.id, &settlement)
+            .await
+            .map_err(|e| e.failure())?;
+        if first {
+            return self
+                .carry_out(control, generation, ask, &settlement.choice)
+                .await;
+        }
+        let (_, marks) = self.record(&control.thread).await?;
+        let words = marks
+            .settled
+            .get(&ask.id)
+            .map_or_else(|| asks::OVER.to_owned(), |first| asks::too_late(ask, first));
+        self.chat.tell(&control.reply, &words).await
+    }
+
+    async fn carry_out(
+        &self,
+        control: &Control,
+        generation: u32,
+        ask: &Ask,
+        decision: &Choice,
+    ) -> Result<(), Failure> {
+        self.sandboxes
+            .settle(&control.thread, generation, &ask.id, &ask.about, decision)
+            .await
+    }
+}
+
+/// Whether the settings let somebody say a word; checked with each click. Who manages the place may always see and
+/// change the settings, or a list without them in it could never be mended.
+fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
+    let mends = match &control.want {
+        Want::Configure {
+            change: Change::Show,
+        } => control.standing.manages,
+        Want::Configure { .. } => true,
+        _ => false,
+    };
+    if mends {
+        Ok(())
+    } else {
+        settings.admit(&control.standing, &control.by.id)
+    }
+}
+
+/// The id of the turn that runs a turn's task again.
+fn again_id(thread: &ThreadKey, turn: &str) -> String {
+    format!(
+        "again-{}",
+        &digest(&["again", &thread.to_string(), turn])[..24]
+    )
+}

@@ -1,0 +1,15 @@
+//! What the functions do with chats, sandboxes, agents and the cloud.
+
+pub mod agent_log;
+pub mod announce;
+pub mod arrival;
+pub mod catalogue;
+pub mod control;
+pub mod dead;
+#[cfg(feature = "deployed")]
+pub mod model_keys;
+pub mod opening;
+pub mod orphans;
+pub mod overview;
+pub mod sandboxes;
+pub mod world;

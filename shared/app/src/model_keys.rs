@@ -1,0 +1,137 @@
+//! The cheapest question that a model provider answers only to a valid key: nothing is generated, nothing is paid.
+
+use std::fmt;
+
+use bobbin_cloud::secrets::Secret;
+use bobbin_http::{Answer, Hosts, Http, HttpError};
+use reqwest::{Method, RequestBuilder};
+use serde_json::Value;
+
+/// Who gives models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelProvider {
+    /// `anthropic/…`
+    Anthropic,
+    /// `openai/…`
+    OpenAi,
+    /// `openrouter/…`
+    OpenRouter,
+}
+
+impl ModelProvider {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::OpenRouter];
+
+    /// What its models' names begin with, before the slash.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::OpenRouter => "openrouter",
+        }
+    }
+
+    /// Base of its API.
+    #[must_use]
+    pub const fn base(self) -> &'static str {
+        match self {
+            Self::Anthropic => "https://api.anthropic.com/v1",
+            Self::OpenAi => "https://api.openai.com/v1",
+            Self::OpenRouter => "https://openrouter.ai/api/v1",
+        }
+    }
+
+    fn asked(self, http: &Http, base: &str, key: &Secret) -> Result<RequestBuilder, HttpError> {
+        let base = base.trim_end_matches('/');
+        let get = |path: &str| http.request(Method::GET, &format!("{base}/{path}"));
+        Ok(match self {
+            Self::Anthropic => get("models?limit=1")?
+                .header("x-api-key", key.expose())
+                .header("anthropic-version", "2023-06-01"),
+            Self::OpenAi => get("models")?.bearer_auth(key.expose()),
+            // Its list of models is open to everybody; this one is about the key.
+            Self::OpenRouter => get("key")?.bearer_auth(key.expose()),
+        })
+    }
+}
+
+impl fmt::Display for ModelProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anthropic => "Anthropic",
+            Self::OpenAi => "OpenAI",
+            Self::OpenRouter => "OpenRouter",
+        })
+    }
+}
+
+/// What a provider says of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyState {
+    /// It counts; what else the provider said, in a few words.
+    Valid(String),
+    /// It does not.
+    Refused,
+    /// It counts, but may not ask this; it may still be good for models.
+    Restricted,
+    /// It could not be told: try again.
+    Unclear(String),
+}
+
+/// Asks a provider about a key.
+pub async fn look(provider: ModelProvider, base: &str, key: &Secret) -> KeyState {
+    let answer = match ask(provider, base, key).await {
+        Ok(answer) => answer,
+        Err(error) => return KeyState::Unclear(error.to_string()),
+    };
+    match answer.status {
+        200..=299 => match answer.json::<Value>() {
+            Some(said) => KeyState::Valid(told(provider, &said)),
+            None => KeyState::Unclear("the answer is no JSON".to_owned()),
+        },
+        401 => KeyState::Refused,
+        403 => KeyState::Restricted,
+        status => KeyState::Unclear(format!("status {status}")),
+    }
+}
+
+async fn ask(provider: ModelProvider, base: &str, key: &Secret) -> Result<Answer, HttpError> {
+    let http = Http::new(base, Hosts::Named(Vec::new()))?;
+    http.send(provider.asked(&http, base, key)?).await
+}
+
+/// Only numbers are told: OpenRouter names a key by a part of it.
+fn told(provider: ModelProvider, said: &Value) -> String {
+    match provider {
+        ModelProvider::OpenRouter => match said["data"]["limit_remaining"].as_f64() {
+            Some(left) => format!("${left:.2} left to spend"),
+            None => "no limit on what it may spend".to_owned(),
+        },
+        ModelProvider::Anthropic | ModelProvider::OpenAi => String::new(),
+    }
+}
+
+/// The models that an OpenAI-compatible endpoint offers, by its own names.
+///
+/// # Errors
+/// Why they are not known: no answer, or a refusal.
+pub async fn offered(base: &str, key: Option<&Secret>) -> Result<Vec<String>, String> {
+    let http = Http::new(base, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
+    let address = format!("{}/models", base.trim_end_matches('/'));
+    let mut request = http
+        .request(Method::GET, &address)
+        .map_err(|e| e.to_string())?;
+    if let Some(key) = key {
+        request = request.bearer_auth(key.expose());
+    }
+    let answer = http.send(request).await.map_err(|e| e.to_string())?;
+    if !answer.ok() {
+        return Err(format!("status {}", answer.status));
+    }
+    let said: Value = answer.json().ok_or("the answer is no JSON")?;
+    let list = said["data"].as_array().into_iter().flatten();
+    Ok(list
+        .filter_map(|model| model["id"].as_str().map(str::to_owned))
+        .collect())
+}

@@ -1,0 +1,96 @@
+//! A Discord task that has no thread yet: make the thread, then pass the prompt on into its group.
+//!
+//! Repeatable as a whole: the anchor is the deferred answer itself (or bears a nonce), the thread's id is the
+//! anchor's, and the prompt keeps its id, so that a crash in between costs nothing. What passes is waited out: once the
+//! interaction's token has ended the anchor, or the word that nothing came of it, is a message of the bot in the channel.
+
+use bobbin_cloud::store::Store;
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::message::{Body, Message, Open, Work};
+
+use crate::arrival::Arrival;
+use crate::control::{Lane, dropped};
+
+/// Opens the thread and enqueues the prompt.
+pub async fn open(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Verdict {
+    match step(lane, open, arrival).await {
+        Ok(()) => Verdict::Done,
+        Err(failure) => match arrival.held(&failure, lane.limits.telling_ms, lane.limits) {
+            Some(held) => held,
+            None => refused(lane, open, failure, arrival).await,
+        },
+    }
+}
+
+async fn step(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Result<(), Failure> {
+    admitted(lane.store, open).await?;
+    let discord = lane.chat.discord()?;
+    let opened = discord.open(open, arrival.now_ms).await;
+    let message = Message {
+        id: open.id.clone(),
+        thread: opened.map_err(|e| e.failure())?,
+        accepted_at_ms: open.accepted_at_ms,
+        work: Work::Prompt(open.prompt.clone()),
+    };
+    let sent = lane.queues.send(&Body::Message(message)).await;
+    sent.map_err(|e| Failure::Outage {
+        after_ms: 0,
+        seen: e.to_string(),
+    })
+}
+
+async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arrival) -> Verdict {
+    // Who may not start one is only told so.
+    let by_rule = matches!(failure, Failure::TurnFailed { .. });
+    let words = match failure {
+        Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
+            format!("No thread could be started: {seen}. Send the task again.")
+        }
+        Failure::ThreadGone { seen } => format!("No thread could be started here: {seen}"),
+        Failure::TurnFailed { reason } => reason,
+        Failure::NonRecoverable { advice } => format!("No thread could be started: {advice}"),
+        other => format!("No thread could be started: {other:?}"),
+    };
+    tracing::warn!(event = "thread.open.failed", interaction.id = %open.id, channel = %open.channel, "{words}");
+    let verdict = tell(lane, open, &words, arrival).await;
+    if verdict == Verdict::Done && !by_rule {
+        dropped(lane.metrics);
+    }
+    verdict
+}
+
+/// Tells who asked that no thread was made for their task.
+pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
+    let told = match lane.chat.discord() {
+        Ok(discord) => discord
+            .tell_or_post(open, words)
+            .await
+            .map_err(|e| e.failure()),
+        Err(failure) => Err(failure),
+    };
+    let Err(failure) = told else {
+        return Verdict::Done;
+    };
+    let held = arrival.held(
+        &failure,
+        lane.limits.telling_ms + lane.limits.owed_ms,
+        lane.limits,
+    );
+    held.unwrap_or_else(|| {
+        tracing::error!(event = "thread.open.untold", interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
+        Verdict::Done
+    })
+}
+
+/// Nobody gets a thread for a task that would only be refused in it.
+async fn admitted(store: &Store, open: &Open) -> Result<(), Failure> {
+    let tenant = format!("discord:{}", open.guild);
+    let settings = store.settings(&tenant).await.map_err(|e| e.failure())?;
+    let prompt = &open.prompt;
+    settings
+        .admit(&prompt.standing, &prompt.by.id)
+        .map_err(|refusal| Failure::TurnFailed {
+            reason: refusal.to_string(),
+        })
+}

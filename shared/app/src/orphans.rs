@@ -1,0 +1,115 @@
+//! Sandboxes that the provider lists, judged by the records: whose they are, and whether they belong to nobody.
+//!
+//! The sweeper and the operator's command line judge by this one rule (`bobbin_core::decide::orphan`). The caller lists
+//! first; the records are read here, after it.
+
+use std::collections::BTreeSet;
+
+#[cfg(doc)]
+use bobbin_cloud::store::RECORDS_MAX;
+use bobbin_cloud::store::{Store, StoreError};
+use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::session::Session;
+use bobbin_sandbox::daytona::{LABEL_STACK_ID, Sandbox};
+
+/// What a listed sandbox is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// It is the present generation of its thread, or too young to be judged.
+    Spared,
+    /// It belongs to no live generation.
+    Orphan,
+    /// It carries our stack's name, but not its thread, generation or time of creation, or neither the stack's id nor a
+    /// record: left for a person.
+    Unknown,
+    /// Another stack of the same name made it.
+    Foreign,
+}
+
+/// Whose it is by its labels, and when it was made.
+#[must_use]
+pub fn origin(sandbox: &Sandbox) -> Option<(ThreadKey, u32, Ms)> {
+    let (thread, generation) = sandbox.owner()?;
+    Some((thread, generation, sandbox.created_ms()?))
+}
+
+/// Judges by a record that was read after the listing.
+#[must_use]
+pub fn judged(
+    sandbox: &Sandbox,
+    stack_id: &str,
+    record: Option<&Session>,
+    now_ms: Ms,
+    grace_ms: u64,
+) -> Judged {
+    if sandbox.is_foreign(stack_id) {
+        return Judged::Foreign;
+    }
+    let Some((_, generation, created_ms)) = origin(sandbox) else {
+        return Judged::Unknown;
+    };
+    match is_orphan(record, generation, created_ms, now_ms, grace_ms) {
+        false => Judged::Spared,
+        // It may be a namesake's: only a record of its thread says that it is ours.
+        true if record.is_none() && !sandbox.labels.contains_key(LABEL_STACK_ID) => Judged::Unknown,
+        true => Judged::Orphan,
+    }
+}
+
+/// Whose record has to be read to judge it: nobody's where it is spared, foreign or unreadable whatever that says.
+fn suspected(sandbox: &Sandbox, stack_id: &str, now_ms: Ms, grace_ms: u64) -> Option<ThreadKey> {
+    let (thread, generation, created_ms) = origin(sandbox)?;
+    let is_old = is_orphan(None, generation, created_ms, now_ms, grace_ms);
+    (is_old && !sandbox.is_foreign(stack_id)).then_some(thread)
+}
+
+/// Reads the records and judges each, in their order: at most [`RECORDS_MAX`] sandboxes.
+///
+/// # Errors
+/// For each by itself, [`StoreError`]: without its record no sandbox is judged.
+pub async fn judge_all(
+    store: &Store,
+    stack_id: &str,
+    sandboxes: &[Sandbox],
+    now_ms: Ms,
+    grace_ms: u64,
+) -> Vec<Result<Judged, StoreError>> {
+    let owner = |sandbox: &Sandbox| suspected(sandbox, stack_id, now_ms, grace_ms);
+    // Two generations of one thread have one record, and a batch must not ask for it twice.
+    let owners: BTreeSet<ThreadKey> = sandboxes.iter().filter_map(owner).collect();
+    let read = store.each_record(&owners).await;
+    let judge = |sandbox: &Sandbox| {
+        let Some(thread) = owner(sandbox) else {
+            return Ok(judged(sandbox, stack_id, None, now_ms, grace_ms));
+        };
+        match read.as_ref().map(|records| records.get(&thread)) {
+            Ok(Some(Ok(record))) => {
+                Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, grace_ms))
+            }
+            Ok(Some(Err(error))) | Err(error) => Err(error.clone()),
+            Ok(None) => Err(StoreError::Later(
+                "it was not asked for this record".to_owned(),
+            )),
+        }
+    };
+    sandboxes.iter().map(judge).collect()
+}
+
+/// Reads the record and judges.
+///
+/// # Errors
+/// [`StoreError`]: without its record no sandbox is judged.
+pub async fn judge(
+    store: &Store,
+    stack_id: &str,
+    sandbox: &Sandbox,
+    now_ms: Ms,
+    grace_ms: u64,
+) -> Result<Judged, StoreError> {
+    let record = match suspected(sandbox, stack_id, now_ms, grace_ms) {
+        Some(thread) => store.record(&thread).await?.0,
+        None => None,
+    };
+    Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, grace_ms))
+}

@@ -1,0 +1,183 @@
+//! Shows somebody what runs for them: on their Home in Slack, or as the answer to a command.
+//!
+//! Reads only, and only what the due index knows of their tenant: threads with a sandbox or a run. Repeatable as a whole;
+//! the overviews of one person are one group of the queue, so the newest is shown last.
+
+use bobbin_chat::slack::render;
+use bobbin_cloud::store::DUE_SHARDS;
+use bobbin_core::access::Refusal;
+use bobbin_core::drive::Verdict;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::message::{Control, Overview, Place, Reply, Standing, Want};
+use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
+use bobbin_core::session::{Marks, Session};
+
+use crate::arrival::Arrival;
+use crate::control::{Lane, dropped};
+
+/// Ended turns of one thread that are looked up: others of the thread may have asked for some of them.
+const ENDED_OF_THREAD_MAX: usize = 5;
+/// Threads whose ended turns are looked up.
+const THREADS_WITH_ENDED_MAX: usize = 5;
+
+/// Shows an overview.
+pub async fn show(lane: &Lane<'_>, overview: &Overview, arrival: Arrival) -> Verdict {
+    let Err(failure) = step(lane, overview, arrival.now_ms).await else {
+        return Verdict::Done;
+    };
+    let held = arrival.held(&failure, lane.limits.control_ms, lane.limits);
+    held.unwrap_or_else(|| {
+        dropped(lane.metrics);
+        tracing::warn!(event = "overview.failed", overview.id = %overview.id, ?failure, "an overview could not be shown");
+        Verdict::Done
+    })
+}
+
+async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Failure> {
+    let slack = lane.chat.slack()?;
+    let user = wanted.by.id.as_str();
+    let member = slack.member(user).await.map_err(|e| e.failure())?;
+    let outsider = member.outsider.then(|| Refusal::Outsider.to_string());
+    if let Some(why) = wanted.refused.as_ref().or(outsider.as_ref()) {
+        return match &wanted.place {
+            Place::Home => slack
+                .publish_home(user, &render::closed_home(why))
+                .await
+                .map_err(|e| e.failure()),
+            Place::Answer { reply, .. } => lane.chat.tell(reply, why).await,
+        };
+    }
+    let channel = match &wanted.place {
+        Place::Home => None,
+        Place::Answer { channel, .. } => Some(channel.as_str()),
+    };
+    let tenant = format!("slack:{}", wanted.team);
+    let notice = change(lane, wanted, &tenant, now_ms).await?;
+    let settings = lane.store.settings(&tenant).await;
+    let settings = settings.map_err(|e| e.failure())?;
+    let picture = Picture {
+        manages: member.manages,
+        notice,
+        defaults: settings.defaults,
+        ..picture(lane, wanted, channel, now_ms).await?
+    };
+    match &wanted.place {
+        Place::Home => slack
+            .publish_home(user, &render::home(&picture))
+            .await
+            .map_err(|e| e.failure()),
+        Place::Answer { reply, .. } => {
+            lane.chat
+                .tell(reply, &render::overview_words(&picture))
+                .await
+        }
+    }
+}
+
+/// Makes the change that was asked for there; what came of it, in words.
+async fn change(
+    lane: &Lane<'_>,
+    wanted: &Overview,
+    tenant: &str,
+    now_ms: Ms,
+) -> Result<Option<String>, Failure> {
+    let Some(change) = &wanted.change else {
+        return Ok(None);
+    };
+    let thread = ThreadKey::slack(&wanted.team, &wanted.by.id, "0").map_err(|e| {
+        Failure::NonRecoverable {
+            advice: e.to_string(),
+        }
+    })?;
+    let control = Control {
+        id: wanted.id.clone(),
+        thread,
+        by: wanted.by.clone(),
+        reply: Reply::Slack {
+            channel: wanted.by.id.clone(),
+            thread_ts: None,
+            user: wanted.by.id.clone(),
+        },
+        standing: Standing::default(),
+        want: Want::Configure {
+            change: change.clone(),
+        },
+    };
+    let settings = lane.store.settings(tenant).await;
+    let settings = settings.map_err(|e| e.failure())?;
+    lane.changed(&control, change, settings, now_ms)
+        .await
+        .map(Some)
+}
+
+/// What runs for the person and what has ended of late, in all channels or in one.
+async fn picture(
+    lane: &Lane<'_>,
+    wanted: &Overview,
+    channel: Option<&str>,
+    now_ms: Ms,
+) -> Result<Picture, Failure> {
+    let records = records(lane, &wanted.team, channel).await?;
+    let user = wanted.by.id.as_str();
+    let mut picture = Picture {
+        now_ms,
+        ..Picture::default()
+    };
+    for (session, marks) in &records {
+        picture.runs.extend(overview::runs(session, marks, user));
+    }
+    picture.runs.sort_by_key(|run| run.since_ms);
+    for (session, _) in records.iter().take(THREADS_WITH_ENDED_MAX) {
+        let last = session.ended.iter().rev().take(ENDED_OF_THREAD_MAX);
+        let turns: Vec<String> = last.map(|turn| turn.id.clone()).collect();
+        let entries = lane
+            .store
+            .entries(&session.thread, &turns)
+            .await
+            .map_err(|e| e.failure())?;
+        let own = entries.into_iter().filter(|entry| entry.by.id == user);
+        picture
+            .ended
+            .extend(own.map(|entry| (session.thread.clone(), entry)));
+    }
+    picture
+        .ended
+        .sort_by_key(|(_, entry)| std::cmp::Reverse(entry.ended_at_ms));
+    picture.ended.truncate(ENDED_MAX);
+    Ok(picture)
+}
+
+/// The records of the tenant's threads that the due index knows, the most recently used first.
+async fn records(
+    lane: &Lane<'_>,
+    team: &str,
+    channel: Option<&str>,
+) -> Result<Vec<(Session, Marks)>, Failure> {
+    let prefix = match channel {
+        Some(channel) => format!("slack:{team}:{channel}:"),
+        None => format!("slack:{team}:"),
+    };
+    let mut threads: Vec<ThreadKey> = Vec::new();
+    for shard in 0..DUE_SHARDS {
+        let found = lane.store.armed_of(shard, &prefix).await;
+        threads.extend(found.map_err(|e| e.failure())?);
+    }
+    // Slack's times are in the keys: the newest conversations first, where there are too many.
+    threads.sort_by(|a, b| root(b).cmp(root(a)));
+    threads.truncate(THREADS_MAX);
+    let mut records = lane
+        .store
+        .records(&threads)
+        .await
+        .map_err(|e| e.failure())?;
+    records.sort_by_key(|(session, _)| std::cmp::Reverse(session.last_activity_ms));
+    Ok(records)
+}
+
+fn root(thread: &ThreadKey) -> &str {
+    match thread {
+        ThreadKey::Slack { root_ts, .. } => root_ts,
+        ThreadKey::Discord { thread, .. } => thread,
+    }
+}

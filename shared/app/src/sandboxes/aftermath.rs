@@ -1,0 +1,110 @@
+//! What a run leaves behind in its sandbox: changed files, and files that are to be shown to people.
+//!
+//! Promised: only regular files below the folder are listed, links are neither followed nor listed; no file is read
+//! beyond its bound. Deliberately absent: which of them are shown, and where.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bobbin_core::artifacts::{Artifact, listed};
+use bobbin_core::changes::{Change, Changes};
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_sandbox::daytona::DaytonaError;
+
+use super::Sandboxes;
+
+/// The script that lists the folder; its first line is set before it.
+const LIST_SCRIPT: &str = include_str!("artifacts.sh");
+/// Looks at what a run changed until OpenCode has worked it out, and between two of them.
+const DIFF_LOOKS_MAX: u32 = 12;
+const DIFF_LOOK_MS: u64 = 250;
+/// Time of the script, which reads every file once for its checksum.
+const LIST_MS_MAX: u64 = 30_000;
+
+impl Sandboxes {
+    pub(super) async fn read_changes(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        session: &str,
+        message: &str,
+    ) -> Result<Event, Failure> {
+        let agent = self.agent(thread, generation).await?;
+        let mut files = Vec::new();
+        let mut summed_up = false;
+        for _ in 0..DIFF_LOOKS_MAX {
+            let found = agent.diff(session, message).await;
+            files = found.map_err(|e| e.failure())?;
+            if !files.is_empty() || summed_up {
+                break;
+            }
+            // OpenCode works it out when the run has ended already: nothing may mean not yet.
+            let prompt = agent.message(session, message).await;
+            let prompt = prompt.map_err(|e| e.failure())?;
+            summed_up = prompt.is_some_and(|prompt| prompt.info.summary["diffs"].is_array());
+            // Once it has said that it is done the next look finds all there is.
+            if !summed_up {
+                tokio::time::sleep(Duration::from_millis(DIFF_LOOK_MS)).await;
+            }
+        }
+        let files = files.into_iter().map(Change::from).collect();
+        Ok(Event::Changed(Changes { files }))
+    }
+
+    pub(super) async fn list_artifacts(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+    ) -> Result<Event, Failure> {
+        let sandbox = self.daytona.get(&self.name(thread, generation)).await;
+        let sandbox = sandbox.map_err(|e| e.failure())?;
+        let script = format!(
+            "bytes={}\n{LIST_SCRIPT}",
+            self.settings.limits.artifact_bytes
+        );
+        let timeout = Duration::from_millis(LIST_MS_MAX);
+        let ran = self
+            .daytona
+            .execute(&sandbox, &script, &BTreeMap::new(), None, timeout)
+            .await
+            .map_err(|e| e.toolbox_failure())?;
+        Ok(Event::Listed(listed(&ran.result)))
+    }
+
+    /// The bytes of a file that is to be shown, or why it cannot be, in words that finish the sentence "it …".
+    ///
+    /// # Errors
+    /// Those words.
+    pub async fn fetch_artifact(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        file: &Artifact,
+    ) -> Result<Vec<u8>, String> {
+        let unread = |error: DaytonaError| match error {
+            DaytonaError::NotFound => "is not there any more".to_owned(),
+            error => {
+                tracing::warn!(event = "artifact.unread", %error, "a file to be shown could not be read");
+                "could not be read from the sandbox".to_owned()
+            }
+        };
+        let name = self.name(thread, generation);
+        let sandbox = self.daytona.get(&name).await.map_err(unread)?;
+        let path = format!("project/{}/{}", bobbin_core::artifacts::FOLDER, file.path);
+        let bytes = self
+            .daytona
+            .download(&sandbox, &path)
+            .await
+            .map_err(unread)?;
+        // It may have grown since it was listed.
+        if bytes.len() as u64 > self.settings.limits.artifact_bytes {
+            return Err("has become too large".to_owned());
+        }
+        if bytes.is_empty() {
+            return Err("has become empty".to_owned());
+        }
+        Ok(bytes)
+    }
+}

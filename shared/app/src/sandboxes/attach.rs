@@ -1,0 +1,581 @@
+//! Files that came along with a prompt: fetched from the platform, put into the sandbox, named to the agent.
+//!
+//! Promised: a file that cannot be had is named with the reason and never fails the turn; a file comes from the
+//! platform's hosts only, or from the very origin of a local platform; the platform's token goes there only as well; a
+//! file's name cannot leave its folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use bobbin_agent::opencode::request::InlineImage;
+use bobbin_core::event::Event;
+use bobbin_core::ids::{ThreadKey, digest};
+use bobbin_core::images::{Image, is_image, media_type};
+use bobbin_core::limits::Limits;
+use bobbin_core::message::Attachment;
+use bobbin_http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
+use reqwest::Method;
+
+use super::{SandboxSettings, Sandboxes};
+
+/// Bytes of files that are held in memory before they go on into the sandbox; one file more may be.
+const LOAD_BYTES: usize = 4 * 1024 * 1024;
+/// Characters of a file's name in the sandbox.
+const NAME_CHARS_MAX: usize = 80;
+
+/// Where files may come from.
+pub(super) struct FileSources {
+    http: Http,
+    /// Origins of the platforms that run on this machine. Other ports of it are somebody else's.
+    local: Vec<String>,
+    slack_token: Option<String>,
+    slack_api: String,
+}
+
+impl FileSources {
+    pub(super) fn new(settings: &SandboxSettings) -> Self {
+        let hosts = ["cdn.discordapp.com", "media.discordapp.net", ".slack.com"]
+            .map(str::to_owned)
+            .to_vec();
+        let local: Vec<String> = [&settings.discord_api, &settings.slack_api]
+            .into_iter()
+            .filter(|api| is_loopback(api))
+            .filter_map(|api| origin(api))
+            .collect();
+        let bytes_max = usize::try_from(settings.limits.attachment_bytes).unwrap_or(usize::MAX);
+        Self {
+            http: Http::guarded(Guard::new(Hosts::Named(hosts), !local.is_empty()))
+                .with_body_bytes_max(bytes_max),
+            local,
+            slack_token: settings
+                .slack_bot_token
+                .clone()
+                .filter(|token| !token.is_empty()),
+            slack_api: settings.slack_api.clone(),
+        }
+    }
+
+    /// Slack's own hosts, or the very origin of a local Slack API.
+    fn wants_slack_token(&self, url: &str) -> bool {
+        let Some(host) = host_of(url) else {
+            return false;
+        };
+        if is_loopback(url) {
+            return is_loopback(&self.slack_api)
+                && origin(url).is_some()
+                && origin(url) == origin(&self.slack_api);
+        }
+        host.ends_with(".slack.com")
+    }
+
+    /// The bytes, or why they cannot be had, in words that finish the sentence "it …".
+    async fn fetch(&self, file: &Attachment) -> Result<Vec<u8>, String> {
+        if file.url.is_empty() {
+            return Err("has no address".to_owned());
+        }
+        const NOT_ALLOWED: &str = "lies at an address that is not allowed";
+        if is_loopback(&file.url) && !origin(&file.url).is_some_and(|at| self.local.contains(&at)) {
+            return Err(NOT_ALLOWED.to_owned());
+        }
+        let mut request = self
+            .http
+            .request(Method::GET, &file.url)
+            .map_err(|_| NOT_ALLOWED)?;
+        if self.wants_slack_token(&file.url)
+            && let Some(token) = &self.slack_token
+        {
+            request = request.bearer_auth(token);
+        }
+        let answer = self.http.send(request).await.map_err(|error| match error {
+            HttpError::TooLarge { bytes_max, .. } => format!("is larger than {bytes_max} bytes"),
+            HttpError::Timeout { .. } => "could not be fetched in time".to_owned(),
+            _ => "could not be fetched".to_owned(),
+        })?;
+        let page = answer.media_type() == "text/html";
+        let page_is_due = file
+            .media_type
+            .as_deref()
+            .is_none_or(|kind| kind.starts_with("text/html"));
+        match answer.status {
+            // Slack answers a token that may not read files with its login page.
+            200 if page && !page_is_due => {
+                Err("could not be read: the platform showed a login page".to_owned())
+            }
+            200 if file.size > 0 && file.size != answer.body.len() as u64 => Err(format!(
+                "did not arrive whole: {} bytes came instead of {}",
+                answer.body.len(),
+                file.size
+            )),
+            200 => Ok(answer.body),
+            404 | 410 => Err("is gone from the platform, or its link has expired".to_owned()),
+            300..=399 | 401 | 403 => {
+                Err("could not be read: the platform refused access".to_owned())
+            }
+            status => Err(format!("could not be fetched (status {status})")),
+        }
+    }
+}
+
+fn origin(url: &str) -> Option<String> {
+    let url = reqwest::Url::parse(url).ok()?;
+    Some(url.origin().ascii_serialization())
+}
+
+impl Sandboxes {
+    pub(super) async fn attach(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        turn: &str,
+        files: &[Attachment],
+    ) -> Event {
+        let limits = &self.settings.limits;
+        let folder = format!(
+            ".bobbin/attachments/{}",
+            &digest(&["attachments", turn])[..12]
+        );
+        let there = self.there(thread, generation, &folder).await;
+        let mut taken = BTreeSet::new();
+        let mut load = Load::default();
+        let mut lines: Vec<(String, String, usize)> = Vec::new();
+        let mut images = Images::new(limits);
+        for (at, file) in files.iter().enumerate() {
+            let shown = shown_name(&file.name);
+            let name = free_name(&file.name, at, &mut taken);
+            let path = format!("{folder}/{name}");
+            // An earlier delivery of the message has brought it: its link may have expired since.
+            if let Some(bytes) = there
+                .get(&name)
+                .filter(|bytes| file.size > 0 && **bytes == file.size)
+            {
+                images.offer(file, &path, *bytes);
+                lines.push((path, shown, usize::try_from(*bytes).unwrap_or(usize::MAX)));
+                continue;
+            }
+            let fetched = if at >= limits.attachments {
+                Err(format!(
+                    "was left out: at most {} files are taken",
+                    limits.attachments
+                ))
+            } else if file.size > limits.attachment_bytes {
+                Err(format!("is larger than {} bytes", limits.attachment_bytes))
+            } else {
+                self.files.fetch(file).await
+            };
+            match fetched {
+                Ok(bytes) => {
+                    images.offer(file, &path, bytes.len() as u64);
+                    load.bytes += bytes.len();
+                    load.lines.push(lines.len());
+                    lines.push((path.clone(), shown, bytes.len()));
+                    load.files.push((format!("project/{path}"), bytes));
+                }
+                Err(why) => lines.push((String::new(), format!("{shown} {why}"), 0)),
+            }
+            if load.bytes >= LOAD_BYTES {
+                self.unload(thread, generation, std::mem::take(&mut load), &mut lines)
+                    .await;
+            }
+        }
+        self.unload(thread, generation, load, &mut lines).await;
+        let has_come = |image: &Image| lines.iter().any(|(path, _, _)| *path == image.path);
+        images.taken.retain(has_come);
+        Event::Attached {
+            note: note(&lines),
+            missed: missed(&lines),
+            images: images.taken,
+        }
+    }
+
+    /// Puts what was fetched into the sandbox. Of files that do not get there the lines say so.
+    async fn unload(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        load: Load,
+        lines: &mut [(String, String, usize)],
+    ) {
+        if load.files.is_empty() || self.put(thread, generation, load.files).await {
+            return;
+        }
+        not_copied(lines, &load.lines);
+    }
+
+    /// Files that an attachment folder already has, with their bytes. None can be told where it cannot be read.
+    async fn there(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        folder: &str,
+    ) -> BTreeMap<String, u64> {
+        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+            return BTreeMap::new();
+        };
+        let path = format!("project/{folder}");
+        let listed = self.daytona.list_files(&sandbox, &path).await;
+        listed.unwrap_or_default()
+    }
+
+    /// The images as a prompt carries them, read from the sandbox: the same bytes each time that it is sent. One that is
+    /// not what its name says, or is gone, stays a file among the others.
+    pub(super) async fn inline(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        images: &[Image],
+    ) -> Vec<InlineImage> {
+        if images.is_empty() {
+            return Vec::new();
+        }
+        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+            return Vec::new();
+        };
+        let mut inline = Vec::new();
+        let mut all = 0;
+        for image in images {
+            let path = format!("project/{}", image.path);
+            let Ok(bytes) = self.daytona.download(&sandbox, &path).await else {
+                tracing::warn!(
+                    event = "attachment.unread",
+                    "an image could not be read from the sandbox"
+                );
+                continue;
+            };
+            // The agent may have put something larger in its place.
+            all += bytes.len() as u64;
+            if all > self.settings.limits.prompt_images_bytes {
+                tracing::warn!(
+                    event = "attachment.unread",
+                    "an image is larger by now than images may be, and stays a file"
+                );
+                break;
+            }
+            if let Some(media_type) = media_type(&bytes) {
+                inline.push(InlineImage {
+                    name: image.name.clone(),
+                    media_type,
+                    base64: base64::engine::general_purpose::STANDARD.encode(&bytes),
+                });
+            }
+        }
+        inline
+    }
+
+    async fn put(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        uploads: Vec<(String, Vec<u8>)>,
+    ) -> bool {
+        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+            return false;
+        };
+        let done = self.daytona.upload(&sandbox, uploads).await;
+        if let Err(error) = &done {
+            tracing::warn!(event = "attachment.uncopied", error = %error, "attachments could not be copied into the sandbox");
+        }
+        done.is_ok()
+    }
+}
+
+/// Files that were fetched and are not in the sandbox yet: few at a time, because all of them are held in memory.
+#[derive(Default)]
+struct Load {
+    files: Vec<(String, Vec<u8>)>,
+    bytes: usize,
+    /// Where each of them is told of.
+    lines: Vec<usize>,
+}
+
+/// The images that go to the model, within their bounds.
+struct Images<'a> {
+    limits: &'a Limits,
+    bytes: u64,
+    taken: Vec<Image>,
+}
+
+impl<'a> Images<'a> {
+    fn new(limits: &'a Limits) -> Self {
+        Self {
+            limits,
+            bytes: 0,
+            taken: Vec::new(),
+        }
+    }
+
+    fn offer(&mut self, file: &Attachment, path: &str, bytes: u64) {
+        let all = self.bytes.saturating_add(bytes);
+        let fits = self.taken.len() < self.limits.prompt_images
+            && all <= self.limits.prompt_images_bytes
+            && bytes > 0;
+        if fits && is_image(&file.name, file.media_type.as_deref()) {
+            self.bytes = all;
+            self.taken.push(Image {
+                path: path.to_owned(),
+                name: file
+                    .name
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(NAME_CHARS_MAX)
+                    .collect(),
+            });
+        }
+    }
+}
+
+/// These did not get into the sandbox.
+fn not_copied(lines: &mut [(String, String, usize)], these: &[usize]) {
+    for at in these {
+        let (path, words, bytes) = &mut lines[*at];
+        path.clear();
+        words.push_str(" could not be copied into the sandbox");
+        *bytes = 0;
+    }
+}
+
+/// What the agent is told. A file without a path is one that could not be had.
+fn note(lines: &[(String, String, usize)]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut note = "Files that came with this message:".to_owned();
+    for (path, words, bytes) in lines {
+        note.push_str("\n- ");
+        if path.is_empty() {
+            note.push_str(words)
+        } else {
+            note.push_str(&format!("{path} ({words}, {bytes} bytes)"))
+        }
+    }
+    note
+}
+
+/// What the thread is told: the files that the agent goes without.
+fn missed(lines: &[(String, String, usize)]) -> Vec<String> {
+    let could_not = |(path, _, _): &&(String, String, usize)| path.is_empty();
+    let missed = lines.iter().filter(could_not);
+    missed.map(|(_, words, _)| words.clone()).collect()
+}
+
+/// A file's own name for words: one short line, in a code span, where neither links nor emphasis have an effect.
+fn shown_name(name: &str) -> String {
+    let line: String = name
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(NAME_CHARS_MAX)
+        .map(|c| if c == '`' { '\'' } else { c })
+        .collect();
+    if line.trim().is_empty() {
+        "A file without a name".to_owned()
+    } else {
+        format!("`{line}`")
+    }
+}
+
+/// A name that is safe in any file system and not taken yet.
+fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
+    let safe: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let safe = safe.trim_start_matches(['.', '-']);
+    // The end of a long name is kept: it says what kind of file it is.
+    let safe = &safe[safe.len().saturating_sub(NAME_CHARS_MAX)..];
+    let safe = safe.trim_start_matches(['.', '-']);
+    let mut free = if safe.is_empty() {
+        "file".to_owned()
+    } else {
+        safe.to_owned()
+    };
+    // Another file may be called what this one becomes, so once may not be enough; each time it is longer.
+    while !taken.insert(free.clone()) {
+        free = format!("{at}-{free}");
+    }
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use axum::extract::Path;
+    use axum::http::HeaderMap;
+    use axum::response::IntoResponse;
+    use bobbin_sandbox::daytona::Image;
+
+    use super::*;
+    use crate::sandboxes::ModelKeys;
+
+    const TOKEN: &str = "xoxb-a-token-for-tests";
+
+    /// Slack's files, as far as they matter: eight bytes, or its login page.
+    async fn hand_out(Path(name): Path<String>, headers: HeaderMap) -> impl IntoResponse {
+        let kind = if name == "login" {
+            "text/html"
+        } else {
+            "image/png"
+        };
+        assert_eq!(headers["authorization"], format!("Bearer {TOKEN}"));
+        ([("content-type", kind)], "12345678")
+    }
+
+    fn sources(slack_api: &str, attachment_bytes: u64) -> FileSources {
+        FileSources::new(&SandboxSettings {
+            stack: "test".to_owned(),
+            stack_id: String::new(),
+            project_config_of: Vec::new(),
+            model_keys_inside: false,
+            stack_key: String::new(),
+            daytona_api: String::new(),
+            daytona_api_key: String::new(),
+            image: Image::Snapshot("s".to_owned()),
+            model: "scripted/model".to_owned(),
+            models: Vec::new(),
+            model_base_url: None,
+            keys: ModelKeys::default(),
+            discord_api: "https://discord.com/api/v10".to_owned(),
+            slack_api: slack_api.to_owned(),
+            slack_bot_token: Some(TOKEN.to_owned()),
+            limits: Limits {
+                attachment_bytes,
+                ..Limits::DEFAULT
+            },
+        })
+    }
+
+    #[tokio::test]
+    async fn a_file_is_fetched_with_the_token_and_a_login_page_is_no_file() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let routes = axum::Router::new().route("/file/{name}", axum::routing::get(hand_out));
+        let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+        let api = format!("{base}/api");
+        let file = |url: &str, size: u64| Attachment {
+            name: "a.png".to_owned(),
+            url: url.to_owned(),
+            size,
+            media_type: Some("image/png".to_owned()),
+        };
+        let image = format!("{base}/file/a.png");
+        let whole = sources(&api, 100).fetch(&file(&image, 8)).await;
+        assert_eq!(whole.unwrap(), b"12345678");
+        let unstated = sources(&api, 100).fetch(&file(&image, 0)).await;
+        assert_eq!(unstated.unwrap(), b"12345678");
+        let login = format!("{base}/file/login");
+        for (url, size, max, why) in [
+            (login.as_str(), 8, 100, "login page"),
+            (&image, 9, 100, "8 bytes came instead of 9"),
+            (&image, 8, 4, "larger than 4 bytes"),
+            ("", 8, 100, "no address"),
+            ("https://evil.example/a.png", 8, 100, "not allowed"),
+            (
+                "https://slack.com.evil.example/a.png",
+                8,
+                100,
+                "not allowed",
+            ),
+        ] {
+            let error = sources(&api, max)
+                .fetch(&file(url, size))
+                .await
+                .unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        let elsewhere = sources("https://slack.com/api", 100);
+        let error = elsewhere.fetch(&file(&image, 8)).await.unwrap_err();
+        assert!(error.contains("not allowed"), "loopback from afar: {error}");
+        server.abort();
+    }
+
+    #[test]
+    fn the_token_goes_to_slack_s_own_hosts_only() {
+        let real = sources("https://slack.com/api", 100);
+        let table = [
+            ("https://files.slack.com/files-pri/T1-F1/a.png", true),
+            ("https://slack.com.evil.example/a.png", false),
+            ("https://evilslack.com/a.png", false),
+            ("https://cdn.discordapp.com/a.png", false),
+            ("http://127.0.0.1:9/file/a.png", false),
+        ];
+        for (url, wanted) in table {
+            assert_eq!(real.wants_slack_token(url), wanted, "{url}");
+        }
+        let local = sources("http://127.0.0.1:9/api", 100);
+        assert!(local.wants_slack_token("http://127.0.0.1:9/file/a.png"));
+        assert!(!local.wants_slack_token("http://127.0.0.1:10/file/a.png"));
+    }
+
+    #[test]
+    fn a_name_cannot_leave_its_folder_or_replace_another() {
+        let mut taken = BTreeSet::new();
+        let table = [
+            ("../../etc/passwd", "_.._etc_passwd"),
+            ("a b/ü.png", "a_b__.png"),
+            ("", "file"),
+            ("...", "3-file"),
+            ("-rf", "rf"),
+            ("notes.txt", "notes.txt"),
+            ("notes.txt", "6-notes.txt"),
+            ("9-notes.txt", "9-notes.txt"),
+            ("x", "x"),
+            ("notes.txt", "9-9-notes.txt"),
+        ];
+        for (at, (name, safe)) in table.iter().enumerate() {
+            assert_eq!(free_name(name, at, &mut taken), *safe, "{name}");
+        }
+        let long = format!("{}.tar.gz", "x".repeat(300));
+        assert!(free_name(&long, 9, &mut taken).ends_with(".tar.gz"));
+        assert!(free_name(&long, 9, &mut taken).len() <= NAME_CHARS_MAX + 2);
+    }
+
+    #[test]
+    fn a_name_in_words_stays_in_its_code_span() {
+        let table = [
+            ("notes.txt", "`notes.txt`"),
+            (
+                "[x](https://evil.test) ```.txt",
+                "`[x](https://evil.test) \'\'\'.txt`",
+            ),
+            ("two\nlines", "`twolines`"),
+            ("\n", "A file without a name"),
+        ];
+        for (name, shown) in table {
+            assert_eq!(shown_name(name), shown);
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_had_is_named_with_its_reason() {
+        let mut lines = [
+            (
+                ".bobbin/attachments/x/a.png".to_owned(),
+                "a.png".to_owned(),
+                12,
+            ),
+            (String::new(), "b.zip is larger than 10 bytes".to_owned(), 0),
+        ];
+        let told = note(&lines);
+        assert!(
+            told.contains(
+                "- .bobbin/attachments/x/a.png (a.png, 12 bytes)\n- b.zip is larger than 10 bytes"
+            ),
+            "{told}"
+        );
+        assert_eq!(note(&[]), "");
+        assert_eq!(missed(&lines), ["b.zip is larger than 10 bytes"]);
+        not_copied(&mut lines, &[0]);
+        assert!(note(&lines).contains("- a.png could not be copied into the sandbox"));
+        assert_eq!(
+            missed(&lines),
+            [
+                "a.png could not be copied into the sandbox",
+                "b.zip is larger than 10 bytes"
+            ]
+        );
+    }
+}

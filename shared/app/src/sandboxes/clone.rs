@@ -1,0 +1,128 @@
+//! Cloning the repository of a new sandbox, before the server starts in it.
+//!
+//! Promised: https only and without credentials, by an address that the core has made; a clone that was cut off never
+//! counts as one; within a bound of time. Deliberately absent: private repositories, submodules, large-file storage.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bobbin_agent::opencode::steps::redact;
+use bobbin_core::event::{Coarse, Event, NotCloned};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::settings::clone_address;
+use bobbin_core::text::{one_line, shorten};
+use bobbin_sandbox::daytona::DaytonaError;
+
+use super::Sandboxes;
+
+const CLONE_SCRIPT: &str = include_str!("clone.sh");
+/// The variable in which the script finds the address.
+const REPO: &str = "BOBBIN_REPO";
+/// Characters (UTF-16 units) of git's words that are passed on.
+const SEEN_UNITS_MAX: usize = 200;
+
+impl Sandboxes {
+    pub(super) async fn clone_repository(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        repo: &str,
+        within_ms: u64,
+    ) -> Result<Event, Failure> {
+        let name = self.name(thread, generation);
+        let sandbox = self.daytona.get(&name).await.map_err(|e| e.failure())?;
+        if sandbox.coarse() != Coarse::Running {
+            return Err(Failure::SandboxDown {
+                seen: "the sandbox is not running".to_owned(),
+            });
+        }
+        let environment = BTreeMap::from([(REPO.to_owned(), clone_address(repo))]);
+        let timeout = Duration::from_millis(within_ms);
+        let ran = self
+            .daytona
+            .execute(&sandbox, CLONE_SCRIPT, &environment, None, timeout)
+            .await;
+        match ran {
+            Ok(ran) if ran.exit_code == 0 => Ok(Event::Cloned),
+            Ok(ran) => Ok(Event::NotCloned {
+                why: why(&ran.result),
+            }),
+            Err(DaytonaError::CommandTimeout) => Ok(Event::NotCloned {
+                why: NotCloned::TooLong,
+            }),
+            Err(error) => Err(error.toolbox_failure()),
+        }
+    }
+}
+
+/// What git's words mean (git 2.39; a host that wants a login for what is not there asks for a user name).
+fn why(words: &str) -> NotCloned {
+    let says = |any: &[&str]| any.iter().any(|one| words.contains(one));
+    if says(&["No space left on device", "Disk quota exceeded"]) {
+        NotCloned::NoRoom
+    } else if says(&[
+        "could not read Username",
+        "Authentication failed",
+        "not found",
+        "does not appear to be a git repository",
+        "does not exist",
+        "returned error: 403",
+        "returned error: 404",
+    ]) {
+        NotCloned::NotFound
+    } else if says(&[
+        "Could not resolve host",
+        // Behind a proxy it is the proxy that could not.
+        "CONNECT tunnel failed",
+        "Failed to connect",
+        "Couldn't connect",
+        "Connection timed out",
+        "Connection refused",
+        "Network is unreachable",
+        "Could not resolve proxy",
+    ]) {
+        NotCloned::Unreachable
+    } else {
+        let last = words.lines().rev().find(|line| !line.trim().is_empty());
+        let seen = redact(&one_line(last.unwrap_or("nothing")));
+        NotCloned::Other {
+            seen: shorten(&seen, SEEN_UNITS_MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gits_words_are_told_apart_by_what_to_do_about_them() {
+        for (words, expected) in [
+            (
+                "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
+                NotCloned::NotFound,
+            ),
+            (
+                "fatal: repository 'https://x/y/' not found",
+                NotCloned::NotFound,
+            ),
+            (
+                "fatal: unable to access 'https://nowhere.invalid/a/b/': Could not resolve host: nowhere.invalid",
+                NotCloned::Unreachable,
+            ),
+            (
+                "error: file write error: No space left on device\nfatal: unable to write",
+                NotCloned::NoRoom,
+            ),
+            (
+                "Cloning\nfatal: the remote end hung up\n",
+                NotCloned::Other {
+                    seen: "fatal: the remote end hung up".to_owned(),
+                },
+            ),
+        ] {
+            assert_eq!(why(words), expected, "{words}");
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! Following a run: the event stream keeps the card alive, polling finds the end even when the stream is silent.
+//!
+//! Promised: the end is read from status and message list, never from an event alone; a stream that breaks or falls
+//! silent is opened anew and caught up; control comes back at the given time, or at once when there is news for
+//! `decide`. Deliberately absent: aborting, answering and judging, which are effects and decisions of their own.
+
+use std::time::Duration;
+
+use bobbin_agent::opencode::types::{Message, Status};
+use bobbin_agent::opencode::{self as wire, Heard, Run, Snapshot, Verdict, conclude};
+use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError};
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PostRef};
+use bobbin_core::effect::Follow;
+use bobbin_core::event::{Answer, Event, RunEnd};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::session::{Marks, Queued};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Beside, Sandboxes};
+
+/// Longest wait for the stream between two rounds of looking around.
+const TICK_MS: u64 = 250;
+/// OpenCode sends a heartbeat every 10 s; longer silence than this is a dead connection.
+const SILENCE_MS_MAX: u64 = 30_000;
+/// Looks at the status while nothing suggests an end.
+const LOOK_MS: u64 = 10_000;
+/// Between two looks that confirm a doubt.
+const DOUBT_LOOK_MS: u64 = 2_000;
+/// A run that is broken off this long after it was first seen so is believed to be.
+const STOPPED_MS: u64 = 5_000;
+/// A prompt that nothing came of for this long never will.
+const PENDING_MS: u64 = 20_000;
+/// Connections in a row that came to nothing.
+const CUTS_MAX: u32 = 5;
+/// First pause before connecting again; doubled each time.
+const CUT_PAUSE_MS: u64 = 500;
+/// Showing a card takes no longer than this.
+const SHOW_MS_MAX: u64 = 20_000;
+
+/// Follows a run until there is something for `decide`.
+pub(super) async fn follow<B: Beside>(
+    sandboxes: &Sandboxes,
+    beside: &B,
+    thread: &ThreadKey,
+    what: &Follow,
+) -> Result<Event, Failure> {
+    let agent = sandboxes.agent(thread, what.generation).await?;
+    let mut watch = Watch::new(sandboxes, beside, thread, what, agent);
+    let mut cuts = 0;
+    loop {
+        let error = match watch.listen().await {
+            Ok(event) => return Ok(event),
+            Err(error) => error,
+        };
+        let failure = error.failure();
+        if !matches!(failure, Failure::SandboxDown { .. }) {
+            return Err(failure);
+        }
+        cuts = if std::mem::take(&mut watch.caught_up) {
+            1
+        } else {
+            cuts + 1
+        };
+        if cuts >= CUTS_MAX {
+            return Err(failure);
+        }
+        sleep(Duration::from_millis(CUT_PAUSE_MS << cuts.min(4))).await;
+    }
+}
+
+/// What a card showed last.
+#[derive(PartialEq, Eq, Clone)]
+struct Picture {
+    state: CardState,
+    plan: Vec<PlanItem>,
+    steps: Vec<CardStep>,
+    waiting: usize,
+    earlier: usize,
+}
+
+/// A verdict that needs confirmation.
+struct Doubt {
+    verdict: Verdict,
+    since: Instant,
+}
+
+struct Watch<'a, B> {
+    sandboxes: &'a Sandboxes,
+    beside: &'a B,
+    thread: &'a ThreadKey,
+    what: &'a Follow,
+    agent: OpenCode,
+    run: Run,
+    /// The present connection has caught up.
+    caught_up: bool,
+    /// Something suggests that the run is over.
+    look_now: bool,
+    /// Status and messages that were read, in this order, and not looked at yet.
+    read: Option<(Option<Status>, Vec<Message>)>,
+    looked: Instant,
+    asked_marks: Option<Instant>,
+    /// Prompts that wait behind the turn.
+    waiting: usize,
+    /// The card had to be made anew and stands here.
+    moved: Option<PostRef>,
+    doubt: Option<Doubt>,
+    /// What the card shows and since when; unknown at first, because others edited it before.
+    shown: Option<(Picture, Instant)>,
+}
+
+type Listened = Result<Event, OpenCodeError>;
+
+impl<'a, B: Beside> Watch<'a, B> {
+    fn new(
+        sandboxes: &'a Sandboxes,
+        beside: &'a B,
+        thread: &'a ThreadKey,
+        what: &'a Follow,
+        agent: OpenCode,
+    ) -> Self {
+        Self {
+            sandboxes,
+            beside,
+            thread,
+            what,
+            agent,
+            run: Run::new(&what.agent_session, &what.message).with(&what.further),
+            caught_up: false,
+            look_now: false,
+            read: None,
+            looked: Instant::now(),
+            asked_marks: None,
+            waiting: 0,
+            moved: None,
+            doubt: None,
+            shown: None,
+        }
+    }
+
+    /// One connection, until there is something to tell or it breaks.
+    async fn listen(&mut self) -> Listened {
+        if let Some(event) = self.around().await {
+            return Ok(event);
+        }
+        let mut events = self.agent.events().await?;
+        let mut heard_at = Instant::now();
+        loop {
+            if self.hear(&mut events).await? {
+                heard_at = Instant::now();
+            } else if elapsed_ms(heard_at) > SILENCE_MS_MAX {
+                return Err(OpenCodeError::Unreachable {
+                    seen: "the event stream fell silent".to_owned(),
+                });
+            }
+            if let Some(event) = self.around().await {
+                return Ok(event);
+            }
+            if !self.caught_up {
+                continue;
+            }
+            self.meet_strangers().await?;
+            if let Some(event) = self.asks().await {
+                return Ok(event);
+            }
+            if let Some(event) = self.bounded() {
+                return Ok(event);
+            }
+            if let Some(event) = self.look().await? {
+                return Ok(event);
+            }
+            self.show().await;
+            if let Some(at) = self.moved.take() {
+                return Ok(Event::CardMoved(at));
+            }
+        }
+    }
+
+    /// Takes in what the stream has, for a tick at most. Whether anything came.
+    async fn hear(&mut self, events: &mut Events) -> Result<bool, OpenCodeError> {
+        let Ok(next) = timeout(Duration::from_millis(TICK_MS), events.next()).await else {
+            return Ok(false);
+        };
+        let Some(batch) = next? else {
+            return Err(OpenCodeError::Unreachable {
+                seen: "the event stream ended".to_owned(),
+            });
+        };
+        for event in batch {
+            if event == wire::Event::Connected {
+                // Nothing later is lost, so what is read now and what comes after it is the whole picture.
+                self.catch_up().await?;
+            } else if self.run.apply(event) == Heard::Look {
+                self.look_now = true;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn catch_up(&mut self) -> Result<(), OpenCodeError> {
+        let (statuses, permissions, questions) = tokio::try_join!(
+            self.agent.statuses(),
+            self.agent.permissions(),
+            self.agent.questions()
+        )?;
+        let messages = self
+            .agent
+            .messages_since(&self.what.agent_session, &self.what.message)
+            .await?;
+        // The first look is at what has just been read.
+        let status = statuses.get(&self.what.agent_session).cloned();
+        self.read = Some((status, messages.clone()));
+        self.run.catch_up(Snapshot {
+            statuses,
+            permissions,
+            questions,
+            messages,
+        });
+        self.caught_up = true;
+        self.look_now = true;
+        Ok(())
+    }
+
+    /// What does not depend on the stream: the time that is given, and the marks.
+    async fn around(&mut self) -> Option<Event> {
+        if self.beside.now_ms() >= self.what.until_ms {
+            return Some(Event::StillRunning);
+        }
+        let poll_ms = self.sandboxes.settings.limits.poll_ms;
+        let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
+        if self.what.cancel_known || !due {
+            return None;
+        }
+        let is_first = self.asked_marks.is_none();
+        self.asked_marks = Some(Instant::now());
+        // The write before has told them.
+        let mut marks = match self.beside.known().filter(|_| is_first) {
+            Some(marks) => marks,
+            None => self.beside.marks(self.thread).await,
+        };
+        if let Some(by) = marks.cancelled.remove(&self.what.turn) {
+            return Some(Event::CancelSeen { by });
+        }
+        if let Some(known) = &self.what.steers
+            && let Some(wish) = steer(&marks, &self.what.turn, known)
+        {
+            return Some(wish);
+        }
+        let behind = |(turn, _): &&(&String, &Queued)| **turn != self.what.turn;
+        self.waiting = marks.waiting().iter().filter(behind).count();
+        None
+    }
+
+    /// Finds out whose subagents the sessions are that ask.
+    async fn meet_strangers(&mut self) -> Result<(), OpenCodeError> {
+        for stranger in self.run.strangers() {
+            match self.agent.session(&stranger).await {
+                Ok(session) => self.run.meet(&session),
+                Err(OpenCodeError::SessionMissing | OpenCodeError::NotFound { .. }) => {
+                    self.run.dismiss(&stranger)
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn asks(&self) -> Option<Event> {
+        let open = self.run.asks();
+        let closed = self
+            .what
+            .asks
+            .iter()
+            .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
+        if let Some(ask) = closed {
+            let settlement = self.beside.marks(self.thread).await.settled.remove(&ask.id);
+            return Some(Event::AskClosed {
+                id: ask.id.clone(),
+                settlement,
+            });
+        }
+        let news = open
+            .into_iter()
+            .find(|(id, _)| !self.what.asks.iter().any(|ask| ask.id == *id));
+        news.map(|(id, about)| Event::Asked { id, about })
+    }
+
+    fn bounded(&self) -> Option<Event> {
+        let messages_max = self.what.messages_max;
+        let made = u32::try_from(self.run.assistant_messages()).unwrap_or(u32::MAX);
+        (made > messages_max).then(|| {
+            let reason =
+                format!("The agent made more than {messages_max} steps without coming to an end.");
+            Event::Failed(Failure::TurnFailed { reason })
+        })
+    }
+
+    /// Looks whether the run is over, when something suggests it or it is time.
+    async fn look(&mut self) -> Result<Option<Event>, OpenCodeError> {
+        let pause_ms = if self.doubt.is_some() {
+            DOUBT_LOOK_MS
+        } else {
+            LOOK_MS
+        };
+        if !self.look_now && elapsed_ms(self.looked) < pause_ms {
+            return Ok(None);
+        }
+        self.look_now = false;
+        self.looked = Instant::now();
+        let (status, read) = match self.read.take() {
+            Some((status, messages)) => (status, Some(messages)),
+            None => {
+                let mut statuses = self.agent.statuses().await?;
+                (statuses.remove(&self.what.agent_session), None)
+            }
+        };
+        if !matches!(status, None | Some(Status::Idle)) {
+            self.doubt = None;
+            return Ok(None);
+        }
+        let messages = match read {
+            Some(messages) => messages,
+            None => {
+                self.agent
+                    .messages_since(&self.what.agent_session, &self.what.message)
+                    .await?
+            }
+        };
+        let verdict = conclude(
+            &messages,
+            &self.what.message,
+            &self.what.further,
+            status.as_ref(),
+        );
+        let since = match &self.doubt {
+            Some(doubt) if doubt.verdict == verdict => doubt.since,
+            _ => Instant::now(),
+        };
+        match verdict {
+            Verdict::Done(answer) => return Ok(Some(Event::Finished(answer))),
+            Verdict::Busy => self.doubt = None,
+            Verdict::Stopped if elapsed_ms(since) >= STOPPED_MS => {
+                let seen = "the server restarted during the run".to_owned();
+                return Ok(Some(Event::Failed(Failure::SandboxDown { seen })));
+            }
+            Verdict::Pending if elapsed_ms(since) >= PENDING_MS => {
+                return Ok(Some(self.never_began().await));
+            }
+            Verdict::Stopped | Verdict::Pending => self.doubt = Some(Doubt { verdict, since }),
+        }
+        Ok(None)
+    }
+
+    /// Nothing came of the prompt. If OpenCode said why, that is the end; else its server may be unable to begin
+    /// anything (a first run that was interrupted leaves it so), which a restart cures: then the prompt is sent again.
+    async fn never_began(&self) -> Event {
+        let trouble = self.run.trouble().map(str::to_owned);
+        if trouble.is_none() && !self.what.cancel_known {
+            let within_ms = self.sandboxes.settings.limits.health_start_ms;
+            let restarted =
+                self.sandboxes
+                    .ensure_server(self.thread, self.what.generation, true, within_ms);
+            return Event::Failed(match restarted.await {
+                Ok(_) => Failure::SandboxDown {
+                    seen: format!(
+                        "OpenCode took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
+                        self.what.model
+                    ),
+                },
+                Err(failure) => failure,
+            });
+        }
+        let reason = trouble.unwrap_or_else(|| "it never began to answer".to_owned());
+        let (steps, earlier) = self.run.steps();
+        Event::Finished(Answer {
+            end: RunEnd::Error { reason },
+            text: String::new(),
+            usage: Default::default(),
+            steps,
+            earlier,
+            plan: self.run.plan(),
+        })
+    }
+
+    /// Shows the card when it has changed, at the platform's pace.
+    async fn show(&mut self) {
+        let Some(at) = &self.what.card else { return };
+        // A worker that has outlived its visibility must not write over what the next one shows.
+        if self.beside.now_ms() >= self.beside.visible_until_ms() {
+            return;
+        }
+        let pace_ms = self.sandboxes.settings.limits.card_edit_ms;
+        if self
+            .shown
+            .as_ref()
+            .is_some_and(|(_, since)| elapsed_ms(*since) < pace_ms)
+        {
+            return;
+        }
+        let (steps, earlier) = self.run.steps();
+        let picture = Picture {
+            state: self.card_state(),
+            plan: self.run.plan(),
+            steps,
+            earlier,
+            waiting: self.waiting,
+        };
+        if self
+            .shown
+            .as_ref()
+            .is_some_and(|(shown, _)| *shown == picture)
+        {
+            return;
+        }
+        let (since_ms, now_ms) = (self.what.since_ms, self.beside.now_ms());
+        let state = picture.state.clone();
+        let card = Card {
+            plan: picture.plan.clone(),
+            steps: picture.steps.clone(),
+            earlier: picture.earlier,
+            waiting: picture.waiting,
+            ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.model)
+        };
+        let showing = self
+            .beside
+            .show(self.thread, &self.what.card_kind, at, card);
+        match timeout(Duration::from_millis(SHOW_MS_MAX), showing).await {
+            Ok(stands) => self.moved = stands,
+            Err(_) => tracing::warn!(event = "card.late", "a card could not be shown in time"),
+        }
+        self.shown = Some((picture, Instant::now()));
+    }
+
+    fn card_state(&self) -> CardState {
+        match &self.what.card_state {
+            CardState::Stopping => CardState::Stopping,
+            _ if !self.run.asks().is_empty() => CardState::Waiting,
+            CardState::Waiting => CardState::Working,
+            other => other.clone(),
+        }
+    }
+}
+
+/// The oldest of the waiting prompts that somebody wants to be sent into the run of this turn, and whose wish is not known.
+fn steer(marks: &Marks, turn: &str, known: &[String]) -> Option<Event> {
+    let wanted = |(id, queued): &(&String, &Queued)| {
+        id.as_str() != turn && queued.prompt.is_some() && !known.contains(id)
+    };
+    let mut waiting = marks.waiting().into_iter().filter(wanted);
+    waiting.find_map(|(id, queued)| {
+        let by = marks.now.get(id)?.clone();
+        Some(Event::SteerSeen {
+            turn: id.clone(),
+            queued: queued.clone(),
+            by,
+        })
+    })
+}
+
+fn elapsed_ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,334 @@
+//! Which models turns can run with, and what the server of a sandbox is told about them.
+//!
+//! A chosen model must be one of a provider for which there is a key, or of the endpoint of one's own. The names that
+//! people use are those of the configuration: that OpenCode needs another provider's name for such an endpoint
+//! ([`ModelName::COMPATIBLE`]) stays in here.
+
+use bobbin_agent::opencode::request::{Endpoint, ModelName, server_config};
+use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
+use bobbin_http::host_of;
+
+use super::{ModelKeys, SandboxSettings, SettingsError};
+
+/// Hosts of the providers, for which their keys are.
+const HOSTS: [(&str, &str); 3] = [
+    ("anthropic", "api.anthropic.com"),
+    ("openai", "api.openai.com"),
+    ("openrouter", "openrouter.ai"),
+];
+/// The variable that holds the key of an endpoint of its own.
+const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
+
+/// A key that a server's environment holds, or something that stands for it. It has no `Debug`.
+pub(super) struct ModelKey {
+    /// Name of the variable.
+    pub(super) variable: &'static str,
+    /// The key.
+    pub(super) value: String,
+    /// The only hosts that it is for; none where it is no secret.
+    pub(super) hosts: Vec<String>,
+}
+
+/// The models of the stack.
+pub(super) struct Models {
+    /// As configured.
+    default: ModelName,
+    /// All that the endpoint of one's own serves, under the server's names; empty without one.
+    served: Vec<ModelName>,
+    base_url: Option<String>,
+    keys: ModelKeys,
+    providers: Vec<String>,
+}
+
+impl Models {
+    pub(super) fn new(settings: &SandboxSettings) -> Result<Self, SettingsError> {
+        let parse = |name: &String| ModelName::parse(name).map_err(SettingsError::Model);
+        let default = parse(&settings.model)?;
+        let further: Vec<ModelName> = settings
+            .models
+            .iter()
+            .map(parse)
+            .collect::<Result<_, _>>()?;
+        let base_url = settings
+            .model_base_url
+            .clone()
+            .filter(|url| !url.is_empty());
+        let mut providers = vec![default.provider.clone()];
+        let mut served = Vec::new();
+        if base_url.is_some() {
+            providers.extend(further.iter().map(|model| model.provider.clone()));
+            served.push(default.clone().compatible());
+            served.extend(further.into_iter().map(ModelName::compatible));
+        }
+        let keys = &settings.keys;
+        let own =
+            keyed(keys).filter(|(provider, _, _)| base_url.is_none() || *provider != "openai");
+        providers.extend(own.map(|(provider, _, _)| provider.to_owned()));
+        let mut seen = std::collections::BTreeSet::new();
+        providers.retain(|provider| seen.insert(provider.clone()));
+        Ok(Self {
+            default,
+            served,
+            base_url,
+            keys: keys.clone(),
+            providers,
+        })
+    }
+
+    /// Providers whose models can be chosen, the configured one first.
+    pub(super) fn providers(&self) -> &[String] {
+        &self.providers
+    }
+
+    /// The server's name of a model.
+    pub(super) fn at_server(&self, name: &str) -> Result<ModelName, Failure> {
+        let model = ModelName::parse(name).map_err(|reason| Failure::TurnFailed { reason })?;
+        Ok(match self.base_url {
+            Some(_) => model.compatible(),
+            None => model,
+        })
+    }
+
+    /// The name that people use for a model of the server's.
+    pub(super) fn for_people(&self, at_server: &str) -> String {
+        let inside = at_server
+            .strip_prefix(ModelName::COMPATIBLE)
+            .and_then(|rest| rest.strip_prefix('/'));
+        match inside {
+            Some(model) if self.providers.iter().any(|one| one == "openai") => {
+                format!("openai/{model}")
+            }
+            _ => at_server.to_owned(),
+        }
+    }
+
+    /// The server's configuration, and the keys that its environment holds.
+    ///
+    /// # Errors
+    /// [`Failure::NonRecoverable`] when there is no key for the configured model.
+    pub(super) fn for_server(&self) -> Result<(String, Vec<ModelKey>), Failure> {
+        let default = self.at_server(&self.default.to_string())?;
+        let (variable, key) = keyed(&self.keys)
+            .find(|(provider, _, _)| *provider == self.default.provider)
+            .map_or_else(
+                || (variable_of(&default.provider), ""),
+                |(_, variable, key)| (variable, key),
+            );
+        if let (None, true, Some(missing)) =
+            (&self.base_url, key.is_empty(), key_of(&default.provider))
+        {
+            return Err(Failure::NonRecoverable {
+                advice: format!(
+                    "There is no key for {default}. {} Another Model is a parameter of the template.",
+                    missing.missing()
+                ),
+            });
+        }
+        let endpoint = self.base_url.as_deref().map(|base_url| Endpoint {
+            base_url,
+            key_variable: variable,
+            models: &self.served,
+        });
+        // All names of an endpoint's providers lead to it, under the server's names.
+        let mut enabled: Vec<String> = vec![default.provider.clone()];
+        enabled.extend(self.served.iter().map(|model| model.provider.clone()));
+        // An endpoint that wants no key still needs the variable to be there.
+        let mut held = vec![match (key, self.base_url.as_deref().and_then(host_of)) {
+            ("", _) => ModelKey {
+                variable,
+                value: "none".to_owned(),
+                hosts: Vec::new(),
+            },
+            (key, host) => ModelKey {
+                variable,
+                value: key.to_owned(),
+                hosts: host.into_iter().collect(),
+            },
+        }];
+        for (provider, variable, key) in keyed(&self.keys) {
+            // Beside an endpoint of one's own a name of openai's leads to that: OpenAI itself cannot be chosen.
+            if self.base_url.is_some() && provider == "openai" {
+                continue;
+            }
+            enabled.push(provider.to_owned());
+            let own = HOSTS.iter().find(|(name, _)| *name == provider);
+            let hosts = own.map(|(_, host)| (*host).to_owned());
+            match held.iter_mut().find(|one| one.variable == variable) {
+                Some(one) => one.hosts.extend(hosts),
+                None => held.push(ModelKey {
+                    variable,
+                    value: key.to_owned(),
+                    hosts: hosts.into_iter().collect(),
+                }),
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        enabled.retain(|provider| seen.insert(provider.clone()));
+        let config = server_config(&default, &enabled, endpoint.as_ref());
+        Ok((config.to_string(), held))
+    }
+}
+
+fn variable_of(provider: &str) -> &'static str {
+    match provider {
+        "anthropic" => "ANTHROPIC_API_KEY",
+        "openai" | ModelName::COMPATIBLE => "OPENAI_API_KEY",
+        "openrouter" => "OPENROUTER_API_KEY",
+        _ => ENDPOINT_KEY,
+    }
+}
+
+/// The key that a provider's models need, where a stack can hold it.
+fn key_of(provider: &str) -> Option<Key> {
+    match provider {
+        ModelName::COMPATIBLE => Some(Key::OpenAiApiKey),
+        other => Key::of_model_provider(other),
+    }
+}
+
+/// Providers for which there is a key: name, variable, key.
+fn keyed(keys: &ModelKeys) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+    [
+        ("anthropic", keys.anthropic.as_str()),
+        ("openai", keys.openai.as_str()),
+        ("openrouter", keys.openrouter.as_str()),
+    ]
+    .into_iter()
+    .filter(|(_, key)| !key.is_empty())
+    .map(|(provider, key)| (provider, variable_of(provider), key))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use bobbin_core::limits::Limits;
+    use bobbin_sandbox::daytona::Image;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn models(model: &str, further: &[&str], base_url: Option<&str>, keys: ModelKeys) -> Models {
+        let settings = SandboxSettings {
+            stack: "s".to_owned(),
+            stack_id: String::new(),
+            project_config_of: Vec::new(),
+            model_keys_inside: false,
+            stack_key: "k".to_owned(),
+            daytona_api: "https://app.daytona.io/api".to_owned(),
+            daytona_api_key: "k".to_owned(),
+            image: Image::Snapshot("x".to_owned()),
+            model: model.to_owned(),
+            models: further.iter().map(ToString::to_string).collect(),
+            model_base_url: base_url.map(str::to_owned),
+            keys,
+            discord_api: String::new(),
+            slack_api: String::new(),
+            slack_bot_token: None,
+            limits: Limits::DEFAULT,
+        };
+        Models::new(&settings).unwrap()
+    }
+
+    /// The configuration, and per variable its value and the hosts that it is for.
+    fn config(models: &Models) -> (Value, Value) {
+        let Ok((config, keys)) = models.for_server() else {
+            panic!("there is a key");
+        };
+        let one = |key: &ModelKey| (key.variable.to_owned(), json!([key.value, key.hosts]));
+        let keys = keys.iter().map(one).collect();
+        (serde_json::from_str(&config).unwrap(), Value::Object(keys))
+    }
+
+    #[test]
+    fn every_provider_with_a_key_can_be_chosen_and_no_other() {
+        let keys = ModelKeys {
+            anthropic: "key-a".to_owned(),
+            openrouter: "key-r".to_owned(),
+            ..ModelKeys::default()
+        };
+        let models = models("anthropic/a", &[], None, keys);
+        assert_eq!(models.providers(), ["anthropic", "openrouter"]);
+        let (config, environment) = config(&models);
+        assert_eq!(
+            config["enabled_providers"],
+            json!(["anthropic", "openrouter"])
+        );
+        assert_eq!(
+            environment,
+            json!({
+                "ANTHROPIC_API_KEY": ["key-a", ["api.anthropic.com"]],
+                "OPENROUTER_API_KEY": ["key-r", ["openrouter.ai"]],
+            })
+        );
+        assert!(!config.to_string().contains("key-"));
+    }
+
+    #[test]
+    fn a_key_that_no_choice_can_lead_to_is_not_given_to_the_sandbox() {
+        let keys = ModelKeys {
+            anthropic: "key-a".to_owned(),
+            openai: "key-o".to_owned(),
+            openrouter: "key-r".to_owned(),
+        };
+        let models = models(
+            "anthropic/a",
+            &[],
+            Some("https://models.example.com/v1"),
+            keys,
+        );
+        assert_eq!(models.providers(), ["anthropic", "openrouter"]);
+        let (_, environment) = config(&models);
+        assert_eq!(
+            environment,
+            json!({
+                "ANTHROPIC_API_KEY": ["key-a", ["models.example.com", "api.anthropic.com"]],
+                "OPENROUTER_API_KEY": ["key-r", ["openrouter.ai"]],
+            })
+        );
+    }
+
+    #[test]
+    fn a_configured_model_without_a_key_is_told_to_the_operator() {
+        let keys = ModelKeys {
+            openai: "key-o".to_owned(),
+            ..ModelKeys::default()
+        };
+        let refused = models("anthropic/a", &[], None, keys).for_server();
+        let Err(Failure::NonRecoverable { advice }) = refused else {
+            panic!("there is no key for it");
+        };
+        assert!(
+            advice.contains("The key anthropic_api_key is missing in the secret WorkerSecret."),
+            "{advice}"
+        );
+    }
+
+    #[test]
+    fn an_endpoint_of_ones_own_serves_what_is_listed_under_the_names_that_people_use() {
+        let keys = ModelKeys {
+            openai: "key-o".to_owned(),
+            ..ModelKeys::default()
+        };
+        let url = Some("https://models.example.com/v1");
+        let models = models("openai/a", &["openai/b"], url, keys);
+        assert_eq!(models.providers(), ["openai"]);
+        let (config, environment) = config(&models);
+        assert_eq!(config["model"], "openai-compatible/a");
+        assert_eq!(config["enabled_providers"], json!(["openai-compatible"]));
+        let served = &config["provider"]["openai-compatible"];
+        assert_eq!(served["options"]["apiKey"], "{env:OPENAI_API_KEY}");
+        assert!(served["models"]["a"].is_object() && served["models"]["b"].is_object());
+        assert_eq!(
+            environment,
+            json!({ "OPENAI_API_KEY": ["key-o", ["models.example.com"]] })
+        );
+        assert_eq!(
+            models.at_server("openai/b").unwrap().to_string(),
+            "openai-compatible/b"
+        );
+        assert_eq!(models.for_people("openai-compatible/b"), "openai/b");
+        assert_eq!(models.for_people("x/b"), "x/b");
+    }
+}

@@ -1,0 +1,313 @@
+//! Starting the OpenCode server in a sandbox, and finding out whether it runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bobbin_agent::opencode::request::{QUIET_ENVIRONMENT, WITHOUT_PROJECT_CONFIG, plugin_marker};
+use bobbin_agent::opencode::steps::redact;
+use bobbin_agent::opencode::types::Health;
+use bobbin_agent::opencode::{OpenCode, OpenCodeError};
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::metrics::Unit;
+use bobbin_core::endpoint::NoEndpoint;
+use bobbin_core::event::{Coarse, Event};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::signals::HEALTH_RETRIES;
+use bobbin_sandbox::daytona::DaytonaError;
+use bobbin_sandbox::daytona::Sandbox;
+use futures::StreamExt as _;
+use futures::future::join;
+use futures::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::Sandboxes;
+use super::models::ModelKey;
+use super::vault::{Kept, Placeholder};
+
+/// The script that prepares the project and starts the server; its first lines are set before it.
+const START_SCRIPT: &str = include_str!("start.sh");
+/// Exit status of the script when the image has no OpenCode.
+const EXIT_NOT_INSTALLED: i64 = 69;
+/// Time of the script, which ends a server that does not answer and makes a repository.
+const START_MS_MAX: u64 = 30_000;
+/// Between two looks at the server's health: first, and at most. In between it is such a part of what it took so far that
+/// the look which finds the server comes hardly later than the server.
+const HEALTH_POLL_MS: u64 = 100;
+const HEALTH_POLL_MS_MAX: u64 = 1_000;
+const HEALTH_POLL_PART: u32 = 50;
+/// One look takes no longer, and does not hold up the next: a request that arrives just when the server has bound its port
+/// is never answered (measured on OpenCode 1.18.33), while the next one is at once.
+const HEALTH_LOOK_MS_MAX: u64 = 2_000;
+/// Looks that are under way at once.
+const HEALTH_LOOKS_MAX: usize = 8;
+/// Between two fetches of the preview, while the server does not answer.
+const PREVIEW_MS: u64 = 4_000;
+/// Characters of the server's last words that are passed on.
+const LAST_WORDS_CHARS_MAX: usize = 600;
+
+impl Sandboxes {
+    pub(super) async fn check_server(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        within_ms: u64,
+    ) -> Result<Event, Failure> {
+        let agent = self.agent(thread, generation).await?;
+        match self.healthy_within(&agent, within_ms).await {
+            Ok(()) => Ok(Event::Healthy),
+            Err(error) => Err(match error.failure() {
+                failure @ (Failure::SandboxGone
+                | Failure::NonRecoverable { .. }
+                | Failure::Outage { .. }) => failure,
+                _ => Failure::SandboxDown {
+                    seen: error.to_string(),
+                },
+            }),
+        }
+    }
+
+    pub(super) async fn ensure_server(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        restart: bool,
+        within_ms: u64,
+    ) -> Result<Event, Failure> {
+        let name = self.name(thread, generation);
+        // A server without a key would be started for nothing.
+        let (config, keys) = self.models.for_server()?;
+        // Both at once. A server that cannot be seen through an old preview is left alone by the script.
+        let look = async {
+            let agent = self.agent(thread, generation).await?;
+            let is_healthy = !restart && agent.probe().await.is_ok_and(|health| health.healthy);
+            Ok::<_, Failure>((agent, is_healthy))
+        };
+        let (look, sandbox) = join(look, self.daytona.get(&name)).await;
+        let (agent, is_healthy) = look?;
+        if is_healthy {
+            return Ok(Event::Healthy);
+        }
+        let sandbox = sandbox.map_err(|e| e.failure())?;
+        if sandbox.coarse() != Coarse::Running {
+            return Err(Failure::SandboxDown {
+                seen: "the sandbox is not running".to_owned(),
+            });
+        }
+        let mut environment = self.environment(thread, &name, config);
+        environment.extend(self.keys_for(&sandbox, &keys).await?);
+        self.run_start_script(&sandbox, &environment, restart)
+            .await?;
+        match self.healthy_within(&agent, within_ms).await {
+            Ok(()) => Ok(Event::Healthy),
+            Err(error) => match error.failure() {
+                failure @ (Failure::SandboxGone
+                | Failure::NonRecoverable { .. }
+                | Failure::Outage { .. }) => Err(failure),
+                _ => {
+                    let words = self.last_words(&sandbox, &environment).await;
+                    Err(Failure::ResumeFailed {
+                        seen: format!("{error}. {words}").trim().to_owned(),
+                    })
+                }
+            },
+        }
+    }
+
+    /// Polls the server until it is healthy, or the time is over and the last error counts. What was asked in vain is
+    /// counted.
+    async fn healthy_within(&self, agent: &OpenCode, within_ms: u64) -> Result<(), OpenCodeError> {
+        let (healthy, looks) = look_within(agent, within_ms).await;
+        let retries = looks.saturating_sub(1);
+        if retries > 0 {
+            tracing::info!(
+                event = HEALTH_RETRIES,
+                retries,
+                healthy = healthy.is_ok(),
+                "the server's health was asked for again"
+            );
+            let count = (HEALTH_RETRIES, Unit::Count, retries.into());
+            self.metrics.put(&[count], now_ms());
+        }
+        healthy
+    }
+
+    async fn run_start_script(
+        &self,
+        sandbox: &Sandbox,
+        environment: &BTreeMap<String, String>,
+        restart: bool,
+    ) -> Result<(), Failure> {
+        let script = format!(
+            "restart={}\nmarker='{}'\n{START_SCRIPT}",
+            u8::from(restart),
+            plugin_marker()
+        );
+        let timeout = Duration::from_millis(START_MS_MAX);
+        let ran = self
+            .daytona
+            .execute(sandbox, &script, environment, None, timeout)
+            .await;
+        match ran {
+            Ok(ran) if ran.exit_code == 0 => Ok(()),
+            Ok(ran) if ran.exit_code == EXIT_NOT_INSTALLED => Err(Failure::NonRecoverable {
+                advice: "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile."
+                    .to_owned(),
+            }),
+            Ok(ran) => Err(Failure::ResumeFailed { seen: self.sayable(&ran.result, environment) }),
+            Err(DaytonaError::CommandTimeout) => {
+                Err(Failure::ResumeFailed { seen: "the start script ran over its time".to_owned() })
+            }
+            Err(error) => Err(error.toolbox_failure()),
+        }
+    }
+
+    /// The model keys of the server's environment: in a sandbox that was made with placeholders, these.
+    async fn keys_for(
+        &self,
+        sandbox: &Sandbox,
+        keys: &[ModelKey],
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        let is_outside = |key: &&ModelKey| sandbox.has_placeholders() && !key.hosts.is_empty();
+        let inside = keys.iter().filter(|key| !is_outside(key));
+        let mut held: BTreeMap<String, String> = inside
+            .map(|key| (key.variable.to_owned(), key.value.clone()))
+            .collect();
+        if sandbox.has_placeholders()
+            && let kept @ Kept::Outside(placeholders) = &self.keep(keys).await?
+        {
+            let mounted = self.daytona.mount_secrets(&sandbox.id, &kept.names()).await;
+            mounted.map_err(|e| e.failure())?;
+            let text =
+                |(variable, one): (&String, &Placeholder)| (variable.clone(), one.text.clone());
+            held.extend(placeholders.iter().map(text));
+        }
+        Ok(held)
+    }
+
+    /// What the server's processes get besides the keys, and nothing else of the sandbox does.
+    fn environment(
+        &self,
+        thread: &ThreadKey,
+        name: &str,
+        config: String,
+    ) -> BTreeMap<String, String> {
+        let mut environment: BTreeMap<String, String> = QUIET_ENVIRONMENT
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let trusted = &self.settings.project_config_of;
+        if !trusted.contains(&thread.tenant()) {
+            let (variable, value) = WITHOUT_PROJECT_CONFIG;
+            environment.insert(variable.to_owned(), value.to_owned());
+        }
+        environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), self.password(name));
+        environment.insert("OPENCODE_CONFIG_CONTENT".to_owned(), config);
+        environment
+    }
+
+    async fn last_words(
+        &self,
+        sandbox: &Sandbox,
+        environment: &BTreeMap<String, String>,
+    ) -> String {
+        let script = "tail -n 5 .bobbin/opencode.log 2>/dev/null | head -c 4000";
+        let timeout = Duration::from_millis(START_MS_MAX);
+        match self
+            .daytona
+            .execute(sandbox, script, &BTreeMap::new(), None, timeout)
+            .await
+        {
+            Ok(ran) if !ran.result.trim().is_empty() => {
+                format!("Its last words: {}", self.sayable(&ran.result, environment))
+            }
+            Ok(_) => "It left no words.".to_owned(),
+            Err(error) => format!("Its log could not be read: {error}"),
+        }
+    }
+
+    /// Words of the sandbox without the secrets that it was given.
+    fn sayable(&self, words: &str, environment: &BTreeMap<String, String>) -> String {
+        let mut words = words.to_owned();
+        let secret = |name: &&String| name.ends_with("_KEY") || name.ends_with("_PASSWORD");
+        for value in environment
+            .iter()
+            .filter(|(name, _)| secret(name))
+            .map(|(_, value)| value)
+        {
+            if value.len() >= 8 {
+                words = words.replace(value.as_str(), "***");
+            }
+        }
+        let words = redact(words.trim()).replace('\n', " · ");
+        let from = words
+            .char_indices()
+            .rev()
+            .nth(LAST_WORDS_CHARS_MAX - 1)
+            .map_or(0, |(at, _)| at);
+        words[from..].to_owned()
+    }
+}
+
+/// The same, with how often it was asked.
+async fn look_within(agent: &OpenCode, within_ms: u64) -> (Result<(), OpenCodeError>, u32) {
+    let start = Instant::now();
+    let until = start + Duration::from_millis(within_ms);
+    let mut preview_due = start + Duration::from_millis(PREVIEW_MS);
+    let mut under_way = FuturesUnordered::new();
+    let (mut looks, mut next) = (0_u32, start);
+    let mut seen = OpenCodeError::Unreachable {
+        seen: "no answer in time".to_owned(),
+    };
+    loop {
+        let now = Instant::now();
+        if now >= until {
+            return (Err(seen), looks);
+        }
+        if now >= next {
+            if under_way.len() < HEALTH_LOOKS_MAX {
+                looks += 1;
+                let with_preview = now >= preview_due;
+                if with_preview {
+                    preview_due = now + Duration::from_millis(PREVIEW_MS);
+                }
+                let bound = until.min(now + Duration::from_millis(HEALTH_LOOK_MS_MAX));
+                under_way.push(timeout_at(bound, look(agent, with_preview)));
+            }
+            let pause = (now - start) / HEALTH_POLL_PART;
+            next = now
+                + pause.clamp(
+                    Duration::from_millis(HEALTH_POLL_MS),
+                    Duration::from_millis(HEALTH_POLL_MS_MAX),
+                );
+        }
+        let answered = tokio::select! {
+            Some(answered) = under_way.next() => answered,
+            () = sleep_until(next.min(until)) => continue,
+        };
+        match answered {
+            Ok(Ok(health)) if health.healthy => return (Ok(()), looks),
+            Ok(Ok(_)) => {
+                seen = OpenCodeError::Unreachable {
+                    seen: "the server calls itself unhealthy".to_owned(),
+                }
+            }
+            Ok(Err(
+                error @ (OpenCodeError::NoEndpoint(NoEndpoint { is_gone: true, .. })
+                | OpenCodeError::Guard(_)),
+            )) => return (Err(error), looks),
+            Ok(Err(error)) => seen = error,
+            // It says nothing that the looks after it have not said.
+            Err(_) => {}
+        }
+    }
+}
+
+/// One look, with a fresh preview where the one that there is does not work.
+async fn look(agent: &OpenCode, with_preview: bool) -> Result<Health, OpenCodeError> {
+    if with_preview {
+        agent.health().await
+    } else {
+        agent.probe().await
+    }
+}

@@ -1,0 +1,472 @@
+//! The world for real: table, provider, agent and chats behind the core's one door.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bobbin_chat::Chat;
+use bobbin_cloud::breaker::Breakers;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::metrics::{self, Metrics, Unit};
+use bobbin_cloud::secrets::{Keys, Secret};
+use bobbin_cloud::spans::{Span, Spans, Trace};
+use bobbin_cloud::store::{Store, StoreError, Written};
+use bobbin_cloud::wake::Wakes;
+use bobbin_core::breaker::Admission;
+use bobbin_core::card::{Card, Post, PostRef, ShownFile, Usage};
+use bobbin_core::effect::Effect;
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::ledger::Entry;
+use bobbin_core::message::Selection;
+use bobbin_core::ports::{Loaded, Saved, World};
+use bobbin_core::session::{Marks, Session};
+use bobbin_core::settings::Offer;
+use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
+use bobbin_sandbox::daytona::Image;
+use tokio::time::timeout;
+
+use crate::catalogue;
+use crate::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+
+/// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
+pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
+
+/// The sandbox side, from configuration and keys.
+///
+/// # Errors
+/// A sentence that names the setting that cannot be used.
+pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let key = |secret: &Secret| secret.expose().to_owned();
+    let settings = SandboxSettings {
+        stack: config.stack.clone(),
+        stack_id: config.stack_id.clone(),
+        project_config_of: config.project_config_of.clone(),
+        model_keys_inside: config.model_keys_inside,
+        stack_key: key(&keys.stack.stack_key),
+        daytona_api: config.daytona_api.clone(),
+        daytona_api_key: key(&keys.provider.daytona_api_key),
+        image: some(&config.daytona_snapshot)
+            .map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
+        model: config.model.clone(),
+        models: config.models.clone(),
+        model_base_url: some(&config.model_base_url),
+        keys: ModelKeys {
+            anthropic: key(&keys.worker.anthropic_api_key),
+            openai: key(&keys.worker.openai_api_key),
+            openrouter: key(&keys.worker.openrouter_api_key),
+        },
+        discord_api: config.discord_api.clone(),
+        slack_api: config.slack_api.clone(),
+        slack_bot_token: some(keys.worker.slack_bot_token.expose()),
+        limits: config.limits.clone(),
+    };
+    Sandboxes::new(settings).map_err(|e| e.to_string())
+}
+
+/// The chats, from configuration and keys.
+///
+/// # Errors
+/// A sentence that names the address that cannot be used.
+pub fn chat(config: &Config, keys: &Keys) -> Result<Chat, String> {
+    Chat::new(&bobbin_chat::Settings {
+        discord_api: &config.discord_api,
+        discord_application: &config.discord_application_id,
+        discord_bot_token: keys.worker.discord_bot_token.expose(),
+        slack_api: &config.slack_api,
+        slack_bot_token: keys.worker.slack_bot_token.expose(),
+        slack_stream_answers: config.slack_stream_answers,
+    })
+}
+
+/// Until when the message in hand stays invisible, as its heartbeat last heard.
+#[derive(Debug, Clone, Default)]
+pub struct Visibility(Arc<AtomicU64>);
+
+impl Visibility {
+    /// Notes a renewal.
+    pub fn set(&self, until_ms: Ms) {
+        self.0.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Until when.
+    #[must_use]
+    pub fn get(&self) -> Ms {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The world of one delivery.
+pub struct Live {
+    parts: Parts,
+    visibility: Visibility,
+    /// Marks that stand beside the record: removed with the write that makes them superfluous.
+    marks: Mutex<Marks>,
+    /// The record as it was last read or written: what a write has changed is what has happened.
+    recorded: Mutex<Option<Session>>,
+    /// The first read, where it was begun before anybody asked for it.
+    ahead: Mutex<Option<Result<Loaded, Failure>>>,
+    /// The trace of the invocation that delivers.
+    trace: Option<Trace>,
+}
+
+/// What a world is made of: the clients of one process, which every delivery shares.
+#[derive(Clone)]
+pub struct Parts {
+    /// The records.
+    pub store: Store,
+    /// The chats.
+    pub chat: Arc<Chat>,
+    /// The sandboxes.
+    pub sandboxes: Arc<Sandboxes>,
+    /// Wake-ups.
+    pub wakes: Wakes,
+    /// Breakers of the providers.
+    pub breakers: Breakers,
+    /// Where metrics go.
+    pub metrics: Metrics,
+    /// Where spans go.
+    pub spans: Spans,
+    /// How long the ledger keeps a turn.
+    pub ledger_ms: u64,
+}
+
+impl Live {
+    /// The world of one delivery.
+    #[must_use]
+    pub fn new(parts: Parts, visibility: Visibility) -> Self {
+        Self {
+            trace: parts.spans.present(),
+            parts,
+            visibility,
+            marks: Mutex::default(),
+            recorded: Mutex::default(),
+            ahead: Mutex::default(),
+        }
+    }
+
+    /// The same, with what its first read has found already: of the delivery's thread and message. A read that was begun
+    /// before the message was claimed is as good as any, because a write that rests on an older one fails.
+    #[must_use]
+    pub fn having_read(self, found: Result<Loaded, Failure>) -> Self {
+        Self {
+            ahead: Mutex::new(Some(found)),
+            ..self
+        }
+    }
+
+    fn counted(&self, error: &StoreError) -> Failure {
+        count_failure(&self.parts.metrics, error);
+        error.failure()
+    }
+
+    /// Tells the operator what this write says has happened.
+    fn tell(&self, session: &Session, entries: &[Entry]) {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let signals = signals(recorded.as_ref(), session, now_ms());
+        *recorded = Some(session.clone());
+        drop(recorded);
+        for signal in &signals {
+            let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
+            let generation = session.generation;
+            match signal.turn.as_deref() {
+                // Also where it happened during another one's delivery.
+                Some(turn) => {
+                    tracing::info!(event, %thread, correlation_id = turn, turn, took_ms, generation, "{event}");
+                }
+                None => tracing::info!(event, %thread, took_ms, generation, "{event}"),
+            }
+        }
+        let ended: Vec<Usage> = entries.iter().map(|entry| entry.usage).collect();
+        self.parts
+            .metrics
+            .put(&metrics::of(&signals, &ended), now_ms());
+    }
+
+    /// The turn that is under way, as the record has it; empty between turns.
+    fn turn(&self) -> String {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = recorded.as_ref().and_then(|session| session.turn.as_ref());
+        turn.map(|turn| turn.id.clone()).unwrap_or_default()
+    }
+
+    fn note(&self, marks: &Marks) {
+        marks.clone_into(&mut self.marks.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn known_marks(&self) -> Marks {
+        self.marks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl World for Live {
+    fn now_ms(&self) -> Ms {
+        now_ms()
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.visibility.get()
+    }
+
+    async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+        let ahead = self
+            .ahead
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let found = match ahead {
+            Some(found) => found?,
+            None => {
+                let read = self.parts.store.load(thread, turn).await;
+                read.map_err(|e| self.counted(&e))?
+            }
+        };
+        self.note(&found.marks);
+        self.recorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&found.session);
+        Ok(found)
+    }
+
+    async fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+        entries: &[Entry],
+    ) -> Result<Saved, Failure> {
+        let stale = self.known_marks().spent(session);
+        let expires_at_ms = now_ms() + self.parts.ledger_ms;
+        let written = self
+            .parts
+            .store
+            .save(session, expected, &stale, entries, expires_at_ms)
+            .await
+            .map_err(|e| self.counted(&e))?;
+        Ok(match written {
+            Written::Yes(marks) => {
+                self.tell(session, entries);
+                let marks = marks.unwrap_or_else(|| self.known_marks().without(&stale));
+                self.note(&marks);
+                Saved::Written(marks)
+            }
+            Written::Conflict => Saved::Conflict,
+        })
+    }
+
+    async fn prepare(&self, thread: &ThreadKey, effect: &Effect) {
+        if let Effect::SendPrompt { generation, .. }
+        | Effect::FindPrompt { generation, .. }
+        | Effect::CheckServer { generation, .. }
+        | Effect::FindAgentSession { generation, .. } = effect
+        {
+            self.parts.sandboxes.prepare(thread, *generation).await;
+        }
+    }
+
+    async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        let began_ms = now_ms();
+        let event = match effect {
+            Effect::Post {
+                turn,
+                kind,
+                at,
+                post,
+            } => {
+                let chat = &self.parts.chat;
+                let posted = chat.post(thread, turn, kind, at.as_ref(), post).await;
+                // Also when the card could not be shown: a status that stays behind would say that it still works.
+                if let Post::Card(card) = post.bare() {
+                    chat.set_status(thread, turn, &card.state).await;
+                }
+                match posted {
+                    Ok(at) => Event::Posted(at),
+                    Err(failure) => Event::Failed(failure),
+                }
+            }
+            Effect::PostArtifact {
+                generation,
+                turn,
+                index,
+                file,
+            } => match self
+                .parts
+                .sandboxes
+                .fetch_artifact(thread, *generation, file)
+                .await
+            {
+                Ok(bytes) => {
+                    let post = Post::File(ShownFile {
+                        name: file.name(),
+                        bytes,
+                    });
+                    let kind = PostKind::Artifact(*index);
+                    match self.parts.chat.post(thread, turn, &kind, None, &post).await {
+                        Ok(at) => Event::Posted(at),
+                        Err(failure) => Event::Failed(failure),
+                    }
+                }
+                Err(why) => Event::Unshown { why },
+            },
+            Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
+                Ok(entries) => Event::Recalled(entries),
+                Err(error) => Event::Failed(error.failure()),
+            },
+            Effect::Survey { generation, used } => {
+                Event::Surveyed(self.survey(thread, *generation, used).await)
+            }
+            Effect::Wake { at_ms } => {
+                if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
+                    tracing::warn!(event = "wake.failed", %thread, %error, "no wake-up was set; the sweeper will find the thread");
+                }
+                Event::Woken
+            }
+            effect if asks_provider(effect) => self.guarded(thread, effect).await,
+            effect => self.parts.sandboxes.perform(self, thread, effect).await,
+        };
+        let ended_ms = now_ms();
+        let took_ms = ended_ms.saturating_sub(began_ms);
+        self.parts.spans.put(
+            self.trace.as_ref(),
+            &Span {
+                name: effect.name(),
+                began_ms,
+                ended_ms,
+                failed: matches!(event, Event::Failed(_) | Event::NotSent(_)),
+                thread: &thread.to_string(),
+                turn: &self.turn(),
+            },
+        );
+        match &event {
+            Event::Failed(failure) | Event::NotSent(failure) => {
+                tracing::warn!(event = "effect.failed", %thread, effect = effect.name(), took_ms, ?failure, "an effect failed")
+            }
+            _ => {
+                tracing::debug!(event = "effect.done", %thread, effect = effect.name(), took_ms, "an effect is done")
+            }
+        }
+        event
+    }
+}
+
+/// The agent has this long to say what it offers. The first answer takes as long as its boot for the project (4 s,
+/// measured on 1.18.33, and more on a busy machine), which the prompt would wait for as well.
+const OFFER_MS_MAX: u64 = 20_000;
+/// Counts that the table did not do what a delivery needs, unless it did and a newer worker's item is in the way.
+pub fn count_failure(metrics: &Metrics, error: &StoreError) {
+    if !matches!(error, StoreError::Newer(_)) {
+        metrics.put(&[(TABLE_FAILED, Unit::Count, 1)], now_ms());
+    }
+}
+
+/// The name of the sandbox provider's breaker.
+const PROVIDER: &str = "daytona";
+
+/// Whether an effect needs the provider itself, not only the server in a sandbox.
+const fn asks_provider(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Count { .. }
+            | Effect::Create { .. }
+            | Effect::Observe { .. }
+            | Effect::Start { .. }
+            | Effect::Stop { .. }
+            | Effect::Delete { .. }
+            | Effect::Clone { .. }
+            | Effect::EnsureServer { .. }
+    )
+}
+
+impl Live {
+    /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
+    async fn guarded(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
+            return Event::Failed(Failure::Outage {
+                after_ms: retry_in_ms,
+                seen: "the sandbox provider does not answer".to_owned(),
+            });
+        }
+        let event = self.parts.sandboxes.perform(self, thread, effect).await;
+        match &event {
+            Event::Failed(Failure::Outage { seen, .. }) => {
+                if self.parts.breakers.failed(PROVIDER, seen, now_ms()).await {
+                    let opened = (BREAKER_OPENED, Unit::Count, 1);
+                    self.parts.metrics.put(&[opened], now_ms());
+                }
+            }
+            _ => self.parts.breakers.succeeded(PROVIDER, now_ms()).await,
+        }
+        event
+    }
+
+    /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
+    async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> Offer {
+        let asked = self.parts.sandboxes.offer(thread, generation);
+        let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
+            Ok(Ok(offer)) => offer,
+            Ok(Err(failure)) => {
+                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not say what it offers");
+                Offer::default()
+            }
+            Err(_) => {
+                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not say in time what it offers");
+                Offer::default()
+            }
+        };
+        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used).await;
+        offer
+    }
+}
+
+impl Beside for Live {
+    fn now_ms(&self) -> Ms {
+        now_ms()
+    }
+
+    fn known(&self) -> Option<Marks> {
+        Some(self.known_marks())
+    }
+
+    async fn marks(&self, thread: &ThreadKey) -> Marks {
+        match self.parts.store.record(thread).await {
+            Ok((_, marks)) => {
+                self.note(&marks);
+                marks
+            }
+            Err(error) => {
+                tracing::warn!(event = "marks.unread", %thread, %error, "the marks could not be read");
+                Marks::default()
+            }
+        }
+    }
+
+    async fn show(
+        &self,
+        thread: &ThreadKey,
+        kind: &PostKind,
+        at: &PostRef,
+        card: Card,
+    ) -> Option<PostRef> {
+        let turn = card.turn.clone();
+        self.parts.chat.set_status(thread, &turn, &card.state).await;
+        let post = Post::Card(card);
+        let shown = self.parts.chat.post(thread, &turn, kind, Some(at), &post);
+        match shown.await {
+            Ok(stands) => Some(stands).filter(|stands| stands != at),
+            Err(failure) => {
+                tracing::info!(event = "card.failed", %thread, ?failure, "a progress card could not be edited; the next one will be");
+                None
+            }
+        }
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.visibility.get()
+    }
+}

@@ -1,0 +1,201 @@
+//! Answers to an interaction, as the HTTP response itself.
+
+use bobbin_core::message::{Person, Prompt, Quote};
+use serde_json::{Value, json};
+
+use super::bounds::{
+    FILES_MAX, FORM_TEXT_UNITS_MAX, NAME_UNITS_MAX, QUOTE_UNITS_MAX, QUOTED_SHOWN_UNITS_MAX,
+};
+use super::content::{bounded, emphasised_name, inline, mute};
+use super::custom_id::CustomId;
+use crate::HttpAnswer;
+
+/// Only the person who asked sees it.
+pub const EPHEMERAL: u64 = 64;
+/// The message is made of components.
+pub const COMPONENTS_V2: u64 = 32_768;
+/// No link previews.
+pub const SUPPRESS_EMBEDS: u64 = 4;
+
+/// Name of the form's text input.
+pub const FORM_PROMPT: &str = "prompt";
+/// Name of the form's file input.
+pub const FORM_FILES: &str = "files";
+
+/// Name of the form's choice between waiting and not.
+pub const FORM_WHEN: &str = "when";
+/// Its value for what shall not wait.
+pub const FORM_NOW: &str = "now";
+/// Its value for what waits.
+const FORM_QUEUE: &str = "queue";
+
+/// The answer to a ping.
+#[must_use]
+pub fn pong() -> HttpAnswer {
+    HttpAnswer::json(&json!({"type": 1}))
+}
+
+/// A word that only the person sees.
+#[must_use]
+pub fn word(text: &str) -> HttpAnswer {
+    HttpAnswer::json(
+        &json!({"type": 4, "data": mute(json!({"content": bounded(text), "flags": EPHEMERAL}))}),
+    )
+}
+
+/// A message that everybody sees.
+#[must_use]
+pub fn say(text: &str) -> HttpAnswer {
+    HttpAnswer::json(
+        &json!({"type": 4, "data": mute(json!({"content": bounded(text), "flags": SUPPRESS_EMBEDS}))}),
+    )
+}
+
+/// What somebody asked in a thread, so that readers of the thread see it.
+#[must_use]
+pub fn quote(prompt: &Prompt) -> HttpAnswer {
+    let files = match prompt.attachments.len() {
+        0 => String::new(),
+        1 => "\n-# with 1 file".to_owned(),
+        n => format!("\n-# with {n} files"),
+    };
+    let text = bobbin_core::text::shorten(&prompt.text, QUOTE_UNITS_MAX);
+    let now = if prompt.now {
+        "\n-# for what is running now"
+    } else {
+        ""
+    };
+    let quoted = quoted(&prompt.quotes);
+    say(&format!(
+        "{}: {text}{quoted}{now}{files}",
+        emphasised_name(&prompt.by)
+    ))
+}
+
+/// The last quoted message as a line below the request; empty where none is quoted.
+pub(super) fn quoted(quotes: &[Quote]) -> String {
+    let Some(quote) = quotes.last() else {
+        return String::new();
+    };
+    let name = match quote.by.as_str() {
+        "" => String::new(),
+        by => format!("**{}**: ", inline(by, NAME_UNITS_MAX)),
+    };
+    let text = inline(&quote.text, QUOTED_SHOWN_UNITS_MAX);
+    let more = match quotes.len() {
+        1 => String::new(),
+        n => format!("\n-# and {} before it", n - 1),
+    };
+    format!("\n> {name}{text}{more}")
+}
+
+/// Somebody asked for a fresh sandbox.
+#[must_use]
+pub fn resetting(by: &Person) -> HttpAnswer {
+    say(&format!(
+        "{} asked for a fresh sandbox. The next prompt starts in it.",
+        emphasised_name(by)
+    ))
+}
+
+/// Everybody sees that something is being made; edited later into the anchor.
+#[must_use]
+pub fn deferred() -> HttpAnswer {
+    HttpAnswer::json(&json!({"type": 5}))
+}
+
+/// Only the person sees that something is being looked up; edited later.
+#[must_use]
+pub fn deferred_word() -> HttpAnswer {
+    HttpAnswer::json(&json!({"type": 5, "data": {"flags": EPHEMERAL}}))
+}
+
+/// A click was taken; what was clicked is changed later.
+#[must_use]
+pub fn deferred_update() -> HttpAnswer {
+    HttpAnswer::json(&json!({"type": 6}))
+}
+
+/// Nothing to complete.
+#[must_use]
+pub fn no_choices() -> HttpAnswer {
+    HttpAnswer::json(&json!({"type": 8, "data": {"choices": []}}))
+}
+
+/// The form for a further prompt.
+#[must_use]
+pub fn form(files_max: usize) -> HttpAnswer {
+    let text = json!({"type": 18, "label": "What should happen next?", "component": {
+        "type": 4, "custom_id": FORM_PROMPT, "style": 2, "min_length": 1, "max_length": FORM_TEXT_UNITS_MAX, "required": true,
+        "placeholder": "Goes to the same sandbox",
+    }});
+    let when = json!({"type": 18, "label": "If something is running", "component": {
+        "type": 21, "custom_id": FORM_WHEN, "required": true, "options": [
+            {"value": FORM_QUEUE, "label": "Queue", "description": "Starts when what runs and waits now is done", "default": true},
+            {"value": FORM_NOW, "label": "Send now", "description": "Goes to the agent at once, into the running task"},
+        ],
+    }});
+    let files = json!({"type": 18, "label": "Files", "description": "Optional", "component": {
+        "type": 19, "custom_id": FORM_FILES, "min_values": 0, "max_values": files_max.clamp(1, FILES_MAX), "required": false,
+    }});
+    let components = if files_max == 0 {
+        vec![text, when]
+    } else {
+        vec![text, when, files]
+    };
+    HttpAnswer::json(
+        &json!({"type": 9, "data": {"custom_id": CustomId::Say.text(), "title": "Reply to the sandbox", "components": components}}),
+    )
+}
+
+/// The clicked card with "Stopping…" in place of its Stop button; none if the card has parts that are not ours.
+#[must_use]
+pub fn stopping(components: &[Value], flags: u64, stop: &str) -> Option<HttpAnswer> {
+    if components.is_empty() || flags & COMPONENTS_V2 == 0 {
+        return None;
+    }
+    let mut replaced = false;
+    let components: Option<Vec<Value>> = components
+        .iter()
+        .map(|part| without_stop(part, stop, &mut replaced))
+        .collect();
+    let components = components.filter(|_| replaced)?;
+    Some(HttpAnswer::json(
+        &json!({"type": 7, "data": mute(json!({"flags": COMPONENTS_V2, "components": components}))}),
+    ))
+}
+
+/// The same component as a request: only fields that requests have.
+fn without_stop(part: &Value, stop: &str, replaced: &mut bool) -> Option<Value> {
+    let mut children = || {
+        part["components"]
+            .as_array()?
+            .iter()
+            .map(|child| without_stop(child, stop, replaced))
+            .collect::<Option<Vec<_>>>()
+    };
+    match part["type"].as_u64()? {
+        17 => Some(
+            json!({"type": 17, "accent_color": part["accent_color"], "components": children()?}),
+        ),
+        1 => Some(json!({"type": 1, "components": children()?})),
+        2 if part["custom_id"] == stop => {
+            *replaced = true;
+            let label = match part["label"].as_str() {
+                Some(super::render::WITHDRAW) => "Withdrawing…",
+                _ => "Stopping…",
+            };
+            Some(
+                json!({"type": 2, "style": 2, "label": label, "custom_id": stop, "disabled": true}),
+            )
+        }
+        2 if part["custom_id"].is_string() => Some(
+            json!({"type": 2, "style": part["style"], "label": part["label"], "custom_id": part["custom_id"]}),
+        ),
+        10 => Some(json!({"type": 10, "content": part["content"]})),
+        14 => Some(
+            json!({"type": 14, "divider": part["divider"].as_bool().unwrap_or(true), "spacing": part["spacing"].as_u64().unwrap_or(1)}),
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! What Discord refused, and what that means.
+
+use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
+use bobbin_http::HttpError;
+
+/// Why a call to Discord did not do what it should. Holds no token and no text of a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DiscordError {
+    /// Discord answered with an error of its own.
+    #[error("Discord answered {status} (code {code}) to {route}: {message}")]
+    Api {
+        /// Which call.
+        route: &'static str,
+        /// HTTP status.
+        status: u16,
+        /// Discord's code, 0 if it named none.
+        code: u64,
+        /// Discord's words; for an invalid form also the path of the field.
+        message: String,
+    },
+    /// Too many requests, for longer than is waited in place.
+    #[error("Discord asks to wait {after_ms} ms")]
+    RateLimited {
+        /// Milliseconds.
+        after_ms: u64,
+    },
+    /// The bot token is not valid; for a while no call with it is made in this process.
+    #[error(
+        "Discord refused the bot token: the operator stores the present one of the developer portal with `bobbin-setup secrets`"
+    )]
+    Revoked,
+    /// There is no bot token: only interactions can be answered.
+    #[error("{}", Key::DiscordBotToken.missing())]
+    NoToken,
+    /// An interaction can no longer be answered: its 15 minutes are over, or Discord dropped it.
+    #[error("the interaction's token is no longer valid")]
+    TokenGone,
+    /// The interaction had been answered with a refusal, because the queue took it too late to be heard: the person was
+    /// told that nothing was started, and so it stays.
+    #[error("it could not be accepted in time. Please try again")]
+    Unheard,
+    /// The thread is archived, and locked so that only moderators open it again.
+    #[error("the thread is archived and locked")]
+    Locked,
+    /// The call did not come through, or its outcome is not known.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The answer is not what Discord documents.
+    #[error(
+        "Discord's answer to {route} (status {status}) could not be read; its address may be wrong"
+    )]
+    Unreadable {
+        /// Which call.
+        route: &'static str,
+        /// HTTP status.
+        status: u16,
+    },
+    /// A thread or reply of another platform.
+    #[error("this is not Discord's: {0}")]
+    NotDiscord(String),
+}
+
+impl DiscordError {
+    /// Discord's code, 0 for an error that has none.
+    #[must_use]
+    pub const fn code(&self) -> u64 {
+        match self {
+            Self::Api { code, .. } => *code,
+            _ => 0,
+        }
+    }
+
+    /// What is to be done about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let seen = self.to_string();
+        let advice = |advice: &str| Failure::NonRecoverable {
+            advice: advice.to_owned(),
+        };
+        match self {
+            Self::RateLimited { after_ms } => Failure::Wait { after_ms: *after_ms, seen },
+            // Until the operator has stored the new one: what waits for it is not lost.
+            Self::Revoked => Failure::Outage { after_ms: 0, seen },
+            Self::NoToken | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
+            Self::Locked => Failure::ThreadGone { seen },
+            Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable { advice: seen },
+            Self::Http(_) | Self::Unreadable { .. } => Failure::Outage { after_ms: 0, seen },
+            Self::Api { code, status, .. } => match code {
+                10_003 | 10_004 => Failure::ThreadGone { seen: "the thread, its channel or the server was deleted".to_owned() },
+                50_001 | 50_013 => Failure::ThreadGone {
+                    seen: "the app may not see or write in this thread: it needs View Channels, Send Messages in Threads and Read Message History".to_owned(),
+                },
+                160_005 => Failure::ThreadGone { seen: "the thread is locked".to_owned() },
+                160_006 | 160_007 => advice("This server has too many active threads. Archive some, then try again."),
+                50_024 => advice("Threads cannot be made in this kind of channel. Use a text channel."),
+                40_005 | 50_045 => advice("A file is too large for this server."),
+                400_001 => advice("Uploads are limited in this server."),
+                200_000 | 240_000 => advice("This server's message filter blocked the answer."),
+                20_028 | 20_029 | 40_062 | 130_000 => Failure::Wait { after_ms: 0, seen },
+                _ if *status == 429 => Failure::Wait { after_ms: 0, seen },
+                _ if *status >= 500 || *status == 408 => Failure::Outage { after_ms: 0, seen },
+                _ => Failure::NonRecoverable { advice: format!("{seen}. This is an error of Bobbin's own: tell its operator.") },
+            },
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What Discord has said of its limits, as far as this process knows: how much of a bucket is left and until when, and
+//! how many requests were invalid. A bucket is what `X-RateLimit-Bucket` names, for one channel or one token; routes
+//! share buckets, and which ones is learnt from the answers. Pure: it is told the time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::transport::Call;
+
+/// Buckets that are remembered.
+const BUCKETS_MAX: usize = 512;
+/// Routes whose bucket is remembered; there are about a dozen.
+const ROUTES_MAX: usize = 64;
+/// Discord bans an address for a while after 10,000 invalid requests in ten minutes. A process stops far below that:
+/// others may share its address.
+const INVALID_MAX: u32 = 1_000;
+/// How long invalid requests are counted together.
+const INVALID_WINDOW: Duration = Duration::from_secs(600);
+/// Longest refusal that is believed; then Discord is asked again.
+const REFUSED_MS_MAX: u64 = 3_600_000;
+/// A refusal that does not say how long it lasts.
+const UNKNOWN_MS: u64 = 2_000;
+
+/// All limits that are known.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// The bucket of a route.
+    routes: HashMap<&'static str, String>,
+    buckets: HashMap<String, Bucket>,
+    invalid: Option<(Instant, u32)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    left: u64,
+    until: Instant,
+}
+
+/// Whom a refusal concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// This bucket, used up by us.
+    User,
+    /// This bucket, used up by others as well: no fault of ours.
+    Shared,
+    /// Every route of the bot.
+    Global,
+}
+
+impl Pace {
+    /// Takes one request from the call's buckets, or says when it can be made.
+    pub(super) fn take(&mut self, call: &Call, now: Instant) -> Result<(), Instant> {
+        if let Some((since, count)) = self.invalid {
+            if now >= since + INVALID_WINDOW {
+                self.invalid = None;
+            } else if count >= INVALID_MAX {
+                return Err(since + INVALID_WINDOW);
+            }
+        }
+        let keys = [everything(call), self.key(call)];
+        let busy = |key: &String| {
+            let bucket = self.buckets.get(key)?;
+            (bucket.left == 0 && bucket.until > now).then_some(bucket.until)
+        };
+        if let Some(until) = keys.iter().filter_map(busy).max() {
+            return Err(until);
+        }
+        for key in &keys {
+            if let Some(bucket) = self.buckets.get_mut(key) {
+                bucket.left = bucket.left.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns from an answer's headers, and counts it where it was invalid.
+    pub(super) fn note(&mut self, call: &Call, status: u16, headers: &HeaderMap, now: Instant) {
+        if let Some(bucket) = text(headers, "x-ratelimit-bucket")
+            && (self.routes.len() < ROUTES_MAX || self.routes.contains_key(call.name))
+        {
+            self.routes.insert(call.name, bucket.to_owned());
+        }
+        let left = number(headers, "x-ratelimit-remaining");
+        let seconds = number(headers, "x-ratelimit-reset-after");
+        if let (Some(left), Some(seconds)) = (left, seconds) {
+            // Another call may be under way that this answer does not know of yet, but the next one will.
+            self.set(self.key(call), left as u64, milliseconds(seconds), now);
+        }
+        let shared = text(headers, "x-ratelimit-scope") == Some("shared");
+        let counted = match status {
+            401 | 403 => true,
+            429 => !shared,
+            // Webhooks that are gone, asked for again and again.
+            404 => call.by_token,
+            _ => false,
+        };
+        if counted {
+            let (since, count) = self.invalid.unwrap_or((now, 0));
+            self.invalid = Some((since, count.saturating_add(1)));
+            if count + 1 == INVALID_MAX {
+                tracing::error!(
+                    event = "discord.halted",
+                    route = call.name,
+                    "discord: too many requests were invalid; none is made for ten minutes"
+                );
+            }
+        }
+    }
+
+    /// Learns from a 429 and answers how long it lasts, in milliseconds, and whom it concerns.
+    pub(super) fn refused(
+        &mut self,
+        call: &Call,
+        said: &Value,
+        headers: &HeaderMap,
+        now: Instant,
+    ) -> (u64, Scope) {
+        let scope = match text(headers, "x-ratelimit-scope") {
+            Some("shared") => Scope::Shared,
+            Some("global") => Scope::Global,
+            _ if said["global"] == true => Scope::Global,
+            _ if text(headers, "x-ratelimit-global") == Some("true") => Scope::Global,
+            _ => Scope::User,
+        };
+        let in_body = said["retry_after"].as_f64().filter(|s| usable(*s));
+        let in_header = number(headers, "retry-after");
+        let seconds = in_body.into_iter().chain(in_header).reduce(f64::max);
+        let after_ms = seconds.map_or(UNKNOWN_MS, milliseconds).min(REFUSED_MS_MAX);
+        let key = match scope {
+            Scope::Global => everything(call),
+            Scope::User | Scope::Shared => self.key(call),
+        };
+        self.set(key, 0, after_ms, now);
+        (after_ms, scope)
+    }
+
+    fn key(&self, call: &Call) -> String {
+        let bucket = self.routes.get(call.name).map_or(call.name, String::as_str);
+        format!("{bucket} {}", call.major)
+    }
+
+    fn set(&mut self, key: String, left: u64, after_ms: u64, now: Instant) {
+        if self.buckets.len() >= BUCKETS_MAX {
+            self.buckets.retain(|_, bucket| bucket.until > now);
+        }
+        if self.buckets.len() >= BUCKETS_MAX {
+            self.buckets.clear();
+        }
+        if let Some(until) = now.checked_add(Duration::from_millis(after_ms)) {
+            self.buckets.insert(key, Bucket { left, until });
+        }
+    }
+}
+
+/// The limit over all routes; those of tokens are outside of the bot's.
+fn everything(call: &Call) -> String {
+    if call.by_token {
+        "all routes of tokens".to_owned()
+    } else {
+        "all routes of the bot".to_owned()
+    }
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<f64> {
+    text(headers, name)?.parse().ok().filter(|n| usable(*n))
+}
+
+fn usable(number: f64) -> bool {
+    number.is_finite() && number >= 0.0
+}
+
+fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1000.0).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Method;
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(name: &'static str, major: &str, by_token: bool) -> Call {
+        Call {
+            name,
+            method: Method::POST,
+            path: String::new(),
+            major: major.to_owned(),
+            by_token,
+        }
+    }
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let parsed = pairs.iter().map(|(name, value)| {
+            (
+                name.parse().expect("a name"),
+                value.parse().expect("a value"),
+            )
+        });
+        parsed.collect()
+    }
+
+    fn left(remaining: &str, seconds: &str) -> HeaderMap {
+        headers(&[
+            ("x-ratelimit-bucket", "abcd"),
+            ("x-ratelimit-remaining", remaining),
+            ("x-ratelimit-reset-after", seconds),
+        ])
+    }
+
+    #[test]
+    fn routes_of_one_bucket_share_what_is_left_of_it_and_channels_do_not() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (make, edit) = (call("make", "30", false), call("edit", "30", false));
+        pace.note(&make, 200, &left("1", "2.5"), now);
+        pace.note(&edit, 200, &left("1", "2.5"), now);
+        assert_eq!(pace.take(&edit, now), Ok(()));
+        let until = now + Duration::from_millis(2_500);
+        assert_eq!(pace.take(&make, now), Err(until));
+        assert_eq!(pace.take(&call("make", "31", false), now), Ok(()));
+        assert_eq!(pace.take(&make, until), Ok(()));
+    }
+
+    #[test]
+    fn a_global_refusal_holds_every_route_of_the_bot_and_none_of_a_token() {
+        for (said, given) in [
+            (json!({"retry_after": 1.5, "global": true}), headers(&[])),
+            (
+                json!({"retry_after": 1.5}),
+                headers(&[("x-ratelimit-scope", "global")]),
+            ),
+            (
+                Value::Null,
+                headers(&[("x-ratelimit-global", "true"), ("retry-after", "1.5")]),
+            ),
+        ] {
+            let (mut pace, now) = (Pace::default(), Instant::now());
+            let refused = pace.refused(&call("make", "30", false), &said, &given, now);
+            assert_eq!(refused, (1_500, Scope::Global));
+            assert!(pace.take(&call("other", "31", false), now).is_err());
+            assert_eq!(pace.take(&call("answer", "t", true), now), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_refusal_without_a_time_still_makes_the_next_call_wait() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        let make = call("make", "30", false);
+        for odd in [
+            Value::Null,
+            json!({"retry_after": -1}),
+            json!({"retry_after": "soon"}),
+        ] {
+            let (after_ms, scope) = pace.refused(&make, &odd, &headers(&[]), now);
+            assert_eq!((after_ms, scope), (UNKNOWN_MS, Scope::User));
+            assert!(pace.take(&make, now).is_err());
+        }
+    }
+
+    #[test]
+    fn after_too_many_invalid_requests_none_is_made_until_the_window_is_over() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (bot, token) = (call("make", "30", false), call("answer", "t", true));
+        let shared = headers(&[("x-ratelimit-scope", "shared")]);
+        for _ in 0..2 * INVALID_MAX {
+            // What Discord does not count.
+            pace.note(&bot, 429, &shared, now);
+            pace.note(&bot, 404, &headers(&[]), now);
+            pace.note(&bot, 400, &headers(&[]), now);
+        }
+        assert_eq!(pace.take(&bot, now), Ok(()));
+        for _ in 0..INVALID_MAX / 4 {
+            pace.note(&bot, 403, &headers(&[]), now);
+            pace.note(&bot, 429, &headers(&[]), now);
+            pace.note(&token, 401, &headers(&[]), now);
+            pace.note(&token, 404, &headers(&[]), now);
+        }
+        assert_eq!(pace.take(&token, now), Err(now + INVALID_WINDOW));
+        assert_eq!(pace.take(&bot, now + INVALID_WINDOW), Ok(()));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        for channel in 0..3 * BUCKETS_MAX {
+            let call = call("make", &channel.to_string(), false);
+            pace.note(&call, 200, &left("0", "60"), now);
+        }
+        assert!(pace.buckets.len() <= BUCKETS_MAX);
+    }
+}

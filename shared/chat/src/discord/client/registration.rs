@@ -1,0 +1,155 @@
+//! Setting the application up: who it is, and which commands it has.
+
+use bobbin_http::Http;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::transport::{Call, Client};
+use super::{Discord, DiscordError};
+use crate::discord::commands::{Difference, commands, differences, guild_commands};
+
+/// The application that a bot token belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The public key that its interactions are verified with, 64 hex digits.
+    pub verify_key: String,
+    /// Where Discord delivers interactions; none where the application would have to hold a gateway connection.
+    pub endpoint: Option<String>,
+}
+
+impl Application {
+    pub(super) fn read(said: &Value) -> Option<Self> {
+        let text = |name: &str| said[name].as_str().map(str::to_owned);
+        Some(Self {
+            id: text("id")?,
+            name: text("name").unwrap_or_default(),
+            verify_key: text("verify_key").unwrap_or_default(),
+            endpoint: text("interactions_endpoint_url").filter(|url| !url.is_empty()),
+        })
+    }
+}
+
+/// Asks whose token it is; `base` ends in the version, `http` must allow its host.
+///
+/// # Errors
+/// [`DiscordError::Revoked`] for a token that Discord does not know; others.
+pub async fn application(
+    http: Http,
+    base: &str,
+    bot_token: &str,
+) -> Result<Application, DiscordError> {
+    let call = call("get application", Method::GET, "/applications/@me", "");
+    // The application is not known yet, so the agent names none.
+    let client = Client::new(http, base, "", bot_token);
+    let found = client.call(&call, None, None).await?;
+    Application::read(&found).ok_or(DiscordError::Unreadable {
+        route: call.name,
+        status: 200,
+    })
+}
+
+impl Discord {
+    /// What registering the commands would change, for all guilds or one.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn command_differences(
+        &self,
+        guild: Option<&str>,
+    ) -> Result<Vec<Difference>, DiscordError> {
+        let (path, wanted) = self.scope(guild);
+        let listed = self.listed(&path, guild).await?;
+        Ok(differences(&listed, &wanted))
+    }
+
+    /// Registers the commands, for all guilds or one, and answers what that changed. Creations are counted by the day,
+    /// so nothing is written where nothing changes.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn register_commands(
+        &self,
+        guild: Option<&str>,
+    ) -> Result<Vec<Difference>, DiscordError> {
+        let changed = self.command_differences(guild).await?;
+        if !changed.is_empty() {
+            let (path, wanted) = self.scope(guild);
+            let major = guild.unwrap_or_default();
+            let set = call("set commands", Method::PUT, &path, major);
+            self.client.call(&set, Some(&wanted), None).await?;
+        }
+        Ok(changed)
+    }
+
+    /// What of ours removing would take away, for all guilds or one.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn removable_commands(
+        &self,
+        guild: Option<&str>,
+    ) -> Result<Vec<Difference>, DiscordError> {
+        let (path, _) = self.scope(guild);
+        let listed = self.listed(&path, guild).await?;
+        Ok(differences(&listed, &Value::Array(Vec::new())))
+    }
+
+    /// Takes every command away, for all guilds or one, and answers which there were.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn remove_commands(
+        &self,
+        guild: Option<&str>,
+    ) -> Result<Vec<Difference>, DiscordError> {
+        let gone = self.removable_commands(guild).await?;
+        if !gone.is_empty() {
+            let (path, _) = self.scope(guild);
+            let set = call(
+                "set commands",
+                Method::PUT,
+                &path,
+                guild.unwrap_or_default(),
+            );
+            let none = Value::Array(Vec::new());
+            self.client.call(&set, Some(&none), None).await?;
+        }
+        Ok(gone)
+    }
+
+    async fn listed(&self, path: &str, guild: Option<&str>) -> Result<Value, DiscordError> {
+        let list = call(
+            "list commands",
+            Method::GET,
+            path,
+            guild.unwrap_or_default(),
+        );
+        self.client.call(&list, None, None).await
+    }
+
+    /// The route of a scope and the set that belongs there.
+    fn scope(&self, guild: Option<&str>) -> (String, Value) {
+        let application = &self.application;
+        match guild {
+            Some(guild) => (
+                format!("/applications/{application}/guilds/{guild}/commands"),
+                guild_commands(),
+            ),
+            None => (format!("/applications/{application}/commands"), commands()),
+        }
+    }
+}
+
+pub(super) fn call(name: &'static str, method: Method, path: &str, major: &str) -> Call {
+    Call {
+        name,
+        method,
+        path: path.to_owned(),
+        major: major.to_owned(),
+        by_token: false,
+    }
+}

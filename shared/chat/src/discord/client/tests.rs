@@ -1,0 +1,857 @@
+//! Against a small server on loopback that answers from a script and keeps what it was asked.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method as Verb, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use bobbin_core::card::{Card, CardState, CardStep, ShownFile, StepState, Usage};
+use bobbin_core::message::{Person, Prompt};
+use bobbin_core::session::Outcome;
+use bobbin_http::{Hosts, HttpError};
+use tokio::time::Instant;
+
+use super::*;
+use crate::discord::commands::{Difference, commands};
+
+const TOKEN: &str = "interaction-token";
+
+#[derive(Debug, Clone)]
+struct Asked {
+    line: String,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Asked {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+}
+
+#[derive(Debug)]
+struct Scripted {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+}
+
+fn says(status: u16, body: Value) -> Scripted {
+    Scripted {
+        status,
+        headers: vec![("content-type", "application/json".to_owned())],
+        body: body.to_string(),
+    }
+}
+
+fn message(id: &str) -> Scripted {
+    says(200, json!({"id": id, "channel_id": "20"}))
+}
+
+fn error(status: u16, code: u64) -> Scripted {
+    says(status, json!({"message": "no", "code": code}))
+}
+
+fn limited(seconds: f64) -> Scripted {
+    says(
+        429,
+        json!({"message": "slow down", "retry_after": seconds, "global": false}),
+    )
+}
+
+#[derive(Debug, Clone, Default)]
+struct Server {
+    script: Arc<Mutex<VecDeque<Scripted>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+async fn answer(
+    State(server): State<Server>,
+    verb: Verb,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let body = String::from_utf8_lossy(&body).into_owned();
+    server.asked.lock().unwrap().push(Asked {
+        line: format!("{verb} {}", uri.path()),
+        headers,
+        body,
+    });
+    let Some(next) = server.script.lock().unwrap().pop_front() else {
+        return (StatusCode::IM_A_TEAPOT, "the script is at its end").into_response();
+    };
+    let mut response = (StatusCode::from_u16(next.status).unwrap(), next.body).into_response();
+    for (name, value) in next.headers {
+        response.headers_mut().insert(name, value.parse().unwrap());
+    }
+    response
+}
+
+impl Server {
+    /// A client of a server that gives these answers, one after the other.
+    async fn start(script: impl IntoIterator<Item = Scripted>) -> (Self, Discord) {
+        let server = Self {
+            script: Arc::new(Mutex::new(script.into_iter().collect())),
+            ..Self::default()
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/api/v10", listener.local_addr().unwrap());
+        let app = Router::new().fallback(answer).with_state(server.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let http = Http::new(&base, Hosts::Named(Vec::new())).unwrap();
+        (server, Discord::new(http, &base, "10", "bot-secret"))
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.asked
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|asked| asked.line.replace("/api/v10", ""))
+            .collect()
+    }
+
+    fn asked(&self, index: usize) -> Asked {
+        self.asked.lock().unwrap()[index].clone()
+    }
+}
+
+fn thread() -> ThreadKey {
+    ThreadKey::discord("1", "30").unwrap()
+}
+
+fn notice() -> Post {
+    Post::Notice("Hello".to_owned())
+}
+
+fn at(id: &str) -> PostRef {
+    PostRef {
+        channel: "30".to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+fn open() -> Open {
+    Open {
+        id: "5".to_owned(),
+        guild: "1".to_owned(),
+        channel: "20".to_owned(),
+        accepted_at_ms: 1_000,
+        prompt: Prompt {
+            text: "Fix it".to_owned(),
+            by: Person {
+                id: "4".to_owned(),
+                name: "Sam".to_owned(),
+            },
+            ..Prompt::default()
+        },
+        reply: reply(),
+    }
+}
+
+fn reply() -> Reply {
+    Reply::Discord {
+        application: "10".to_owned(),
+        token: TOKEN.to_owned(),
+    }
+}
+
+async fn post(
+    discord: &Discord,
+    at: Option<&PostRef>,
+    post: &Post,
+) -> Result<PostRef, DiscordError> {
+    discord
+        .post(&thread(), "t1", &PostKind::Notice, at, post)
+        .await
+}
+
+#[tokio::test]
+async fn a_post_carries_its_name_the_bot_token_and_the_required_agent() {
+    let (server, discord) = Server::start([message("41")]).await;
+    assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
+    let asked = server.asked(0);
+    assert_eq!(server.lines(), ["POST /channels/30/messages"]);
+    assert_eq!(asked.headers["authorization"], "Bot bot-secret");
+    assert!(
+        asked.headers["user-agent"]
+            .to_str()
+            .unwrap()
+            .starts_with("DiscordBot (https://")
+    );
+    let body = asked.json();
+    assert_eq!(
+        (&body["enforce_nonce"], &body["allowed_mentions"]),
+        (&json!(true), &json!({"parse": []}))
+    );
+    assert_eq!(
+        body["nonce"],
+        json!(post_key(&thread(), "t1", &PostKind::Notice))
+    );
+}
+
+#[tokio::test]
+async fn a_repeat_after_trouble_has_the_same_name() {
+    let (server, discord) = Server::start([error(502, 0), message("41")]).await;
+    let failed = post(&discord, None, &notice()).await.unwrap_err();
+    assert!(
+        matches!(failed.failure(), Failure::Outage { .. }),
+        "{failed:?}"
+    );
+    assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
+    assert_eq!(
+        server.asked(0).json()["nonce"],
+        server.asked(1).json()["nonce"]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_as_a_file_is_sent_as_multipart() {
+    let (server, discord) = Server::start([message("41")]).await;
+    let chunk = Post::Chunk {
+        text: "See the file.".to_owned(),
+        last: true,
+        file: Some("the whole answer".to_owned()),
+    };
+    post(&discord, None, &chunk).await.unwrap();
+    let asked = server.asked(0);
+    assert!(
+        asked.headers["content-type"]
+            .to_str()
+            .unwrap()
+            .starts_with("multipart/form-data")
+    );
+    for part in [
+        "name=\"payload_json\"",
+        "name=\"files[0]\"; filename=\"answer.md\"",
+        "the whole answer",
+        "\"enforce_nonce\":true",
+        "\"id\":\"0\"",
+    ] {
+        assert!(asked.body.contains(part), "{part} in {}", asked.body);
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_the_agent_goes_out_as_it_is_under_a_name_of_its_own() {
+    let (server, discord) = Server::start([message("41"), error(400, 50_045), message("42")]).await;
+    let file = Post::File(ShownFile {
+        name: "chart.png".to_owned(),
+        bytes: b"\x89PNG".to_vec(),
+    });
+    for index in [0, 1] {
+        let kind = PostKind::Artifact(index);
+        let posted = discord.post(&thread(), "t1", &kind, None, &file).await;
+        assert!(posted.is_ok(), "{posted:?}");
+    }
+    for part in [
+        "name=\"files[0]\"; filename=\"chart.png\"",
+        "image/png",
+        &post_key(&thread(), "t1", &PostKind::Artifact(0)),
+    ] {
+        assert!(server.asked(0).body.contains(part), "{part}");
+    }
+    assert_eq!(
+        server.asked(2).json()["content"],
+        "`chart.png`\n-# The file could not be attached: this server does not take it."
+    );
+}
+
+#[tokio::test]
+async fn a_diff_fills_in_the_answer_that_only_its_reader_sees() {
+    let patch = format!(
+        "1 file changed, +9 -0\n  a\n\ndiff --git a/a b/a\n{}",
+        "+x\n".repeat(3_000)
+    );
+    let deferred = says(200, json!({"id": "50", "flags": 64 | 128}));
+    let (server, discord) = Server::start([deferred, message("50")]).await;
+    let reply = Reply::Discord {
+        application: "app".to_owned(),
+        token: "tok".to_owned(),
+    };
+    assert_eq!(discord.tell_diff(&reply, &patch).await, Ok(()));
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /webhooks/app/tok/messages/@original",
+            "PATCH /webhooks/app/tok/messages/@original"
+        ]
+    );
+    for part in [
+        "filename=\"changes.diff\"",
+        "1 file changed, +9 -0",
+        "+x\n+x",
+    ] {
+        assert!(server.asked(1).body.contains(part), "{part}");
+    }
+    assert!(
+        !server.asked(1).body.contains("32768"),
+        "no components beside the file"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
+    let (server, discord) = Server::start([error(400, 50_045), message("41")]).await;
+    let chunk = Post::Chunk {
+        text: "See the file.".to_owned(),
+        last: true,
+        file: Some("x".to_owned()),
+    };
+    assert_eq!(post(&discord, None, &chunk).await, Ok(at("41")));
+    assert!(
+        server.asked(1).json()["content"]
+            .as_str()
+            .unwrap()
+            .contains("could not be attached")
+    );
+}
+
+#[tokio::test]
+async fn an_edit_of_a_deleted_or_capped_message_makes_a_new_one_under_another_name() {
+    for refused in [error(404, 10_008), error(429, 30_046)] {
+        let (server, discord) = Server::start([refused, message("42")]).await;
+        assert_eq!(
+            post(&discord, Some(&at("41")), &notice()).await,
+            Ok(at("42"))
+        );
+        assert_eq!(
+            server.lines(),
+            [
+                "PATCH /channels/30/messages/41",
+                "POST /channels/30/messages"
+            ]
+        );
+        assert_ne!(
+            server.asked(1).json()["nonce"],
+            json!(post_key(&thread(), "t1", &PostKind::Notice))
+        );
+        assert!(server.asked(0).json().get("nonce").is_none());
+    }
+}
+
+#[tokio::test]
+async fn an_archived_thread_is_opened_again_for_an_edit() {
+    let (server, discord) = Server::start([
+        error(400, 50_083),
+        says(200, json!({"id": "30"})),
+        message("41"),
+    ])
+    .await;
+    assert_eq!(
+        post(&discord, Some(&at("41")), &notice()).await,
+        Ok(at("41"))
+    );
+    assert_eq!(
+        server.lines(),
+        [
+            "PATCH /channels/30/messages/41",
+            "PATCH /channels/30",
+            "PATCH /channels/30/messages/41"
+        ]
+    );
+    assert_eq!(server.asked(1).json(), json!({"archived": false}));
+}
+
+#[tokio::test]
+async fn a_thread_that_is_archived_and_locked_is_closed() {
+    let refusals = || [error(400, 50_083), error(403, 50_013)];
+    let (_server, discord) = Server::start(refusals()).await;
+    let closed = post(&discord, Some(&at("41")), &notice())
+        .await
+        .unwrap_err();
+    let failure = closed.failure();
+    assert!(
+        matches!(&failure, Failure::ThreadGone { seen } if seen == "the thread is archived and locked"),
+        "{failure:?}"
+    );
+    let (_server, discord) = Server::start(refusals()).await;
+    let kept = discord.delete_message(&at("41")).await;
+    assert_eq!(kept, Err(DiscordError::Locked));
+}
+
+#[tokio::test]
+async fn the_last_edit_of_a_card_is_not_dropped_when_its_body_is_refused() {
+    let (server, discord) = Server::start([error(400, 50_035), message("41")]).await;
+    let ended = CardState::Ended {
+        outcome: Outcome::Failed {
+            reason: "no quota".to_owned(),
+        },
+        usage: Usage::default(),
+    };
+    let card = Post::Card(Card::new("t1", ended, 0, 0, "m"));
+    assert_eq!(post(&discord, Some(&at("41")), &card).await, Ok(at("41")));
+    let sent = server.asked(1).json();
+    assert_eq!(sent["flags"], 32_768);
+    let text = sent["components"][0]["content"].as_str().unwrap();
+    assert!(text.contains("no quota"), "{text}");
+}
+
+#[tokio::test]
+async fn what_the_message_filter_refuses_is_said_instead() {
+    for code in [200_000, 240_000] {
+        let (server, discord) = Server::start([error(400, code), message("41")]).await;
+        assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
+        let said = server.asked(1).json();
+        let said = said["content"].as_str().unwrap();
+        assert!(said.contains("blocked by this server's message filter"));
+    }
+}
+
+#[tokio::test]
+async fn limits_of_a_server_and_trouble_of_discords_are_waited_out() {
+    for (status, code, is_outage) in [
+        (429, 20_028, false),
+        (429, 20_029, false),
+        (429, 40_062, false),
+        (503, 130_000, false),
+        (500, 0, true),
+        (502, 0, true),
+        (408, 0, true),
+    ] {
+        let (_server, discord) = Server::start((0..3).map(|_| error(status, code))).await;
+        let failed = post(&discord, None, &notice()).await.unwrap_err();
+        let failure = failed.failure();
+        let as_said = if is_outage {
+            matches!(failure, Failure::Outage { .. })
+        } else {
+            matches!(failure, Failure::Wait { .. })
+        };
+        assert!(as_said, "{code}: {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_to_one_bucket_wait_for_each_other_and_a_final_edit_gets_through() {
+    let with = |mut answer: Scripted, left: &str, seconds: &str| {
+        answer.headers.extend([
+            ("x-ratelimit-bucket", "abcd".to_owned()),
+            ("x-ratelimit-remaining", left.to_owned()),
+            ("x-ratelimit-reset-after", seconds.to_owned()),
+        ]);
+        answer
+    };
+    let mut refused = with(limited(0.3), "0", "0.3");
+    refused
+        .headers
+        .push(("x-ratelimit-scope", "user".to_owned()));
+    let (server, discord) = Server::start([
+        with(message("41"), "1", "0.2"),
+        with(message("41"), "0", "0.2"),
+        refused,
+        message("41"),
+    ])
+    .await;
+    post(&discord, None, &notice()).await.unwrap();
+    post(&discord, Some(&at("41")), &notice()).await.unwrap();
+    let since = Instant::now();
+    // The bucket is used up; then it is refused once more, and the edit is made all the same.
+    assert_eq!(
+        post(&discord, Some(&at("41")), &notice()).await,
+        Ok(at("41"))
+    );
+    assert!(
+        since.elapsed() >= Duration::from_millis(450),
+        "{:?}",
+        since.elapsed()
+    );
+    assert_eq!(server.lines().len(), 4);
+}
+
+#[tokio::test]
+async fn a_card_with_too_much_text_is_sent_smaller_once() {
+    let (server, discord) = Server::start([error(500, 0), message("41")]).await;
+    let steps = vec![
+        CardStep {
+            text: "word ".repeat(30),
+            state: StepState::Done
+        };
+        12
+    ];
+    let card = Card {
+        turn: "t1".to_owned(),
+        state: CardState::Working,
+        plan: Vec::new(),
+        steps,
+        earlier: 0,
+        since_ms: 0,
+        now_ms: 0,
+        model: "m".to_owned(),
+        trouble: None,
+        waiting: 0,
+    };
+    assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
+    assert!(server.asked(1).body.len() < server.asked(0).body.len());
+    assert_eq!(
+        server.asked(0).json()["nonce"],
+        server.asked(1).json()["nonce"]
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
+    let (server, discord) = Server::start([error(400, 50_035), message("41")]).await;
+    let card = Card {
+        turn: "t1".to_owned(),
+        state: CardState::Working,
+        plan: Vec::new(),
+        steps: Vec::new(),
+        earlier: 0,
+        since_ms: 0,
+        now_ms: 0,
+        model: "m".to_owned(),
+        trouble: None,
+        waiting: 0,
+    };
+    assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
+    assert!(
+        server.asked(1).json()["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("**Working**")
+    );
+}
+
+#[tokio::test]
+async fn a_short_rate_limit_is_waited_for_and_a_long_one_told() {
+    let (server, discord) = Server::start([limited(0.05), message("41"), limited(7.5)]).await;
+    assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
+    assert_eq!(server.lines().len(), 2);
+    let refused = post(&discord, None, &notice()).await.unwrap_err();
+    assert!(
+        matches!(
+            refused.failure(),
+            Failure::Wait {
+                after_ms: 7_400..=7_501,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    // Known by now: not asked again.
+    assert!(matches!(
+        post(&discord, None, &notice()).await,
+        Err(DiscordError::RateLimited { .. })
+    ));
+    assert_eq!(server.lines().len(), 3);
+}
+
+#[tokio::test]
+async fn a_used_up_limit_is_respected_before_discord_refuses() {
+    let mut last = message("41");
+    last.headers.extend([
+        ("x-ratelimit-remaining", "0".to_owned()),
+        ("x-ratelimit-reset-after", "30.0".to_owned()),
+    ]);
+    let (server, discord) = Server::start([last, message("42")]).await;
+    post(&discord, None, &notice()).await.unwrap();
+    assert!(matches!(
+        post(&discord, None, &notice()).await,
+        Err(DiscordError::RateLimited {
+            after_ms: 29_000..=30_001
+        })
+    ));
+    let other = ThreadKey::discord("1", "31").unwrap();
+    discord
+        .post(&other, "t1", &PostKind::Notice, None, &notice())
+        .await
+        .unwrap();
+    assert_eq!(server.lines().len(), 2, "another channel has its own limit");
+}
+
+#[tokio::test]
+async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_told() {
+    let (server, discord) = Server::start([error(401, 0), message("41")]).await;
+    let refused = post(&discord, None, &notice()).await.unwrap_err();
+    assert!(
+        matches!(refused.failure(), Failure::Outage { seen, .. } if seen.contains("`bobbin-setup secrets`") && !seen.contains("bot-secret"))
+    );
+    assert_eq!(
+        post(&discord.clone(), None, &notice()).await,
+        Err(DiscordError::Revoked)
+    );
+    assert_eq!(server.lines().len(), 1);
+    assert!(!format!("{discord:?}").contains("bot-secret"));
+    // It was refused by mistake, or is the right one again.
+    let (_server, discord) = Server::start([error(401, 0), message("41")]).await;
+    let discord = discord.leaving_a_refused_token_for(std::time::Duration::ZERO);
+    post(&discord, None, &notice()).await.unwrap_err();
+    assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
+}
+
+#[tokio::test]
+async fn a_closed_thread_is_told_apart_from_trouble() {
+    for (status, code, word) in [
+        (404, 10_003, "deleted"),
+        (403, 50_001, "View Channels"),
+        (403, 50_013, "View Channels"),
+        (400, 160_005, "locked"),
+    ] {
+        let (_server, discord) = Server::start([error(status, code)]).await;
+        let failure = post(&discord, None, &notice()).await.unwrap_err().failure();
+        assert!(
+            matches!(&failure, Failure::ThreadGone { seen } if seen.contains(word)),
+            "{code}: {failure:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_json_is_no_success() {
+    let html = || Scripted {
+        status: 200,
+        headers: vec![("content-type", "text/html".to_owned())],
+        body: "<h1>hi</h1>".to_owned(),
+    };
+    let (_server, discord) = Server::start([
+        html(),
+        Scripted {
+            status: 503,
+            ..html()
+        },
+        says(200, json!({})),
+    ])
+    .await;
+    for _ in 0..3 {
+        let failed = post(&discord, None, &notice()).await.unwrap_err();
+        assert!(
+            matches!(failed.failure(), Failure::Outage { .. }),
+            "{failed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_an_outage() {
+    let http = Http::new("http://127.0.0.1:1", Hosts::Named(Vec::new())).unwrap();
+    let discord = Discord::new(http, "http://127.0.0.1:1", "10", "t");
+    let failed = post(&discord, None, &notice()).await.unwrap_err();
+    assert!(
+        matches!(failed, DiscordError::Http(HttpError::Transport { .. })),
+        "{failed:?}"
+    );
+    assert!(matches!(failed.failure(), Failure::Outage { .. }));
+}
+
+#[tokio::test]
+async fn a_task_gets_its_anchor_by_token_and_its_thread_by_the_bot() {
+    let (server, discord) = Server::start([message("30"), says(201, json!({"id": "30"}))]).await;
+    assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
+    assert_eq!(
+        server.lines(),
+        [
+            format!("PATCH /webhooks/10/{TOKEN}/messages/@original").as_str(),
+            "POST /channels/20/messages/30/threads"
+        ]
+    );
+    assert!(
+        server.asked(0).headers.get("authorization").is_none(),
+        "the token is enough"
+    );
+    assert!(
+        server.asked(0).json()["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("**Sam** asked: Fix it")
+    );
+    assert_eq!(server.asked(1).json()["name"], "Fix it");
+}
+
+#[tokio::test]
+async fn a_task_whose_person_was_told_that_it_was_not_accepted_is_not_started() {
+    let refusal = says(200, json!({"id": "30", "channel_id": "20", "flags": 64}));
+    let (server, discord) = Server::start([refusal]).await;
+    let unheard = discord.open(&open(), 2_000).await.unwrap_err();
+    assert_eq!(
+        unheard.failure(),
+        Failure::NonRecoverable {
+            advice: "it could not be accepted in time. Please try again".to_owned()
+        }
+    );
+    assert_eq!(server.lines().len(), 1, "no thread was asked for");
+}
+
+#[tokio::test]
+async fn a_thread_that_exists_is_adopted() {
+    let (_server, discord) = Server::start([message("30"), error(400, 160_004)]).await;
+    assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
+}
+
+#[tokio::test]
+async fn an_answer_that_discord_has_not_processed_yet_is_asked_for_again() {
+    let (server, discord) = Server::start([
+        error(404, 10_015),
+        error(404, 10_008),
+        message("30"),
+        says(201, json!({"id": "30"})),
+    ])
+    .await;
+    assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
+    assert_eq!(server.lines().len(), 4);
+}
+
+#[tokio::test]
+async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
+    let late = 1_000 + Reply::DISCORD_TOKEN_MS;
+    // What is not its own, or never became its line, is left alone.
+    let others = json!([
+        {"id": "28", "interaction_metadata": {"id": "1"}},
+        {"id": "29", "interaction_metadata": {"id": open().id}, "flags": 128},
+    ]);
+    let made = || [message("30"), says(201, json!({"id": "30"}))];
+    for looked in [says(200, others), error(403, 50_001)] {
+        let (server, discord) = Server::start([looked].into_iter().chain(made())).await;
+        assert_eq!(discord.open(&open(), late).await, Ok(thread()));
+        assert_eq!(server.lines()[1], "POST /channels/20/messages");
+        assert_eq!(server.asked(1).json()["enforce_nonce"], true);
+    }
+
+    let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
+    let (server, discord) = Server::start(dead.chain([says(200, json!([]))]).chain(made())).await;
+    assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
+    let tries = server.lines().len();
+    assert_eq!(discord.tell(&reply(), "late").await, Ok(()));
+    assert_eq!(
+        server.lines().len(),
+        tries,
+        "a dead token is not tried again"
+    );
+}
+
+#[tokio::test]
+async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_line_that_stands() {
+    let late = 1_000 + Reply::DISCORD_TOKEN_MS;
+    let line = json!([
+        {"id": "31", "interaction_metadata": {"id": "1"}},
+        {"id": "30", "interaction_metadata": {"id": open().id}, "flags": 0},
+    ]);
+    let (server, discord) = Server::start([says(200, line), says(201, json!({"id": "30"}))]).await;
+    assert_eq!(discord.open(&open(), late).await, Ok(thread()));
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /channels/20/messages",
+            "POST /channels/20/messages/30/threads"
+        ],
+        "no second line is posted"
+    );
+}
+
+#[tokio::test]
+async fn a_line_that_the_bot_posted_and_nobody_heard_of_is_not_posted_again() {
+    let late = 1_000 + Reply::DISCORD_TOKEN_MS;
+    let said = render::anchor(&open())["content"].clone();
+    let listed = json!([
+        {"id": "28", "content": said, "author": {"id": "9"}},
+        {"id": "29", "content": "something else", "author": {"id": "77", "bot": true}},
+        {"id": "30", "content": said, "author": {"id": "77", "bot": true}},
+    ]);
+    let (server, discord) =
+        Server::start([says(200, listed), says(201, json!({"id": "30"}))]).await;
+    assert_eq!(discord.open(&open(), late).await, Ok(thread()));
+    assert_eq!(
+        server.lines()[1],
+        "POST /channels/20/messages/30/threads",
+        "no second line is posted"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_thread_is_told_in_the_channel() {
+    let (server, discord) =
+        Server::start([message("30"), error(400, 160_006), message("30")]).await;
+    let refused = discord.open(&open(), 2_000).await.unwrap_err();
+    assert!(matches!(refused.failure(), Failure::NonRecoverable { .. }));
+    assert_eq!(server.lines()[2], "PATCH /channels/20/messages/30");
+    assert!(
+        server.asked(2).json()["content"]
+            .as_str()
+            .unwrap()
+            .contains("too many active threads")
+    );
+}
+
+#[tokio::test]
+async fn who_cannot_be_told_by_a_dead_token_is_told_in_the_channel() {
+    let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
+    let (server, discord) = Server::start(dead.chain([message("33")])).await;
+    discord
+        .tell_or_post(&open(), "No thread could be started: 503.")
+        .await
+        .unwrap();
+    let last = server.lines().len() - 1;
+    assert_eq!(server.lines()[last], "POST /channels/20/messages");
+    let posted = server.asked(last).json();
+    let asked_by = &open().prompt.by.id;
+    assert_eq!(posted["allowed_mentions"]["users"], json!([asked_by]));
+    assert!(
+        posted
+            .to_string()
+            .contains("No thread could be started: 503.")
+    );
+    assert_eq!(posted["enforce_nonce"], true);
+}
+
+#[tokio::test]
+async fn a_command_is_answered_in_place_and_a_click_beside_what_was_clicked() {
+    let (server, discord) =
+        Server::start([says(200, json!({"id": "1", "flags": 192})), message("1")]).await;
+    discord.tell(&reply(), "It runs.").await.unwrap();
+    assert_eq!(
+        server.lines()[1],
+        format!("PATCH /webhooks/10/{TOKEN}/messages/@original")
+    );
+
+    let (server, discord) =
+        Server::start([says(200, json!({"id": "1", "flags": 32_768})), message("2")]).await;
+    discord.tell(&reply(), "Stopping.").await.unwrap();
+    assert_eq!(server.lines()[1], format!("POST /webhooks/10/{TOKEN}"));
+    assert_eq!(server.asked(1).json()["flags"], 64);
+}
+
+#[tokio::test]
+async fn commands_are_written_only_when_they_changed() {
+    let (server, discord) = Server::start([
+        says(200, commands()),
+        says(200, json!([])),
+        says(200, json!([])),
+    ])
+    .await;
+    assert_eq!(discord.register_commands(None).await, Ok(Vec::new()));
+    let added = discord.register_commands(Some("1")).await.unwrap();
+    assert_eq!(added[0], Difference::Added("/sandbox".to_owned()));
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /applications/10/commands",
+            "GET /applications/10/guilds/1/commands",
+            "PUT /applications/10/guilds/1/commands"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_message_can_be_deleted_again() {
+    let (_server, discord) = Server::start([
+        Scripted {
+            status: 204,
+            headers: Vec::new(),
+            body: String::new(),
+        },
+        error(404, 10_008),
+        error(404, 10_008),
+    ])
+    .await;
+    assert_eq!(discord.delete_message(&at("41")).await, Ok(()));
+    assert_eq!(discord.delete_message(&at("41")).await, Ok(()));
+    assert_eq!(
+        discord.get_message(&at("41")).await.map_err(|e| e.code()),
+        Err(10_008)
+    );
+}

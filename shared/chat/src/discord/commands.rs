@@ -1,0 +1,346 @@
+//! The commands that are registered with Discord.
+
+use bobbin_core::settings::{Kind, VALUE_BYTES_MAX};
+use serde_json::{Value, json};
+
+use super::bounds::OPTION_TEXT_UNITS_MAX;
+use super::configure;
+
+/// Starts a thread with a sandbox, or goes on in one.
+pub const SANDBOX: &str = "sandbox";
+/// A further prompt in a thread.
+pub const SAY: &str = "say";
+/// What the thread's session is doing.
+pub const STATUS: &str = "status";
+/// A fresh sandbox for the thread.
+pub const RESET: &str = "reset";
+/// End what is running.
+pub const STOP: &str = "stop";
+/// How to use it.
+pub const HELP: &str = "help";
+/// The menu command on a message.
+pub const SEND: &str = "Send to sandbox";
+
+/// What the last task changed.
+pub const DIFF: &str = "diff";
+/// The settings of the server.
+pub const CONFIG: &str = "sandbox-config";
+
+/// Name of the option that holds the words.
+pub const PROMPT: &str = "prompt";
+/// Name of the option that holds a file.
+pub const FILE: &str = "file";
+/// Option: send it into what is running.
+pub const NOW: &str = "now";
+/// Option: what waits as well.
+pub const ALL: &str = "all";
+
+/// Subcommand of the settings: show them.
+pub const SHOW: &str = "show";
+/// Subcommand of the settings: set or clear a default.
+pub const DEFAULT: &str = "default";
+/// Subcommand of the settings: let somebody or somewhere in.
+pub const ALLOW: &str = "allow";
+/// Subcommand of the settings: take that back.
+pub const DISALLOW: &str = "disallow";
+/// Option: what a default is of.
+pub const WHAT: &str = "what";
+/// Option: the default.
+pub const VALUE: &str = "value";
+/// Option: a channel.
+pub const CHANNEL: &str = "channel";
+/// Option: a role.
+pub const ROLE: &str = "role";
+/// Option: a person.
+pub const PERSON: &str = "person";
+
+/// Manage Server, as Discord writes permissions. Administrators of the server can change who sees the command; who may
+/// change the settings is decided where they are written.
+const MANAGE_SERVER: &str = "32";
+/// Kinds of channels that tasks can be started in: text and announcements.
+const TASK_CHANNELS: [u64; 2] = [0, 5];
+
+/// What `/help` says.
+pub const HELP_TEXT: &str = "Every thread gets its own sandbox with a coding agent in it.\n\
+- `/sandbox` in a channel starts a thread for a task; in a thread it goes on there. Choose a repository, model or agent with its options.\n\
+- `/say`, the Reply button, or **Apps > Send to sandbox** on a message go on in the thread's sandbox. Its option `now` sends it into what is running.\n\
+- `/status` says what the thread's sandbox is doing, `/diff` what its last task changed in the files.\n\
+- `/stop` ends what is running, `/stop all` also drops what waits, `/reset` gives the thread a fresh sandbox.\n\
+- `/sandbox-config` is for people who manage the server: who may use it where, and defaults.\n\
+A sandbox that is not used is paused, and wakes with the next prompt.";
+
+/// The whole set, as `PUT /applications/{id}/commands` takes it: for guilds only, never direct messages or user installs.
+#[must_use]
+pub fn commands() -> Value {
+    let mut set = vec![
+        slash(
+            SANDBOX,
+            "Give a task to a coding agent in its own sandbox",
+            prompt(
+                "What shall be done",
+                &[Kind::Repo, Kind::Model, Kind::Agent],
+            ),
+        ),
+        slash(SAY, "Go on in this thread's sandbox", {
+            let mut options = prompt("What shall happen next", &[Kind::Model, Kind::Agent]);
+            options.push(option(
+                5,
+                NOW,
+                "Send it into what is running, instead of after it",
+            ));
+            options
+        }),
+        slash(STATUS, "What this thread's sandbox is doing", Vec::new()),
+        slash(
+            DIFF,
+            "What the last task in this thread changed in the files",
+            Vec::new(),
+        ),
+        slash(
+            STOP,
+            "End what is running in this thread",
+            vec![option(5, ALL, "Also drop everything that waits behind it")],
+        ),
+        slash(RESET, "Give this thread a fresh sandbox", Vec::new()),
+        settings(),
+        slash(HELP, "How to use it", Vec::new()),
+        json!({"type": 3, "name": SEND}),
+    ];
+    for command in &mut set {
+        command["contexts"] = json!([0]);
+        command["integration_types"] = json!([0]);
+    }
+    Value::Array(set)
+}
+
+fn slash(name: &str, about: &str, options: Vec<Value>) -> Value {
+    json!({"type": 1, "name": name, "description": about, "options": options})
+}
+
+fn option(kind: u64, name: &str, about: &str) -> Value {
+    json!({"type": kind, "name": name, "description": about, "required": false})
+}
+
+/// The options of a task: its words first, because what is required comes first.
+fn prompt(about: &str, choices: &[Kind]) -> Vec<Value> {
+    let mut words = option(3, PROMPT, about);
+    words["required"] = json!(true);
+    words["min_length"] = json!(1);
+    words["max_length"] = json!(OPTION_TEXT_UNITS_MAX);
+    let file = option(11, FILE, "A file that the agent can read");
+    [words, file]
+        .into_iter()
+        .chain(choices.iter().map(|kind| choice(*kind)))
+        .collect()
+}
+
+/// An option whose values are suggested while somebody types.
+fn choice(kind: Kind) -> Value {
+    let about = match kind {
+        Kind::Repo => "Repository to clone, as owner/name or an https address",
+        Kind::Model => "Model for this task, as provider/model",
+        Kind::Agent => "Agent for this task, such as build or plan",
+    };
+    suggested(configure::word(kind), about)
+}
+
+fn suggested(name: &str, about: &str) -> Value {
+    let mut option = option(3, name, about);
+    option["max_length"] = json!(VALUE_BYTES_MAX);
+    option["autocomplete"] = json!(true);
+    option
+}
+
+fn settings() -> Value {
+    let channel = |about: &str| {
+        let mut channel = option(7, CHANNEL, about);
+        channel["channel_types"] = json!(TASK_CHANNELS);
+        channel
+    };
+    let mut what = option(3, WHAT, "What the default is of");
+    what["required"] = json!(true);
+    what["choices"] = json!([
+        {"name": "Repository", "value": configure::word(Kind::Repo)},
+        {"name": "Model", "value": configure::word(Kind::Model)},
+        {"name": "Agent", "value": configure::word(Kind::Agent)},
+    ]);
+    let default = vec![
+        what,
+        suggested(
+            VALUE,
+            "The new default; leave it out to clear the present one",
+        ),
+        channel("For this channel only; leave it out for the whole server"),
+    ];
+    let listed = |verb: &str| {
+        vec![
+            channel(&format!("The channel to {verb}")),
+            option(8, ROLE, &format!("The role to {verb}")),
+            option(6, PERSON, &format!("The person to {verb}")),
+        ]
+    };
+    let subcommand = |name: &str, about: &str, options: Vec<Value>| json!({"type": 1, "name": name, "description": about, "options": options});
+    let mut settings = slash(
+        CONFIG,
+        "See and change who may use Bobbin in this server, and its defaults",
+        vec![
+            subcommand(
+                SHOW,
+                "Who may use it where, the defaults, and the last changes",
+                Vec::new(),
+            ),
+            subcommand(
+                DEFAULT,
+                "Set or clear the default repository, model or agent",
+                default,
+            ),
+            subcommand(
+                ALLOW,
+                "Let a channel, role or person use it; the first one closes it to all others",
+                listed("let in"),
+            ),
+            subcommand(
+                DISALLOW,
+                "Take that back; the last one taken back opens it again",
+                listed("take off the list"),
+            ),
+        ],
+    );
+    settings["default_member_permissions"] = json!(MANAGE_SERVER);
+    settings
+}
+
+/// The same set for one guild, whose commands have no contexts.
+#[must_use]
+pub fn guild_commands() -> Value {
+    let mut set = commands();
+    for command in set
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        command.remove("contexts");
+        command.remove("integration_types");
+    }
+    set
+}
+
+/// What writing the wanted set would do to one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// It is new.
+    Added(String),
+    /// It becomes another one.
+    Changed(String),
+    /// It goes.
+    Removed(String),
+}
+
+/// What writing the wanted set would change of what Discord lists, whatever else it says about each command. What is no
+/// list counts as an empty one.
+#[must_use]
+pub fn differences(listed: &Value, wanted: &Value) -> Vec<Difference> {
+    let list = |set: &Value| set.as_array().cloned().unwrap_or_default();
+    let (listed, wanted) = (list(listed), list(wanted));
+    let kind = |one: &Value| one["type"].as_u64().unwrap_or(1);
+    let same = |a: &Value, b: &Value| a["name"] == b["name"] && kind(a) == kind(b);
+    let name = |one: &Value| {
+        let slash = if kind(one) == 1 { "/" } else { "" };
+        format!("{slash}{}", one["name"].as_str().unwrap_or_default())
+    };
+    let written =
+        wanted
+            .iter()
+            .filter_map(|want| match listed.iter().find(|have| same(have, want)) {
+                None => Some(Difference::Added(name(want))),
+                Some(have) if covers(have, want) => None,
+                Some(_) => Some(Difference::Changed(name(want))),
+            });
+    let gone = listed
+        .iter()
+        .filter(|have| !wanted.iter().any(|want| same(have, want)))
+        .map(|have| Difference::Removed(name(have)));
+    written.chain(gone).collect()
+}
+
+fn covers(have: &Value, want: &Value) -> bool {
+    match (have, want) {
+        (Value::Object(have), Value::Object(want)) => want
+            .iter()
+            .all(|(name, want)| covers(have.get(name).unwrap_or(&Value::Null), want)),
+        (Value::Array(have), Value::Array(want)) => {
+            have.len() == want.len() && have.iter().zip(want).all(|(have, want)| covers(have, want))
+        }
+        // Discord leaves out what has its default.
+        (Value::Null, want) => {
+            matches!(want, Value::Bool(false)) || want.as_array().is_some_and(Vec::is_empty)
+        }
+        (have, want) => have == want,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_registered_set_obeys_discords_rules_for_commands() {
+        super::super::check::assert_fits(
+            "/applications/{application_id}/commands",
+            "put",
+            &commands(),
+        );
+        super::super::check::assert_fits(
+            "/applications/{application_id}/guilds/{guild_id}/commands",
+            "put",
+            &guild_commands(),
+        );
+        let set = commands();
+        for command in set.as_array().expect("list") {
+            let slash = command["type"] == 1;
+            assert_eq!(
+                slash,
+                command["description"].is_string(),
+                "a menu command has no description"
+            );
+        }
+    }
+
+    #[test]
+    fn a_listed_set_counts_as_registered_until_something_differs() {
+        let mut listed = commands();
+        for command in listed.as_array_mut().expect("list") {
+            command["id"] = json!("1");
+            command["nsfw"] = json!(false);
+            if command["options"] == json!([]) {
+                command.as_object_mut().expect("object").remove("options");
+            }
+        }
+        listed.as_array_mut().expect("list").reverse();
+        assert_eq!(differences(&listed, &commands()), []);
+        let mut other = listed.clone();
+        other[0]["name"] = json!("Send elsewhere");
+        assert_eq!(
+            differences(&other, &commands()),
+            [
+                Difference::Added("Send to sandbox".to_owned()),
+                Difference::Removed("Send elsewhere".to_owned())
+            ]
+        );
+        let mut more = listed.clone();
+        let all = more.as_array_mut().expect("list");
+        all.push(json!({"name": "old", "type": 1}));
+        let help = all.iter_mut().find(|one| one["name"] == HELP);
+        help.expect("it is listed")["description"] = json!("Something else");
+        assert_eq!(
+            differences(&more, &commands()),
+            [
+                Difference::Changed("/help".to_owned()),
+                Difference::Removed("/old".to_owned())
+            ]
+        );
+        let nothing = differences(&json!({"message": "401"}), &commands());
+        assert_eq!(nothing.len(), commands().as_array().map_or(0, Vec::len));
+    }
+}

@@ -1,0 +1,146 @@
+//! Completion: what is suggested while somebody types an option. Suggestions only: whatever is typed in the end counts,
+//! and nothing is told to people who may not use Bobbin.
+
+use bobbin_core::settings::{Catalogue, Kind, Settings};
+use bobbin_core::text::units;
+use serde_json::{Value, json};
+
+use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
+use super::commands::VALUE;
+use super::configure;
+use super::interaction::Command;
+use crate::{HttpAnswer, Lookup};
+
+/// What is being typed, and of which kind it is; none where nothing is suggested.
+pub(super) fn typed(command: &Command) -> Option<(Kind, String)> {
+    let focused = command.focused()?;
+    let kind = match focused.name.as_str() {
+        VALUE => configure::kind(command)?,
+        name => [Kind::Repo, Kind::Model, Kind::Agent]
+            .into_iter()
+            .find(|kind| configure::word(*kind) == name)?,
+    };
+    let typed = focused.value.as_ref().and_then(Value::as_str);
+    Some((kind, typed.unwrap_or_default().to_owned()))
+}
+
+/// The suggestions: what was used of late and what there is. A repository that can be used as it is typed is one too,
+/// because no list knows them all.
+#[must_use]
+pub fn completed(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> HttpAnswer {
+    let may = lookup.standing.manages || settings.admit(&lookup.standing, &lookup.user).is_ok();
+    if !may {
+        return super::answer::no_choices();
+    }
+    let known = catalogue.suggest(lookup.kind, &lookup.typed, CHOICES_MAX);
+    let own = match lookup.kind {
+        Kind::Repo => lookup.kind.usable(&lookup.typed).ok(),
+        Kind::Model | Kind::Agent => None,
+    };
+    let own = own.as_deref().filter(|own| !known.contains(own));
+    let choices: Vec<Value> = own
+        .into_iter()
+        .chain(known.iter().copied())
+        .filter(|one| (1..=CHOICE_UNITS_MAX).contains(&units(one)))
+        .take(CHOICES_MAX)
+        .map(|one| json!({"name": one, "value": one}))
+        .collect();
+    HttpAnswer::json(&json!({"type": 8, "data": {"choices": choices}}))
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::message::Standing;
+
+    use super::*;
+    use crate::discord::check::{CALLBACK, assert_fits};
+
+    fn lookup(kind: Kind, typed: &str) -> Lookup {
+        Lookup {
+            tenant: "discord:1".to_owned(),
+            standing: Standing {
+                channel: "20".to_owned(),
+                ..Standing::default()
+            },
+            user: "4".to_owned(),
+            kind,
+            typed: typed.to_owned(),
+        }
+    }
+
+    fn names(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> Vec<String> {
+        let answer = completed(lookup, settings, catalogue);
+        let body: Value = serde_json::from_str(&answer.body).expect("JSON");
+        assert_fits(CALLBACK, "post", &body);
+        let choices = body["data"]["choices"].as_array().expect("choices");
+        let name = |one: &Value| one["name"].as_str().expect("a name").to_owned();
+        choices.iter().map(name).collect()
+    }
+
+    fn catalogue() -> Catalogue {
+        let mut catalogue = Catalogue {
+            models: (0..60).map(|n| format!("openai/m{n}")).collect(),
+            agents: vec!["build".to_owned(), "x".repeat(150)],
+            ..Catalogue::default()
+        };
+        catalogue.recent.repos = vec!["a/b".to_owned()];
+        catalogue
+    }
+
+    #[test]
+    fn suggestions_fit_discord_and_begin_with_what_was_used_of_late() {
+        let open = Settings::default();
+        assert_eq!(
+            names(&lookup(Kind::Model, ""), &open, &catalogue()).len(),
+            25
+        );
+        assert_eq!(
+            names(&lookup(Kind::Agent, ""), &open, &catalogue()),
+            ["build"]
+        );
+        assert_eq!(names(&lookup(Kind::Repo, ""), &open, &catalogue()), ["a/b"]);
+        assert_eq!(
+            names(&lookup(Kind::Repo, "me/new"), &open, &catalogue()),
+            ["me/new"]
+        );
+        assert_eq!(
+            names(&lookup(Kind::Repo, "a/b"), &open, &catalogue()),
+            ["a/b"]
+        );
+    }
+
+    #[test]
+    fn who_may_not_use_it_is_told_nothing() {
+        let mut closed = Settings::default();
+        closed.open_channels.insert("21".to_owned());
+        let nobody = lookup(Kind::Repo, "");
+        assert!(names(&nobody, &closed, &catalogue()).is_empty());
+        let mut manager = nobody.clone();
+        manager.standing.manages = true;
+        assert_eq!(names(&manager, &closed, &catalogue()), ["a/b"]);
+    }
+
+    #[test]
+    fn the_kind_of_a_default_is_the_one_chosen_beside_it() {
+        let read = |command: Value| typed(&serde_json::from_value(command).expect("a command"));
+        let option = |name: &str, value: &str, focused: bool| json!({"name": name, "type": 3, "value": value, "focused": focused});
+        assert_eq!(
+            read(json!({"options": [option("model", "ant", true)]})),
+            Some((Kind::Model, "ant".to_owned()))
+        );
+        let within = |options: Value| json!({"options": [{"name": "default", "type": 1, "options": options}]});
+        assert_eq!(
+            read(within(json!([
+                option("what", "agent", false),
+                option("value", "", true)
+            ]))),
+            Some((Kind::Agent, String::new()))
+        );
+        assert_eq!(read(within(json!([option("value", "", true)]))), None);
+        assert_eq!(
+            read(json!({"options": [option("prompt", "x", true)]})),
+            None
+        );
+        assert_eq!(read(json!({})), None);
+    }
+}

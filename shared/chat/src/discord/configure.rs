@@ -1,0 +1,131 @@
+//! `/sandbox-config`: from what was filled in to a change of the settings. Whether somebody may make it is decided where
+//! the settings are written.
+
+use bobbin_core::settings::{Change, Kind, List};
+
+use super::commands::{ALLOW, CHANNEL, DEFAULT, DISALLOW, PERSON, ROLE, SHOW, VALUE, WHAT};
+use super::interaction::Command;
+
+/// The change, or why there is none, in words for the person.
+pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
+    match command.subcommand().map(|chosen| chosen.name.as_str()) {
+        Some(SHOW) => Ok(Change::Show),
+        Some(DEFAULT) => {
+            let of = kind(command).ok_or("Say what the default is of: a repo, model or agent.")?;
+            let value = command.text(VALUE).map(str::trim);
+            Ok(Change::Default {
+                channel: command.text(CHANNEL).map(str::to_owned),
+                of,
+                value: value.filter(|value| !value.is_empty()).map(str::to_owned),
+            })
+        }
+        Some(ALLOW) => listed(command).map(|(list, id)| Change::Allow { list, id }),
+        Some(DISALLOW) => listed(command).map(|(list, id)| Change::Disallow { list, id }),
+        _ => Err("This setting is not known any more. `/help` shows what there is."),
+    }
+}
+
+/// What a default is of.
+pub(super) fn kind(command: &Command) -> Option<Kind> {
+    [Kind::Repo, Kind::Model, Kind::Agent]
+        .into_iter()
+        .find(|kind| command.text(WHAT) == Some(word(*kind)))
+}
+
+/// The word that the command's choices and options use.
+pub(super) const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Repo => "repo",
+        Kind::Model => "model",
+        Kind::Agent => "agent",
+    }
+}
+
+/// One change at a time, so that each has a line of its own in the record of changes.
+fn listed(command: &Command) -> Result<(List, String), &'static str> {
+    let named: Vec<(List, &str)> = [
+        (List::Channels, CHANNEL),
+        (List::People, ROLE),
+        (List::People, PERSON),
+    ]
+    .into_iter()
+    .filter_map(|(list, name)| Some((list, command.text(name)?)))
+    .collect();
+    match named[..] {
+        [(list, id)] => Ok((list, id.to_owned())),
+        _ => Err("Choose one: a channel, a role or a person."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn asked(subcommand: &str, options: Value) -> Result<Change, &'static str> {
+        let command = json!({"name": "sandbox-config", "options": [{"name": subcommand, "type": 1, "options": options}]});
+        change(&serde_json::from_value(command).expect("a command"))
+    }
+
+    #[test]
+    fn each_subcommand_is_one_change() {
+        let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
+        assert_eq!(asked("show", json!([])), Ok(Change::Show));
+        let model = json!([
+            text("what", "model"),
+            text("value", " anthropic/a "),
+            text("channel", "20")
+        ]);
+        assert_eq!(
+            asked("default", model),
+            Ok(Change::Default {
+                channel: Some("20".to_owned()),
+                of: Kind::Model,
+                value: Some("anthropic/a".to_owned())
+            })
+        );
+        assert_eq!(
+            asked("default", json!([text("what", "repo")])),
+            Ok(Change::Default {
+                channel: None,
+                of: Kind::Repo,
+                value: None
+            })
+        );
+        for (option, list) in [
+            ("channel", List::Channels),
+            ("role", List::People),
+            ("person", List::People),
+        ] {
+            let id = "7".to_owned();
+            assert_eq!(
+                asked("allow", json!([text(option, "7")])),
+                Ok(Change::Allow {
+                    list,
+                    id: id.clone()
+                })
+            );
+            assert_eq!(
+                asked("disallow", json!([text(option, "7")])),
+                Ok(Change::Disallow { list, id })
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_single_change_is_told() {
+        let both = json!([{"name": "channel", "type": 7, "value": "7"}, {"name": "role", "type": 8, "value": "8"}]);
+        for options in [json!([]), both] {
+            assert_eq!(
+                asked("allow", options),
+                Err("Choose one: a channel, a role or a person.")
+            );
+        }
+        assert!(asked("default", json!([])).is_err());
+        assert!(asked("made-up", json!([])).is_err());
+        let none: Command =
+            serde_json::from_value(json!({"name": "sandbox-config"})).expect("a command");
+        assert!(change(&none).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
+
+use bobbin_core::message::Person;
+use bobbin_core::text::{one_line, shorten};
+use serde_json::{Value, json};
+
+use super::bounds::{CONTENT_UNITS_MAX, NAME_UNITS_MAX};
+
+/// The body with nobody to be pinged: without this field a message of a bot pings whatever it names, edits included.
+pub(super) fn mute(mut body: Value) -> Value {
+    body["allowed_mentions"] = json!({"parse": []});
+    body
+}
+
+/// The line that calls these people, and the field that lets it ping them and nobody else; none where no id can be one.
+pub(super) fn called(people: &[String]) -> Option<(String, Value)> {
+    let is_id = |id: &&String| {
+        (1..=SNOWFLAKE_DIGITS_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_digit())
+    };
+    let ids: Vec<&String> = people.iter().filter(is_id).take(CALLED_MAX).collect();
+    let line: Vec<String> = ids.iter().map(|id| format!("<@{id}>")).collect();
+    (!ids.is_empty()).then(|| (line.join(" "), json!({"parse": [], "users": ids})))
+}
+
+/// Digits of one of Discord's ids, which are unsigned numbers of 64 bits.
+const SNOWFLAKE_DIGITS_MAX: usize = 20;
+/// People who are called by one message: their line fits beside a part of an answer.
+pub(super) const CALLED_MAX: usize = 4;
+
+/// Text as the `content` of a message: never empty, never too long.
+pub(super) fn bounded(text: &str) -> String {
+    if is_blank(text) {
+        "(nothing to show)".to_owned()
+    } else {
+        shorten(text, CONTENT_UNITS_MAX)
+    }
+}
+
+/// Nothing of it could be seen; Discord refuses such text as empty.
+pub(super) fn is_blank(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+}
+
+/// One line of foreign text that shows as it is: Markdown and mentions in it have no effect.
+pub(super) fn inline(text: &str, units_max: usize) -> String {
+    // Every character may be escaped, hence half.
+    let plain = shorten(&one_line(&visible(text)), units_max);
+    let mut out = String::with_capacity(plain.len() + 8);
+    for c in plain.chars() {
+        if matches!(
+            c,
+            '\\' | '*' | '_' | '~' | '`' | '|' | '[' | ']' | '<' | '>' | '#' | '@' | '(' | ')'
+        ) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    if is_blank(&out) {
+        "(blank)".to_owned()
+    } else {
+        out
+    }
+}
+
+/// Takes back what [`inline`] escaped.
+pub(super) fn plain(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match chars.peek() {
+            Some(next) if c == '\\' && next.is_ascii_punctuation() => {
+                out.push(*next);
+                chars.next();
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Foreign text as a code span on one line.
+pub(super) fn span(text: &str, units_max: usize) -> String {
+    let shown = shorten(&one_line(&visible(text)).replace('`', "\u{2cb}"), units_max);
+    format!("`{}`", if is_blank(&shown) { "(blank)" } else { &shown })
+}
+
+/// Foreign text as a code block; a fence in it cannot end the block. Says how much was left out, `left_out` units of it
+/// before.
+pub(super) fn code(text: &str, units_max: usize, left_out: usize) -> String {
+    let shown = visible(text).replace("```", "`\u{2060}`\u{2060}`");
+    let cut = shorten(&shown, units_max);
+    let missing = bobbin_core::text::units(shown.trim())
+        .saturating_sub(bobbin_core::text::units(&cut))
+        .saturating_add(left_out);
+    let note = if missing == 0 {
+        String::new()
+    } else {
+        format!("\n**{missing} more characters are not shown here.**")
+    };
+    format!(
+        "```\n{}\n```{note}",
+        if is_blank(&cut) { "(blank)" } else { &cut }
+    )
+}
+
+/// A person's name in bold.
+pub(super) fn emphasised_name(person: &Person) -> String {
+    let name = if is_blank(&person.name) {
+        &person.id
+    } else {
+        &person.name
+    };
+    format!("**{}**", inline(name, NAME_UNITS_MAX))
+}
+
+/// Characters that hide or reorder others are written out: what somebody approves must be what they read.
+pub(super) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t')) {
+            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}

@@ -1,0 +1,224 @@
+//! Names of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
+
+use super::bounds::CUSTOM_ID_UNITS_MAX;
+use super::form::Part;
+use crate::press::Press;
+
+/// A form's button has room for an ask's id of this length (OpenCode's have 30); a longer one is cut.
+const FORM_ASK_UNITS_MAX: usize = 50;
+
+/// What a click or a form is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CustomId {
+    /// Stop this turn.
+    Stop {
+        /// Turn id.
+        turn: String,
+    },
+    /// Stop what runs, and withdraw what waits behind it.
+    StopAll,
+    /// Send this waiting turn's prompt into the running one.
+    Now {
+        /// Turn id.
+        turn: String,
+    },
+    /// Run the prompt of this turn again.
+    Again {
+        /// Turn id.
+        turn: String,
+    },
+    /// Show what this turn changed in the files.
+    Diff {
+        /// Turn id.
+        turn: String,
+    },
+    /// Open the form for a further prompt.
+    Reply,
+    /// That form, filled in.
+    Say,
+    /// An ask's button.
+    Ask {
+        /// The ask's id at OpenCode.
+        ask: String,
+        /// What the button stands for.
+        press: Press,
+    },
+    /// Open the form for an ask's answer.
+    Form {
+        /// The ask's id at OpenCode.
+        ask: String,
+        /// The parts of the form, at most five.
+        parts: Vec<Part>,
+    },
+    /// That form, filled in.
+    Answer {
+        /// The ask's id at OpenCode.
+        ask: String,
+    },
+    /// An ask's select; what was chosen stands in the values.
+    Pick {
+        /// The ask's id at OpenCode.
+        ask: String,
+    },
+}
+
+impl CustomId {
+    /// The text that Discord keeps, at most 100 characters: an id beyond that is cut, and then names nothing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let text = match self {
+            Self::Stop { turn } => format!("v1:stop:{turn}"),
+            Self::StopAll => "v1:stopall".to_owned(),
+            Self::Now { turn } => format!("v1:now:{turn}"),
+            Self::Again { turn } => format!("v1:again:{turn}"),
+            Self::Diff { turn } => format!("v1:diff:{turn}"),
+            Self::Reply => "v1:reply".to_owned(),
+            Self::Say => "v1:say".to_owned(),
+            Self::Ask { ask, press } => {
+                format!(
+                    "v1:ask:{}:{}",
+                    bobbin_core::text::shorten(ask, 80),
+                    press.word()
+                )
+            }
+            Self::Form { ask, parts } => {
+                let parts: Vec<String> = parts.iter().map(Part::text).collect();
+                let ask = bobbin_core::text::shorten(ask, FORM_ASK_UNITS_MAX);
+                format!("v1:form:{ask}:{}", parts.join("-"))
+            }
+            Self::Answer { ask } => format!("v1:answer:{ask}"),
+            Self::Pick { ask } => format!("v1:pick:{ask}"),
+        };
+        bobbin_core::text::shorten(&text, CUSTOM_ID_UNITS_MAX)
+    }
+
+    /// Reads the text; none for what is not ours, or from another version.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() > CUSTOM_ID_UNITS_MAX {
+            return None;
+        }
+        let parts: Vec<&str> = text.split(':').collect();
+        match parts[..] {
+            ["v1", "stop", turn] if plain(turn) => Some(Self::Stop {
+                turn: turn.to_owned(),
+            }),
+            ["v1", "stopall"] => Some(Self::StopAll),
+            ["v1", "now", turn] if plain(turn) => Some(Self::Now {
+                turn: turn.to_owned(),
+            }),
+            ["v1", "again", turn] if plain(turn) => Some(Self::Again {
+                turn: turn.to_owned(),
+            }),
+            ["v1", "diff", turn] if plain(turn) => Some(Self::Diff {
+                turn: turn.to_owned(),
+            }),
+            ["v1", "reply"] => Some(Self::Reply),
+            ["v1", "say"] => Some(Self::Say),
+            ["v1", "ask", ask, press] if plain(ask) => Some(Self::Ask {
+                ask: ask.to_owned(),
+                press: Press::parse(press)?,
+            }),
+            ["v1", "form", ask, parts] if plain(ask) => Some(Self::Form {
+                ask: ask.to_owned(),
+                parts: parts.split('-').map(Part::parse).collect::<Option<_>>()?,
+            }),
+            ["v1", "answer", ask] if plain(ask) => Some(Self::Answer {
+                ask: ask.to_owned(),
+            }),
+            ["v1", "pick", ask] if plain(ask) => Some(Self::Pick {
+                ask: ask.to_owned(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn plain(id: &str) -> bool {
+    !id.is_empty()
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_custom_id_survives_the_round_trip() {
+        let ask = || "per_01ABCDEF".to_owned();
+        for id in [
+            CustomId::Stop {
+                turn: "1182000000000000001".to_owned(),
+            },
+            CustomId::StopAll,
+            CustomId::Now {
+                turn: "1182000000000000001".to_owned(),
+            },
+            CustomId::Diff {
+                turn: "again-0123456789abcdef01234567".to_owned(),
+            },
+            CustomId::Reply,
+            CustomId::Say,
+            CustomId::Ask {
+                ask: ask(),
+                press: Press::Once,
+            },
+            CustomId::Ask {
+                ask: ask(),
+                press: Press::Always,
+            },
+            CustomId::Ask {
+                ask: ask(),
+                press: Press::Reject,
+            },
+            CustomId::Ask {
+                ask: ask(),
+                press: Press::Option(24),
+            },
+            CustomId::Pick { ask: ask() },
+            CustomId::Form {
+                ask: "que_1ffeb3fb8001fvmhi2sXUPUhJS".to_owned(),
+                parts: ["s0.25", "m1.25", "w2.0", "n3.25", "x.9"]
+                    .map(|part| Part::parse(part).expect("a part"))
+                    .to_vec(),
+            },
+            CustomId::Answer { ask: ask() },
+        ] {
+            assert_eq!(CustomId::parse(&id.text()), Some(id));
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_read() {
+        for text in [
+            "",
+            "hello",
+            "v2:reply",
+            "v1:stop:",
+            "v1:stop:a:b",
+            "v1:ask:per_1:maybe",
+            "v1:ask:per_1:o-1",
+            "v1:stop:a b",
+            "v1:form:que_1:",
+            "v1:form:que_1:s0",
+            "v1:form:que_1:s0.1-q1.2",
+            "v1:answer:",
+            &"v1:pick:x".repeat(30),
+        ] {
+            assert_eq!(CustomId::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_too_long_still_fits_and_names_nothing() {
+        let text = CustomId::Ask {
+            ask: "x".repeat(500),
+            press: Press::Always,
+        }
+        .text();
+        assert!(text.encode_utf16().count() <= CUSTOM_ID_UNITS_MAX);
+        assert_eq!(CustomId::parse(&text), None);
+    }
+}

@@ -1,0 +1,417 @@
+//! The form for an ask's answer. A click must be answered with its form at once, by a function that reads no record:
+//! how the form is built stands in the button's name, and the words are read from the message that was clicked, where
+//! each question has a text of its own, written here as well. Wrong words could mislead, but never decide: what comes
+//! back are numbers, and they are looked up beside the record of the ask.
+//!
+//! At most five parts fit. Questions that do not fit with a select and own words each share one input for own words;
+//! five are typed, as numbers of options or words; more than five are answered in one text, a line each.
+
+use bobbin_core::asks::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
+use bobbin_core::text::{shorten, units};
+use serde_json::{Value, json};
+
+use super::bounds::{
+    FORM_HINT_UNITS_MAX, FORM_LABEL_UNITS_MAX, FORM_PARTS_MAX, FORM_TEXT_UNITS_MAX,
+    QUESTION_UNITS_MAX, SELECT_OPTIONS_MAX,
+};
+use super::content::{inline, is_blank, plain};
+use super::custom_id::CustomId;
+use super::interaction::Modal;
+use super::render::ask::{cost, entry};
+use crate::HttpAnswer;
+use crate::press::Input;
+
+/// The component id of the first question's text; the others follow. Discord numbers what has none from 1.
+const FIRST_TEXT_ID: u64 = 100;
+/// Styles of a text input.
+const ONE_LINE: u8 = 1;
+const LINES: u8 = 2;
+/// Between an option's label and what it means.
+const DASH: &str = " — ";
+
+/// One part of a form, as the button that opens it names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// What it asks for.
+    pub input: Input,
+    /// More than one option may be chosen.
+    pub multiple: bool,
+    /// How many options the question has; of [`Input::Lines`], how many questions.
+    pub options: usize,
+}
+
+impl Part {
+    /// An input without options.
+    #[must_use]
+    pub const fn of(input: Input) -> Self {
+        Self {
+            input,
+            multiple: false,
+            options: 0,
+        }
+    }
+
+    fn select(question: usize, asked: &Question) -> Self {
+        Self {
+            input: Input::Select(question),
+            multiple: asked.multiple,
+            options: asked.options.len().min(SELECT_OPTIONS_MAX),
+        }
+    }
+
+    /// Its text: the input's word, with `m` for a select of several, a dot, and the number of options.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let word = self.input.word();
+        let word = match word.strip_prefix('s') {
+            Some(question) if self.multiple => format!("m{question}"),
+            _ => word,
+        };
+        format!("{word}.{}", self.options)
+    }
+
+    /// Reads its text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (word, options) = text.split_once('.')?;
+        let (input, multiple) = match word.strip_prefix('m') {
+            Some(question) => (Input::parse(&format!("s{question}"))?, true),
+            None => (Input::parse(word)?, false),
+        };
+        let options = options.parse().ok().filter(|n| *n <= SELECT_OPTIONS_MAX)?;
+        Some(Self {
+            input,
+            multiple,
+            options,
+        })
+    }
+}
+
+/// The parts of the form for several questions.
+#[must_use]
+pub fn layout(questions: &[Question]) -> Vec<Part> {
+    let all = || questions.iter().enumerate();
+    let whole: Vec<Part> = all()
+        .flat_map(|(at, asked)| {
+            let select = (!asked.options.is_empty()).then(|| Part::select(at, asked));
+            let words = asked.takes_words().then(|| Part::of(Input::Words(at)));
+            select.into_iter().chain(words)
+        })
+        .collect();
+    if whole.len() <= FORM_PARTS_MAX {
+        return whole;
+    }
+    let one = |(at, asked): (usize, &Question)| match (asked.options.is_empty(), asked.free) {
+        (true, _) => Part::of(Input::Words(at)),
+        (false, true) if questions.len() == FORM_PARTS_MAX => Part::of(Input::Typed(at)),
+        (false, _) => Part::select(at, asked),
+    };
+    let mut parts: Vec<Part> = all().map(one).collect();
+    if parts.len() < FORM_PARTS_MAX {
+        parts.push(Part::of(Input::Lines));
+    }
+    if parts.len() > FORM_PARTS_MAX {
+        parts = vec![Part {
+            options: questions.len().min(SELECT_OPTIONS_MAX),
+            ..Part::of(Input::Lines)
+        }];
+    }
+    parts
+}
+
+/// A question as a text of the message: its name (`numbered`), its words, and its options in a numbered list. What
+/// there is no room for is counted.
+#[must_use]
+pub fn display(
+    question: &Question,
+    at: usize,
+    numbered: bool,
+    options: bool,
+    units_max: usize,
+) -> Value {
+    let mut lines = Vec::new();
+    if numbered {
+        let name = inline(&question.name(), HEADER_CHARS_MAX);
+        lines.push(format!("**{}. {name}**", at + 1));
+    }
+    // Half for the words, of which every character may be escaped and take three bytes.
+    let words = (units_max / 6).min(QUESTION_UNITS_MAX);
+    lines.push(format!("> {}", inline(&question.text, words)));
+    let mut used: usize = lines.iter().map(|line| cost(line)).sum();
+    let all = question.options.iter().enumerate().filter(|_| options);
+    let mut listed = 0;
+    for (n, option) in all {
+        let label = inline(&option.label, FORM_HINT_UNITS_MAX);
+        let mut line = format!("{}. {label}", n + 1);
+        if !is_blank(&option.description) {
+            line.push_str(DASH);
+            line.push_str(&inline(&option.description, FORM_HINT_UNITS_MAX));
+        }
+        if used + cost(&line) > units_max {
+            break;
+        }
+        used += cost(&line);
+        lines.push(line);
+        listed += 1;
+    }
+    if options && listed < question.options.len() {
+        lines.push(format!(
+            "-# {} further options cannot be shown.",
+            question.options.len() - listed
+        ));
+    }
+    json!({"type": 10, "id": FIRST_TEXT_ID + at as u64, "content": lines.join("\n")})
+}
+
+/// What the message says of a question.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    name: String,
+    words: String,
+    options: Vec<(String, String)>,
+}
+
+/// Reads a question's text again.
+fn said(components: &[Value], at: usize) -> Said {
+    let mut said = Said::default();
+    let Some(content) = content(components, FIRST_TEXT_ID + at as u64) else {
+        return said;
+    };
+    for line in content.lines() {
+        if let Some(name) = line.strip_prefix("**") {
+            said.name = plain(name.trim_end_matches('*'));
+        } else if let Some(words) = line.strip_prefix("> ") {
+            said.words = plain(words);
+        } else if let Some(option) = line.strip_prefix(&format!("{}. ", said.options.len() + 1)) {
+            let (label, description) = option.split_once(DASH).unwrap_or((option, ""));
+            said.options.push((plain(label), plain(description)));
+        }
+    }
+    said
+}
+
+fn content(components: &[Value], id: u64) -> Option<&str> {
+    components.iter().find_map(|part| {
+        if part["type"] == 10 && part["id"] == id {
+            return part["content"].as_str();
+        }
+        content(part["components"].as_array()?, id)
+    })
+}
+
+/// The form, with the words of the message that was clicked.
+#[must_use]
+pub fn open(ask: &str, parts: &[Part], components: &[Value]) -> HttpAnswer {
+    let fields: Vec<Value> = parts
+        .iter()
+        .take(FORM_PARTS_MAX)
+        .map(|part| field(part, parts, components))
+        .collect();
+    let id = CustomId::Answer {
+        ask: ask.to_owned(),
+    };
+    HttpAnswer::json(
+        &json!({"type": 9, "data": {"custom_id": id.text(), "title": "Answer the agent", "components": fields}}),
+    )
+}
+
+fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
+    let id = part.input.word();
+    let shares = parts.iter().any(|other| other.input == Input::Lines);
+    match part.input {
+        Input::Select(at) => {
+            let said = said(components, at);
+            let entries: Vec<Value> = (0..part.options.max(1))
+                .map(|n| {
+                    let (label, description) = said.options.get(n).cloned().unwrap_or_default();
+                    entry(&label, &description, n)
+                })
+                .collect();
+            let most = if part.multiple { entries.len() } else { 1 };
+            let beside = parts.iter().any(|other| other.input == Input::Words(at));
+            let required = !(beside || shares);
+            let select = json!({"type": 3, "custom_id": id, "options": entries, "required": required,
+                "min_values": usize::from(required), "max_values": most,
+                "placeholder": if part.multiple { "Choose one or more" } else { "Choose an answer" }});
+            labelled(&heading(&said, at), &said.words, select)
+        }
+        Input::Words(at) => {
+            let said = said(components, at);
+            let beside = parts.iter().any(|other| other.input == Input::Select(at));
+            let mut text = text(&id, WORDS_CHARS_MAX, !beside, "");
+            text["style"] = json!(if beside { ONE_LINE } else { LINES });
+            match (beside, parts.len()) {
+                (true, _) => labelled("Or in your own words", "", text),
+                (false, 1) => labelled("Your answer", &said.words, text),
+                (false, _) => labelled(&heading(&said, at), &said.words, text),
+            }
+        }
+        Input::Typed(at) => {
+            let said = said(components, at);
+            let mut text = text(&id, WORDS_CHARS_MAX, true, "");
+            text["placeholder"] = json!("The number of an option, or your own words");
+            labelled(&heading(&said, at), &said.words, text)
+        }
+        Input::Lines if part.options == 0 => labelled(
+            "In your own words",
+            "Where no option fits: a line like “2: your words”",
+            text(&id, FORM_TEXT_UNITS_MAX, false, ""),
+        ),
+        Input::Lines => {
+            let lines: Vec<String> = (1..=part.options).map(|n| format!("{n}: ")).collect();
+            labelled(
+                "Your answers",
+                "After each number: the number of an option, or your own words",
+                text(&id, FORM_TEXT_UNITS_MAX, true, &lines.join("\n")),
+            )
+        }
+    }
+}
+
+fn heading(said: &Said, at: usize) -> String {
+    if is_blank(&said.name) {
+        format!("Question {}", at + 1)
+    } else {
+        said.name.clone()
+    }
+}
+
+fn text(id: &str, units_max: usize, required: bool, value: &str) -> Value {
+    let mut text = json!({"type": 4, "custom_id": id, "style": LINES, "max_length": units_max, "required": required});
+    if !value.is_empty() {
+        text["value"] = json!(value);
+    }
+    text
+}
+
+fn labelled(label: &str, description: &str, component: Value) -> Value {
+    let mut part =
+        json!({"type": 18, "label": shorten(label, FORM_LABEL_UNITS_MAX), "component": component});
+    let description = shorten(description, FORM_HINT_UNITS_MAX);
+    if units(&description) > 0 && !is_blank(&description) {
+        part["description"] = json!(description);
+    }
+    part
+}
+
+/// What was filled in; none when a part of it is not ours.
+#[must_use]
+pub fn filled(modal: &Modal) -> Option<Vec<Field>> {
+    let inputs = modal.components.iter().flat_map(|part| {
+        let old = part.components.iter();
+        part.component.as_deref().into_iter().chain(old)
+    });
+    inputs
+        .map(|field| {
+            let text = field.value.as_str().unwrap_or_default();
+            Input::parse(&field.custom_id)?.filled(&field.values, text)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::asks::Opt;
+
+    use super::*;
+    use crate::discord::check::{CALLBACK, assert_fits};
+
+    fn question(labels: &[&str], free: bool) -> Question {
+        let options = labels.iter().map(|label| Opt {
+            label: (*label).to_owned(),
+            description: format!("what *{label}* means"),
+        });
+        Question {
+            header: "D_B".to_owned(),
+            text: "Which [one] <@1>?".to_owned(),
+            options: options.collect(),
+            multiple: labels.len() > 2,
+            free,
+        }
+    }
+
+    fn words(parts: &[Part]) -> Vec<String> {
+        parts.iter().map(Part::text).collect()
+    }
+
+    #[test]
+    fn a_form_has_as_much_of_every_question_as_fits() {
+        let free = || question(&["a", "b"], true);
+        let fixed = || question(&["a", "b", "c"], false);
+        let open = || question(&[], true);
+        assert_eq!(
+            words(&layout(&[free(), open(), fixed()])),
+            ["s0.2", "w0.0", "w1.0", "m2.3"]
+        );
+        assert_eq!(
+            words(&layout(&[free(), free(), free()])),
+            ["s0.2", "s1.2", "s2.2", "x.0"]
+        );
+        let five = [free(), fixed(), open(), free(), free()];
+        assert_eq!(
+            words(&layout(&five)),
+            ["n0.0", "m1.3", "w2.0", "n3.0", "n4.0"]
+        );
+        assert_eq!(
+            words(&layout(&vec![fixed(); 5])),
+            vec!["m0.3", "m1.3", "m2.3", "m3.3", "m4.3"]
+        );
+        assert_eq!(words(&layout(&vec![free(); 7])), ["x.7"]);
+        assert_eq!(
+            words(&layout(&[question(&["x"; 60], true), open()]))[0],
+            "m0.25"
+        );
+    }
+
+    #[test]
+    fn the_words_of_a_form_are_read_from_the_message_as_they_were_written() {
+        let asked = question(&["Post_gres", "a*b"], true);
+        let shown = json!([{"type": 17, "components": [{"type": 10, "id": 2, "content": "x"}, display(&asked, 1, true, true, 2_000)]}]);
+        let components = shown.as_array().expect("a list");
+        let read = said(components, 1);
+        assert_eq!(
+            (read.name.as_str(), read.words.as_str()),
+            ("2. D_B", "Which [one] <@1>?")
+        );
+        let option = |label: &str| (label.to_owned(), format!("what *{label}* means"));
+        assert_eq!(read.options, [option("Post_gres"), option("a*b")]);
+        assert_eq!(said(components, 0), Said::default());
+        let parts = layout(&[question(&[], true), asked]);
+        let body: Value =
+            serde_json::from_str(&open("que_1", &parts, components).body).expect("JSON");
+        assert_fits(CALLBACK, "post", &body);
+        let select = &body["data"]["components"][1];
+        assert_eq!(select["label"], "2. D_B");
+        assert_eq!(select["component"]["options"][0]["label"], "Post_gres");
+        assert_eq!(
+            select["component"]["options"][1]["description"],
+            "what *a*b* means"
+        );
+        assert_eq!(select["component"]["required"], false);
+    }
+
+    #[test]
+    fn every_form_is_one_that_discord_takes_whatever_the_message_says() {
+        for (parts, components) in [
+            ("s0.25-m1.25-w0.0-n3.2-x.0", json!([])),
+            (
+                "x.10",
+                json!([{"type": 10, "id": 100, "content": "**\n> \n1. \n2. x"}]),
+            ),
+            (
+                "s0.2",
+                json!([{"type": 10, "id": 100, "content": "**\u{200b}**\n> \n1. \n2. \u{200b} — \u{200b}"}]),
+            ),
+            ("s0.0", json!("odd")),
+        ] {
+            let parts: Vec<Part> = parts
+                .split('-')
+                .map(|part| Part::parse(part).expect("a part"))
+                .collect();
+            let components = components.as_array().map_or(&[][..], Vec::as_slice);
+            let body: Value =
+                serde_json::from_str(&open("que_1", &parts, components).body).expect("JSON");
+            assert_fits(CALLBACK, "post", &body);
+        }
+    }
+}

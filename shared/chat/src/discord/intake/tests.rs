@@ -1,0 +1,845 @@
+use std::path::PathBuf;
+
+use bobbin_core::access::Policy;
+use bobbin_core::asks::Field;
+use bobbin_core::limits::Limits;
+use bobbin_core::message::Quote;
+use bobbin_core::settings::Change;
+use ed25519_dalek::{Signer, SigningKey};
+use serde_json::{Value, json};
+
+use super::super::check::{outside, wrong_answer};
+use super::super::quoting::WORK_ON_QUOTED;
+use super::*;
+
+const NOW_MS: Ms = 1_795_300_000_000;
+const GUILD: &str = "1240000000000000100";
+const CHANNEL: &str = "1240000000000000200";
+const THREAD: &str = "discord:1240000000000000100:1240000000000000300";
+
+fn signing() -> SigningKey {
+    SigningKey::from_bytes(&[9; 32])
+}
+
+fn app(guilds: &str, channels: &str, people: &str) -> App {
+    let key = hex::encode(signing().verifying_key().as_bytes());
+    App::new(
+        &key,
+        "1240000000000000001",
+        Policy::from_lists(guilds, "", channels, people),
+        Limits::DEFAULT,
+    )
+    .expect("a key")
+}
+
+fn open_app() -> App {
+    app(GUILD, "", "")
+}
+
+/// Passes the request through the door, correctly signed, and checks what every answer must satisfy.
+fn given(raw: &[u8], app: &App) -> Intake {
+    let timestamp = (NOW_MS / 1000).to_string();
+    let signature = hex::encode(
+        signing()
+            .sign(&[timestamp.as_bytes(), raw].concat())
+            .to_bytes(),
+    );
+    let intake = intake(raw, Some(&signature), Some(&timestamp), app, NOW_MS);
+    let kind = serde_json::from_slice::<Value>(raw)
+        .ok()
+        .and_then(|value| value["type"].as_u64());
+    for answer in [&intake.answer, &intake.on_queue_failure]
+        .into_iter()
+        .filter(|answer| answer.status == 200)
+    {
+        let body: Value = serde_json::from_str(&answer.body).expect("JSON");
+        assert_eq!(answer.content_type, "application/json");
+        let wrong = wrong_answer(kind.expect("a type"), true, &body);
+        assert!(wrong.is_empty(), "{wrong:#?}\n{body:#}");
+    }
+    if let Some(taken) = &intake.enqueue {
+        // Only of a task that opens a thread the worker sees that it was refused, and starts nothing.
+        assert_eq!(denies(&intake), matches!(taken, Body::Open(_)), "{taken:?}");
+        let failure = body(&intake.on_queue_failure);
+        assert_eq!(
+            (failure["type"].as_u64(), failure["data"]["flags"].as_u64()),
+            (Some(4), Some(64))
+        );
+        assert!(
+            failure["data"]["content"]
+                .as_str()
+                .expect("words")
+                .contains("reference")
+        );
+    }
+    intake
+}
+
+/// Whether the words for a queue that may have taken it claim that it did not.
+fn denies(intake: &Intake) -> bool {
+    intake.on_queue_failure.body.contains("nothing was started")
+}
+
+fn body(answer: &HttpAnswer) -> Value {
+    serde_json::from_str(&answer.body).expect("JSON")
+}
+
+/// The interaction in a stored event (see `events/README.md`).
+fn event(name: &str) -> Value {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../events/discord")
+        .join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let event: Value = serde_json::from_str(&text).expect("JSON");
+    let body = event["body"].as_str().expect("a body");
+    serde_json::from_str(body).expect("JSON")
+}
+
+fn send(event: &Value) -> Intake {
+    given(event.to_string().as_bytes(), &open_app())
+}
+
+/// The words of an answer that only the person sees, with nothing enqueued.
+fn refusal(intake: &Intake) -> String {
+    let body = body(&intake.answer);
+    assert_eq!(intake.enqueue, None, "{}", intake.note);
+    assert_eq!(
+        (body["type"].as_u64(), body["data"]["flags"].as_u64()),
+        (Some(4), Some(64)),
+        "{body}"
+    );
+    body["data"]["content"].as_str().expect("words").to_owned()
+}
+
+fn prompt_of(intake: &Intake) -> (&str, &Prompt) {
+    match intake.enqueue.as_ref().expect("work") {
+        Body::Message(Message {
+            work: Work::Prompt(prompt),
+            thread,
+            ..
+        }) => {
+            assert_eq!(thread.to_string(), THREAD);
+            ("thread", prompt)
+        }
+        Body::Open(open) => {
+            assert_eq!(
+                (
+                    open.guild.as_str(),
+                    open.channel.as_str(),
+                    open.accepted_at_ms
+                ),
+                (GUILD, CHANNEL, NOW_MS)
+            );
+            assert!(matches!(&open.reply, Reply::Discord { token, .. } if !token.is_empty()));
+            ("open", &open.prompt)
+        }
+        other => panic!("not a prompt: {other:?}"),
+    }
+}
+
+fn want_of(intake: &Intake) -> Want {
+    match intake.enqueue.as_ref().expect("work") {
+        Body::Control(control) => {
+            assert_eq!(control.thread.to_string(), THREAD);
+            assert_eq!(control.by.name, "Robin");
+            control.want.clone()
+        }
+        other => panic!("not a control: {other:?}"),
+    }
+}
+
+fn kind_of(intake: &Intake) -> (u64, u64) {
+    let body = body(&intake.answer);
+    (
+        body["type"].as_u64().expect("type"),
+        body["data"]["flags"].as_u64().unwrap_or(0),
+    )
+}
+
+#[test]
+fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
+    for raw in [
+        event("ping").to_string().as_str(),
+        r#"{"type":1}"#,
+        r#"{"type":1,"id":{"odd":[]},"member":7}"#,
+    ] {
+        let intake = given(
+            raw.as_bytes(),
+            &App {
+                policy: Policy::default(),
+                ..open_app()
+            },
+        );
+        assert_eq!(
+            intake.answer,
+            HttpAnswer {
+                status: 200,
+                content_type: "application/json",
+                body: r#"{"type":1}"#.to_owned()
+            }
+        );
+        assert_eq!(intake.enqueue, None);
+    }
+}
+
+#[test]
+fn an_unsigned_or_badly_signed_request_gets_401_and_nothing_is_enqueued() {
+    let raw = event("sandbox-in-channel").to_string();
+    let timestamp = (NOW_MS / 1000).to_string();
+    let good = hex::encode(
+        signing()
+            .sign(&[timestamp.as_bytes(), raw.as_bytes()].concat())
+            .to_bytes(),
+    );
+    let bad = "00".repeat(64);
+    for (signature, timestamp) in [
+        (None, None),
+        (Some(good.as_str()), None),
+        (None, Some(timestamp.as_str())),
+        (Some(bad.as_str()), Some(timestamp.as_str())),
+        (Some(good.as_str()), Some("1795200000")),
+    ] {
+        let intake = intake(raw.as_bytes(), signature, timestamp, &open_app(), NOW_MS);
+        assert_eq!((intake.answer.status, intake.enqueue), (401, None));
+    }
+}
+
+#[test]
+fn what_is_no_interaction_gets_400_with_a_clear_word() {
+    let large = format!(r#"{{"type":2,"x":"{}"}}"#, "x".repeat(BODY_BYTES_MAX));
+    for (raw, word) in [
+        ("", "not an interaction"),
+        ("{", "not an interaction"),
+        ("[]", "not an interaction"),
+        (r#"{"type":"2"}"#, "not an interaction"),
+        (r#"{"type":-1}"#, "not an interaction"),
+        ("\u{feff}{}", "not an interaction"),
+        (r#"{"type":2}"#, "cannot be read"),
+        (r#"{"type":2,"id":7}"#, "cannot be read"),
+        (r#"{"type":0,"id":"1"}"#, "unknown interaction type"),
+        (r#"{"type":2}"#, "the id is missing"),
+        (r#"{"type":2,"id":"1 2"}"#, "the id is missing"),
+        (
+            &event("unknown-type").to_string(),
+            "unknown interaction type",
+        ),
+        (&large, "larger than"),
+    ] {
+        let intake = given(raw.as_bytes(), &open_app());
+        assert_eq!(
+            (intake.answer.status, &intake.enqueue),
+            (400, &None),
+            "{}",
+            &raw[..raw.len().min(80)]
+        );
+        assert!(intake.answer.body.contains(word), "{}", intake.answer.body);
+    }
+}
+
+#[test]
+fn a_task_in_a_channel_is_deferred_for_all_to_see_and_opens_a_thread() {
+    let intake = send(&event("sandbox-in-channel"));
+    assert_eq!(body(&intake.answer), json!({"type": 5}));
+    let (how, prompt) = prompt_of(&intake);
+    assert_eq!(
+        (how, prompt.text.as_str(), prompt.by.name.as_str()),
+        ("open", "Add a health check to the service", "Robin")
+    );
+    assert_eq!(
+        intake.enqueue.as_ref().expect("work").id(),
+        event("sandbox-in-channel")["id"]
+    );
+}
+
+#[test]
+fn a_file_comes_along_with_its_prompt() {
+    for name in ["sandbox-with-file", "reply-form"] {
+        let intake = send(&event(name));
+        let file = &prompt_of(&intake).1.attachments[0];
+        assert_eq!((file.name.as_str(), file.size), ("notes.txt", 1234));
+        assert!(file.url.starts_with("https://cdn.discordapp.com/") && file.media_type.is_some());
+    }
+}
+
+#[test]
+fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
+    for (name, text) in [
+        ("sandbox-in-thread", "Now add a test for it"),
+        ("say-in-thread", "Rename it to readiness check"),
+        ("reply-form", "Also log the build number"),
+    ] {
+        let intake = send(&event(name));
+        let (how, prompt) = prompt_of(&intake);
+        assert_eq!((how, prompt.text.as_str()), ("thread", text));
+        let answer = body(&intake.answer);
+        assert_eq!(answer["type"], 4);
+        assert_eq!(
+            answer["data"]["flags"].as_u64().expect("flags") & answer::EPHEMERAL,
+            0
+        );
+        assert!(
+            answer["data"]["content"]
+                .as_str()
+                .expect("text")
+                .starts_with(&format!("**Robin**: {text}"))
+        );
+    }
+}
+
+#[test]
+fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
+    for (name, expected) in [
+        ("send-to-sandbox", "open"),
+        ("send-to-sandbox-in-thread", "thread"),
+    ] {
+        let intake = send(&event(name));
+        let (how, prompt) = prompt_of(&intake);
+        assert_eq!((how, prompt.text.as_str()), (expected, WORK_ON_QUOTED));
+        let quote = Quote {
+            by: "Kim".to_owned(),
+            text: "The nightly job fails since Tuesday, see the log.".to_owned(),
+        };
+        assert_eq!(prompt.quotes, [quote]);
+        assert_eq!(prompt.by.name, "Robin", "not the author of the message");
+    }
+    let mut empty = event("send-to-sandbox");
+    empty["data"]["resolved"]["messages"]["1240000000000000280"]["content"] = json!("");
+    assert!(refusal(&send(&empty)).contains("neither text nor files"));
+}
+
+#[test]
+fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
+    let intake = send(&event("send-reply-to-sandbox"));
+    let (how, prompt) = prompt_of(&intake);
+    assert_eq!(
+        (how, prompt.text.as_str()),
+        ("thread", "Please fix what Kim saw")
+    );
+    assert_eq!(
+        prompt.quotes[0].text,
+        "The nightly job fails since Tuesday."
+    );
+    assert_eq!(
+        body(&intake.answer)["data"]["content"],
+        "**Robin**: Please fix what Kim saw\n> **Kim**: The nightly job fails since Tuesday."
+    );
+
+    let intake = send(&event("send-forward-to-sandbox"));
+    let (how, prompt) = prompt_of(&intake);
+    assert_eq!((how, prompt.text.as_str()), ("open", WORK_ON_QUOTED));
+    assert_eq!(
+        (prompt.quotes[0].by.as_str(), prompt.quotes[0].text.as_str()),
+        ("", "Deploy 12 broke the login page.")
+    );
+    assert_eq!(prompt.attachments[0].name, "login.log");
+}
+
+#[test]
+fn what_was_chosen_travels_with_the_task_in_a_usable_form() {
+    let intake = send(&event("sandbox-with-choices"));
+    let wants = &prompt_of(&intake).1.wants;
+    assert_eq!(
+        [&wants.repo, &wants.model, &wants.agent].map(|one| one.as_deref().unwrap_or_default()),
+        ["octo/service", "anthropic/claude-sonnet-4-5", "plan"]
+    );
+    for (option, value, word) in [
+        (1, "no such", "owner/name"),
+        (2, "sonnet", "provider/model"),
+        (3, "a b", "build or plan"),
+    ] {
+        let mut odd = event("sandbox-with-choices");
+        odd["data"]["options"][option]["value"] = json!(value);
+        let words = refusal(&send(&odd));
+        assert!(words.contains(word) && words.contains(value), "{words}");
+        odd["data"]["options"][option]["value"] = json!("  ");
+        assert!(send(&odd).enqueue.is_some());
+    }
+}
+
+#[test]
+fn a_prompt_waits_unless_it_is_said_that_it_shall_not() {
+    assert!(!prompt_of(&send(&event("say-in-thread"))).1.now);
+    assert!(prompt_of(&send(&event("say-now"))).1.now);
+    assert!(!prompt_of(&send(&event("reply-form"))).1.now);
+    let mut form = event("reply-form");
+    form["data"]["components"][1]["component"]["value"] = json!("now");
+    let now = send(&form);
+    assert!(prompt_of(&now).1.now);
+    let content = body(&now.answer)["data"]["content"].clone();
+    assert_eq!(
+        content,
+        "**Robin**: Also log the build number\n-# for what is running now\n-# with 1 file"
+    );
+    // A client whose form is older, or that sends no choice, has what waits.
+    form["data"]["components"][1]["component"]["value"] = Value::Null;
+    assert!(!prompt_of(&send(&form)).1.now);
+}
+
+#[test]
+fn settings_are_for_the_control_lane_with_the_standing_of_who_asks() {
+    let intake = send(&event("config-default"));
+    assert_eq!(kind_of(&intake), (5, 64));
+    let Some(Body::Control(control)) = &intake.enqueue else {
+        panic!("not a control: {:?}", intake.enqueue)
+    };
+    assert_eq!(control.thread.tenant(), format!("discord:{GUILD}"));
+    assert!(matches!(
+        &control.want,
+        Want::Configure {
+            change: Change::Default {
+                of: Kind::Model,
+                ..
+            }
+        }
+    ));
+    assert!(
+        !control.standing.manages,
+        "2222085723512896 has no Manage Server"
+    );
+    let mut managing = event("config-default");
+    managing["member"]["permissions"] = json!("32");
+    let intake = send(&managing);
+    assert!(matches!(&intake.enqueue, Some(Body::Control(control)) if control.standing.manages));
+    let mut odd = event("config-default");
+    odd["data"]["options"][0]["name"] = json!("allow");
+    odd["data"]["options"][0]["options"] = json!([]);
+    assert!(refusal(&send(&odd)).contains("a channel, a role or a person"));
+}
+
+#[test]
+fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
+    let status = send(&event("status"));
+    assert_eq!(
+        (want_of(&status), kind_of(&status)),
+        (Want::Status, (5, 64))
+    );
+    let stop = send(&event("stop"));
+    assert_eq!(
+        (want_of(&stop), kind_of(&stop)),
+        (Want::Stop { turn: None }, (5, 64))
+    );
+    let all = send(&event("stop-all"));
+    assert_eq!((want_of(&all), kind_of(&all)), (Want::StopAll, (5, 64)));
+    let diff = send(&event("diff"));
+    assert_eq!(
+        (want_of(&diff), kind_of(&diff)),
+        (Want::Diff { turn: None }, (5, 64))
+    );
+    let ask = send(&event("ask-button"));
+    assert_eq!(
+        (want_of(&ask), kind_of(&ask)),
+        (
+            Want::Settle {
+                ask: "per_01jd2m4q8x".to_owned(),
+                choice: Choice::Once
+            },
+            (6, 0)
+        )
+    );
+    let pick = send(&event("question-select"));
+    assert_eq!(
+        (want_of(&pick), kind_of(&pick)),
+        (
+            Want::Settle {
+                ask: "que_01jd2m4q8y".to_owned(),
+                choice: crate::press::picked(vec![7])
+            },
+            (6, 0)
+        )
+    );
+}
+
+fn clicked(custom_id: &str, components: Value) -> Value {
+    let mut event = event("ask-button");
+    event["data"]["custom_id"] = json!(custom_id);
+    event["message"]["components"] = components;
+    event
+}
+
+fn answered_form(fields: Value) -> Value {
+    let mut event = event("reply-form");
+    event["data"] = json!({"custom_id": "v1:answer:que_01jd2m4q8y", "components": fields});
+    event
+}
+
+#[test]
+fn an_answer_button_opens_its_form_at_once_with_the_words_of_its_message() {
+    let shown = json!([{"type": 17, "components": [{"type": 10, "id": 100, "content": "**1. DB**\n> Which\\_one?\n1. Postgres — relational\n2. SQLite"}]}]);
+    let intake = send(&clicked("v1:form:que_01jd2m4q8y:s0.2-w0.0", shown));
+    assert_eq!((kind_of(&intake).0, &intake.enqueue), (9, &None));
+    let form = &body(&intake.answer)["data"];
+    assert_eq!(form["custom_id"], "v1:answer:que_01jd2m4q8y");
+    let first = &form["components"][0];
+    assert_eq!(
+        (&first["label"], &first["description"]),
+        (&json!("1. DB"), &json!("Which_one?"))
+    );
+    assert_eq!(first["component"]["options"][1]["label"], "SQLite");
+    // A trimmed message still opens a form that can be sent.
+    assert_eq!(
+        kind_of(&send(&clicked("v1:form:que_1:m0.25-x.0", json!(null)))).0,
+        9
+    );
+    for odd in ["v1:form:que_1:s0.26", "v1:form:que_1:", "v1:answer:que_1"] {
+        assert!(
+            refusal(&send(&clicked(odd, json!([])))).contains("/help"),
+            "{odd}"
+        );
+    }
+}
+
+#[test]
+fn a_filled_form_settles_its_ask() {
+    let fields = json!([
+        {"type": 18, "component": {"type": 3, "custom_id": "s0", "values": ["o1", "o2"]}},
+        {"type": 18, "component": {"type": 4, "custom_id": "w0", "value": "and more"}},
+        {"type": 1, "components": [{"type": 4, "custom_id": "x", "value": "2: 1"}]},
+    ]);
+    let intake = send(&answered_form(fields));
+    let choice = Choice::Form(vec![
+        Field::Picked {
+            question: 0,
+            options: vec![1, 2],
+        },
+        Field::Words {
+            question: 0,
+            text: "and more".to_owned(),
+        },
+        Field::Lines {
+            text: "2: 1".to_owned(),
+        },
+    ]);
+    let ask = "que_01jd2m4q8y".to_owned();
+    assert_eq!(
+        (want_of(&intake), kind_of(&intake)),
+        (Want::Settle { ask, choice }, (6, 0))
+    );
+    for odd in [
+        json!({"type": 4, "custom_id": "prompt", "value": "x"}),
+        json!({"type": 3, "custom_id": "s0", "values": ["once"]}),
+    ] {
+        let odd = answered_form(json!([{"type": 18, "component": odd}]));
+        assert!(refusal(&send(&odd)).contains("/help"));
+    }
+}
+
+#[test]
+fn who_may_not_use_it_is_refused_at_each_click_and_each_form() {
+    let forms = answered_form(json!([]));
+    let presses = [
+        event("ask-button"),
+        event("question-select"),
+        clicked("v1:form:que_1:w0.0", json!([])),
+        forms,
+    ];
+    for event in &presses {
+        for other in [
+            app(GUILD, "", "1240000000000000999"),
+            app(GUILD, "1240000000000000999", ""),
+            app("1240000000000000999", "", ""),
+        ] {
+            let intake = given(event.to_string().as_bytes(), &other);
+            assert_eq!(intake.note, "discord: refused by policy");
+            refusal(&intake);
+        }
+    }
+}
+
+#[test]
+fn a_pressed_stop_button_says_so_in_the_answer_itself() {
+    let intake = send(&event("stop-button"));
+    assert_eq!(
+        want_of(&intake),
+        Want::Stop {
+            turn: Some("1240000000000000501".to_owned())
+        }
+    );
+    let answer = body(&intake.answer);
+    assert_eq!(answer["type"], 7);
+    let text = answer.to_string();
+    assert!(
+        text.contains("Stopping…")
+            && text.contains("Running cargo test")
+            && !text.contains(r#""label":"Stop""#),
+        "{text}"
+    );
+    for odd in [json!([]), json!([{"type": 99}]), json!("x")] {
+        let mut event = event("stop-button");
+        event["message"]["components"] = odd;
+        let raw = event.to_string();
+        let intake = given(raw.as_bytes(), &open_app());
+        assert!(intake.answer.status == 400 || body(&intake.answer)["type"] == 6);
+    }
+    let mut trimmed = event("stop-button");
+    trimmed["message"] = json!({"id": "1240000000000000351"});
+    assert_eq!(kind_of(&send(&trimmed)), (6, 0));
+}
+
+#[test]
+fn a_reset_is_work_for_the_thread_and_seen_by_all() {
+    let intake = send(&event("reset"));
+    assert!(
+        matches!(&intake.enqueue, Some(Body::Message(Message { work: Work::Reset { by, .. }, .. })) if by.name == "Robin")
+    );
+    assert_eq!(kind_of(&intake), (4, answer::SUPPRESS_EMBEDS));
+}
+
+#[test]
+fn the_reply_button_opens_a_form_at_once() {
+    let intake = send(&event("reply-button"));
+    assert_eq!((kind_of(&intake).0, &intake.enqueue), (9, &None));
+    assert!(
+        intake.answer.body.contains(r#""max_length":4000"#)
+            && intake.answer.body.contains(r#""type":19"#)
+            && intake.answer.body.contains(r#""type":21"#)
+    );
+}
+
+#[test]
+fn words_that_need_a_thread_say_so_elsewhere() {
+    for name in ["say-in-channel", "status", "stop", "reset", "diff"] {
+        let mut event = event(name);
+        event["channel"]["type"] = json!(0);
+        assert!(refusal(&send(&event)).contains("`/sandbox` in a channel starts one"));
+    }
+    let mut voice = event("sandbox-in-channel");
+    voice["channel"]["type"] = json!(2);
+    assert!(refusal(&send(&voice)).contains("text channel"));
+}
+
+#[test]
+fn what_is_not_known_or_missing_gets_a_word_what_to_do() {
+    for (name, word) in [
+        ("unknown-command", "/help"),
+        ("unknown-button", "/help"),
+        ("sandbox-without-prompt", "fill in the prompt"),
+        ("help", "/sandbox"),
+        ("direct-message", "servers only"),
+        ("user-install", "not a member"),
+        ("bot", "Only people"),
+    ] {
+        assert!(refusal(&send(&event(name))).contains(word), "{name}");
+    }
+    let mut blank = event("say-in-thread");
+    blank["data"]["options"][0]["value"] = json!(" \n ");
+    assert!(refusal(&send(&blank)).contains("fill in the prompt"));
+    let mut gone = event("sandbox-with-file");
+    gone["data"]["resolved"] = Value::Null;
+    assert!(refusal(&send(&gone)).contains("attach it again"));
+    for data in [Value::Null, json!([]), json!({"name": 7}), json!({})] {
+        for name in ["sandbox-in-channel", "stop-button", "reply-form"] {
+            let mut odd = event(name);
+            odd["data"] = data.clone();
+            assert!(refusal(&send(&odd)).contains("not known"), "{name} {data}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
+    let app = App {
+        limits: Limits {
+            prompt_chars: 10,
+            attachments: 0,
+            attachment_bytes: 1024 * 1024,
+            ..Limits::DEFAULT
+        },
+        ..open_app()
+    };
+    let words = |app: &App, event: &Value| refusal(&given(event.to_string().as_bytes(), app));
+    assert!(words(&app, &event("sandbox-in-channel")).contains("33 characters, and 10 are taken"));
+    let app = App {
+        limits: Limits {
+            prompt_chars: 100,
+            ..app.limits.clone()
+        },
+        ..app
+    };
+    assert!(words(&app, &event("sandbox-with-file")).contains("At most 0 files"));
+    let app = App {
+        limits: Limits {
+            attachments: 1,
+            attachment_bytes: 1000,
+            ..app.limits.clone()
+        },
+        ..app
+    };
+    assert!(words(&app, &event("sandbox-with-file")).contains("notes.txt is too large"));
+}
+
+#[test]
+fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
+    let none = json!({"type": 8, "data": {"choices": []}});
+    let intake = send(&event("autocomplete"));
+    assert_eq!(
+        (body(&intake.answer), &intake.enqueue),
+        (none.clone(), &None)
+    );
+    let lookup = intake.lookup.expect("a lookup");
+    assert_eq!(
+        (lookup.tenant, lookup.kind, lookup.typed.as_str()),
+        (format!("discord:{GUILD}"), Kind::Model, "son")
+    );
+    assert_eq!(lookup.user, "1240000000000000400");
+    let lookup = send(&event("autocomplete-config"))
+        .lookup
+        .expect("a lookup");
+    assert_eq!((lookup.kind, lookup.typed.as_str()), (Kind::Repo, "octo"));
+    // Who may not use it, and what has no suggestions.
+    let raw = event("autocomplete").to_string();
+    let refused = given(raw.as_bytes(), &app("1", "", ""));
+    assert_eq!(
+        (body(&refused.answer), refused.lookup),
+        (none.clone(), None)
+    );
+    let mut words = event("autocomplete");
+    words["data"]["options"] =
+        json!([{"name": "prompt", "type": 3, "value": "Add", "focused": true}]);
+    let intake = send(&words);
+    assert_eq!((body(&intake.answer), intake.lookup), (none.clone(), None));
+    words["data"] = Value::Null;
+    assert_eq!(body(&send(&words).answer), none);
+}
+
+#[test]
+fn every_kind_of_interaction_is_checked_against_the_policy() {
+    for name in [
+        "sandbox-in-channel",
+        "say-in-thread",
+        "status",
+        "reset",
+        "stop-button",
+        "reply-button",
+        "ask-button",
+        "reply-form",
+        "send-to-sandbox",
+    ] {
+        let raw = event(name).to_string();
+        let words = |app: &App| refusal(&given(raw.as_bytes(), app));
+        assert!(
+            words(&app("1", "", "")).contains("not enabled here"),
+            "{name}"
+        );
+        assert!(
+            words(&app("", "", "")).contains("not enabled here"),
+            "{name}"
+        );
+        assert!(
+            words(&app(GUILD, "1", "")).contains("in this channel"),
+            "{name}"
+        );
+        assert!(
+            words(&app(GUILD, "", "1")).contains("may not use"),
+            "{name}"
+        );
+        let admitted = given(raw.as_bytes(), &app(GUILD, CHANNEL, "1240000000000000700"));
+        assert!(
+            admitted.enqueue.is_some() || body(&admitted.answer)["type"] == 9,
+            "{name}: a thread of the channel, a role of the person"
+        );
+    }
+}
+
+#[test]
+fn the_category_of_a_channel_admits_nothing() {
+    let raw = event("sandbox-in-channel").to_string();
+    assert!(
+        refusal(&given(
+            raw.as_bytes(),
+            &app(GUILD, "1240000000000000150", "")
+        ))
+        .contains("in this channel")
+    );
+}
+
+#[test]
+fn missing_permissions_are_named_before_anything_is_started() {
+    let mut event = event("sandbox-in-channel");
+    event["app_permissions"] = json!("3072");
+    assert!(
+        refusal(&send(&event))
+            .contains("Read Message History, Create Public Threads, Send Messages in Threads")
+    );
+    event["app_permissions"] = json!("8");
+    assert!(send(&event).enqueue.is_some());
+}
+
+#[test]
+fn a_prompt_cannot_ping_or_break_the_quote() {
+    let mut event = event("say-in-thread");
+    event["data"]["options"][0]["value"] = json!(format!("@everyone <@1> {}", "漢".repeat(5000)));
+    event["member"]["nick"] = json!("**x** @here");
+    let answer = body(&send(&event).answer);
+    assert_eq!(answer["data"]["allowed_mentions"], json!({"parse": []}));
+    assert!(
+        answer["data"]["content"]
+            .as_str()
+            .expect("text")
+            .starts_with(r"**\*\*x\*\* \@here**: ")
+    );
+}
+
+#[test]
+fn recorded_payloads_are_answered_as_a_right_bot_would() {
+    let Some(folder) = outside("payloads/discord") else {
+        return;
+    };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("folder") {
+        let file: Value = serde_json::from_str(
+            &std::fs::read_to_string(entry.expect("entry").path()).expect("readable"),
+        )
+        .expect("JSON");
+        if file["request"]["endpoint"] != "interactions" {
+            continue;
+        }
+        seen += 1;
+        let (request, expect, name) = (&file["request"]["json"], &file["expect"], &file["id"]);
+        let guild = request["guild_id"].as_str().unwrap_or("1");
+        let intake = given(request.to_string().as_bytes(), &app(guild, "", ""));
+        assert_eq!(json!(intake.answer.status), expect["status"], "{name}");
+        let kind = &body(&intake.answer)["type"];
+        match &expect["callback_type"] {
+            Value::Array(kinds) => assert!(kinds.contains(kind), "{name}: {kind}"),
+            Value::Null => assert_eq!(
+                intake.enqueue, None,
+                "{name}: none of these is a command of ours"
+            ),
+            one => assert_eq!(kind, one, "{name}"),
+        }
+        let read: Interaction =
+            serde_json::from_value(request.clone()).expect("every recorded shape is read");
+        if let Some(custom_id) = expect["custom_id"].as_str() {
+            assert_eq!(
+                data::<Component>(&read)
+                    .ok()
+                    .map(|click| click.custom_id)
+                    .as_deref(),
+                Some(custom_id),
+                "{name}"
+            );
+        }
+        if let Some(text) = expect["message_text"].as_str() {
+            let mut command: Command =
+                serde_json::from_value(request["data"].clone()).expect("a command");
+            let app = app(guild, "", "");
+            let Ok(prompt) =
+                Request::admitted(&read, &app, NOW_MS).and_then(|request| request.sent(&command))
+            else {
+                panic!("{name}: refused")
+            };
+            let quoted = prompt.quotes.last().map(|quote| quote.text.as_str());
+            assert_eq!(quoted.or(Some(&prompt.text)), Some(text), "{name}");
+            command.target_id = None;
+            assert!(
+                Request::admitted(&read, &app, NOW_MS)
+                    .and_then(|request| request.sent(&command))
+                    .is_err()
+            );
+        }
+        if expect["starts_turn"] == false {
+            assert_eq!(intake.enqueue, None, "{name}");
+        }
+    }
+    assert!(seen >= 13, "only {seen} payloads");
+}

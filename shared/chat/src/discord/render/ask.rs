@@ -1,0 +1,240 @@
+//! A permission request or a question, and what it says once it is settled.
+
+use bobbin_core::asks::Question;
+use bobbin_core::session::{About, Ask};
+use bobbin_core::text::{one_line, shorten, units};
+use serde_json::{Value, json};
+
+use super::{DANGER, GREY, PRIMARY, SECONDARY, SUCCESS, YELLOW, button, container, row, text};
+use crate::discord::bounds::{
+    BUTTON_LABEL_UNITS_MAX, OPTION_LABEL_UNITS_MAX, SELECT_OPTIONS_MAX, SETTLED_UNITS_MAX,
+    STEP_UNITS_MAX, SUBJECT_UNITS_MAX, TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_UNITS_MAX,
+};
+use crate::discord::content::{code, inline, is_blank, span};
+use crate::discord::custom_id::CustomId;
+use crate::discord::form::{self, Part};
+use crate::press::{FEW_OPTIONS, Input, Press};
+
+/// A pattern as it is shown.
+const PATTERN_UNITS_MAX: usize = 80;
+/// Lines of who decided what: one a question, and there are ten at most.
+const RECORD_LINES_MAX: usize = 12;
+/// Room for the title, the foot and what is said of options that are not shown.
+const AROUND_UNITS: usize = 600;
+
+/// A permission request or question; once settled, who decided what instead of buttons.
+#[must_use]
+pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
+    let mut parts = match &ask.about {
+        About::Permission { .. } => permission(&ask.about, settled.is_some()),
+        About::Question { questions } => shown(questions, settled.is_some()),
+    };
+    if settled.is_none() {
+        parts.extend(match &ask.about {
+            About::Permission { always, .. } => vec![decisions(&ask.id, !always.is_empty())],
+            About::Question { questions } => answers(&ask.id, questions),
+        });
+    }
+    parts.push(text(&match settled {
+        Some(words) => record(words),
+        None => format!(
+            "-# Whoever may use the sandbox here can decide. Without a decision it counts as no <t:{}:R>.",
+            ask.expires_at_ms / 1000
+        ),
+    }));
+    container(if settled.is_some() { GREY } else { YELLOW }, parts)
+}
+
+/// Who decided what: the first line small, the others as a list below it.
+fn record(words: &str) -> String {
+    let count = words.lines().count().clamp(1, RECORD_LINES_MAX);
+    // Every character may be escaped, hence half.
+    let each = (SETTLED_UNITS_MAX / count / 2).min(STEP_UNITS_MAX);
+    let mut lines = words.lines().take(RECORD_LINES_MAX);
+    let first = inline(lines.next().unwrap_or_default(), each);
+    let rest = lines.map(|line| format!("\n- {}", inline(line, each)));
+    format!("-# Settled: {first}{}", rest.collect::<String>())
+}
+
+fn permission(about: &About, settled: bool) -> Vec<Value> {
+    let About::Permission {
+        action,
+        subject,
+        left_out,
+        places,
+        always,
+    } = about
+    else {
+        return Vec::new();
+    };
+    let mut parts = vec![
+        text(&format!("**{}**", permission_title(action))),
+        text(&code(subject, SUBJECT_UNITS_MAX, *left_out)),
+    ];
+    if !places.is_empty() {
+        parts.push(text(&format!(
+            "It reaches outside of its folder: {}",
+            list(places)
+        )));
+    }
+    if !always.is_empty() && !settled {
+        parts.push(text(&format!(
+            "-# “Allow always” covers {} in this sandbox, until it is paused.",
+            list(always)
+        )));
+    }
+    parts
+}
+
+fn list(patterns: &[String]) -> String {
+    let spans = patterns.iter().map(|one| span(one, PATTERN_UNITS_MAX));
+    spans.collect::<Vec<_>>().join(", ")
+}
+
+fn permission_title(action: &str) -> String {
+    match action {
+        "bash" => "The agent wants to run this command".to_owned(),
+        "edit" | "write" => "The agent wants to change this file".to_owned(),
+        "read" => "The agent wants to read this file".to_owned(),
+        "external_directory" => "The agent wants to use a place outside of its folder".to_owned(),
+        "webfetch" => "The agent wants to fetch this address".to_owned(),
+        other => format!("The agent asks for permission: {}", inline(other, 60)),
+    }
+}
+
+fn decisions(ask: &str, always: bool) -> Value {
+    let mut buttons = vec![press(ask, SUCCESS, "Allow once", Press::Once)];
+    if always {
+        buttons.push(press(ask, SECONDARY, "Allow always", Press::Always));
+    }
+    buttons.push(press(ask, DANGER, "Deny", Press::Reject));
+    row(&buttons)
+}
+
+fn press(ask: &str, style: u8, label: &str, press: Press) -> Value {
+    let ask = ask.to_owned();
+    button(style, label, &CustomId::Ask { ask, press })
+}
+
+/// The questions, each in a text of its own that a form reads again; options only where they are not all on buttons.
+fn shown(questions: &[Question], settled: bool) -> Vec<Value> {
+    let title = match questions.len() {
+        0 | 1 => "**The agent has a question**".to_owned(),
+        n => format!("**The agent has {n} questions**"),
+    };
+    let mut parts = vec![text(&title)];
+    let taken = AROUND_UNITS + if settled { SETTLED_UNITS_MAX } else { 0 };
+    let mut room = TEXT_DISPLAY_UNITS_MAX.saturating_sub(taken);
+    for (at, question) in questions.iter().enumerate() {
+        let share = room / (questions.len() - at);
+        let one = questions.len() == 1;
+        let options = !(settled || one && told_by_buttons(question));
+        let display = form::display(question, at, !one, options, share);
+        let content = display["content"].as_str().unwrap_or_default();
+        room = room.saturating_sub(cost(content));
+        parts.push(display);
+    }
+    parts
+}
+
+/// What of the bounds a text uses up, in units; many bytes count like more units.
+pub(in crate::discord) fn cost(text: &str) -> usize {
+    let by_bytes = (text.len() + 12) * TEXT_DISPLAY_UNITS_MAX / TEXT_DISPLAY_BYTES_MAX;
+    units(text).max(by_bytes + 1)
+}
+
+fn few(question: &Question) -> bool {
+    let fits = |label: &String| units(&one_line(label)) <= BUTTON_LABEL_UNITS_MAX;
+    !question.multiple
+        && (1..=FEW_OPTIONS).contains(&question.options.len())
+        && question.options.iter().all(|option| fits(&option.label))
+}
+
+fn told_by_buttons(question: &Question) -> bool {
+    few(question) && question.options.iter().all(|o| o.description.is_empty())
+}
+
+/// Buttons for the options of one question with few, a list for more, a form for several questions and own words.
+fn answers(ask: &str, questions: &[Question]) -> Vec<Value> {
+    let skip = press(ask, SECONDARY, "Skip", Press::Reject);
+    let open = |style: u8, label: &str, parts: Vec<Part>| {
+        let ask = ask.to_owned();
+        button(style, label, &CustomId::Form { ask, parts })
+    };
+    let question = match questions {
+        [] => return vec![row(&[skip])],
+        [one] => one,
+        several => {
+            return vec![row(&[
+                open(PRIMARY, "Answer…", form::layout(several)),
+                skip,
+            ])];
+        }
+    };
+    let words = vec![Part::of(Input::Words(0))];
+    if question.options.is_empty() {
+        return vec![row(&[open(PRIMARY, "Answer…", words), skip])];
+    }
+    let mut last = vec![skip];
+    if question.takes_words() {
+        last.insert(0, open(SECONDARY, "Other answer…", words));
+    }
+    let choice = if few(question) {
+        let options = question.options.iter().enumerate();
+        let one = |(n, option): (usize, &bobbin_core::asks::Opt)| {
+            let label = label(&option.label, n, BUTTON_LABEL_UNITS_MAX);
+            press(ask, PRIMARY, &label, Press::Option(n))
+        };
+        options.map(one).collect()
+    } else {
+        vec![select(ask, question)]
+    };
+    vec![row(&choice), row(&last)]
+}
+
+fn select(ask: &str, question: &Question) -> Value {
+    let entries: Vec<Value> = question
+        .options
+        .iter()
+        .take(SELECT_OPTIONS_MAX)
+        .enumerate()
+        .map(|(n, option)| entry(&option.label, &option.description, n))
+        .collect();
+    let pick = CustomId::Pick {
+        ask: ask.to_owned(),
+    };
+    let (most, placeholder) = if question.multiple {
+        (entries.len(), "Choose one or more")
+    } else {
+        (1, "Choose an answer")
+    };
+    json!({"type": 3, "custom_id": pick.text(), "placeholder": placeholder, "options": entries, "min_values": 1, "max_values": most})
+}
+
+/// An option of a select; a label that is too long goes on in the description.
+pub(in crate::discord) fn entry(option: &str, description: &str, index: usize) -> Value {
+    let name = label(option, index, OPTION_LABEL_UNITS_MAX);
+    let whole = one_line(option);
+    let rest = name
+        .strip_suffix('…')
+        .and_then(|shown| whole.strip_prefix(shown))
+        .unwrap_or_default();
+    let more = shorten(
+        format!("{} {}", rest.trim(), one_line(description)).trim(),
+        OPTION_LABEL_UNITS_MAX,
+    );
+    let mut entry = json!({"label": name, "value": Press::Option(index).word()});
+    if !is_blank(&more) {
+        entry["description"] = json!(more);
+    }
+    entry
+}
+
+fn label(option: &str, index: usize, units_max: usize) -> String {
+    let label = shorten(&one_line(option), units_max);
+    if is_blank(&label) {
+        format!("Option {}", index + 1)
+    } else {
+        label
+    }
+}

@@ -1,0 +1,777 @@
+use bobbin_core::asks::{Opt, Question};
+use bobbin_core::card::{PostRef, Usage};
+use bobbin_core::message::{Person, Prompt, Reply};
+use bobbin_core::session::{About, Ask};
+use proptest::prelude::*;
+
+use super::super::check::assert_fits;
+use super::*;
+
+const CREATE: &str = "/channels/{channel_id}/messages";
+const EDIT: &str = "/channels/{channel_id}/messages/{message_id}";
+const ORIGINAL: &str = "/webhooks/{webhook_id}/{webhook_token}/messages/@original";
+const FOLLOW_UP: &str = "/webhooks/{webhook_id}/{webhook_token}";
+const THREAD: &str = "/channels/{channel_id}/messages/{message_id}/threads";
+
+fn assert_postable(body: &Value) {
+    assert_fits(CREATE, "post", &with_nonce(body.clone(), &"0".repeat(24)));
+    assert_fits(EDIT, "patch", body);
+}
+
+fn a_card(state: CardState) -> Card {
+    let steps = vec![
+        CardStep {
+            text: "Wrote src/main_file.rs".to_owned(),
+            state: StepState::Done,
+        },
+        CardStep {
+            text: "Running cargo test".to_owned(),
+            state: StepState::Failed,
+        },
+    ];
+    Card {
+        turn: "1182".to_owned(),
+        state,
+        plan: Vec::new(),
+        steps,
+        earlier: 0,
+        since_ms: 1_795_300_000_000,
+        now_ms: 1_795_300_012_000,
+        model: "openai/gpt".to_owned(),
+        trouble: None,
+        waiting: 0,
+    }
+}
+
+fn states() -> Vec<CardState> {
+    let usage = Usage {
+        tokens: 1_234,
+        cost_micro_usd: 12_000,
+        ..Usage::default()
+    };
+    let ended = |outcome| CardState::Ended { outcome, usage };
+    vec![
+        CardState::Received,
+        CardState::Queued {
+            ahead: 2,
+            now: true,
+        },
+        CardState::Creating,
+        CardState::Resuming,
+        CardState::Working,
+        CardState::Waiting,
+        CardState::Stopping,
+        ended(Outcome::Answered),
+        ended(Outcome::Failed {
+            reason: "The model answers 500. Try again later.".to_owned(),
+        }),
+        ended(Outcome::Cancelled {
+            by: "Sam".to_owned(),
+        }),
+        ended(Outcome::Lost),
+        ended(Outcome::Joined {
+            turn: "1181".to_owned(),
+        }),
+    ]
+}
+
+fn an_ask(about: About) -> Ask {
+    Ask {
+        id: "per_01".to_owned(),
+        about,
+        expires_at_ms: 1_795_300_000_000,
+        post: None,
+        settled: false,
+    }
+}
+
+fn an_open(text: &str, name: &str) -> Open {
+    Open {
+        id: "1".to_owned(),
+        guild: "2".to_owned(),
+        channel: "3".to_owned(),
+        accepted_at_ms: 0,
+        prompt: Prompt {
+            text: text.to_owned(),
+            by: Person {
+                id: "4".to_owned(),
+                name: name.to_owned(),
+            },
+            ..Prompt::default()
+        },
+        reply: Reply::Discord {
+            application: "5".to_owned(),
+            token: "t".to_owned(),
+        },
+    }
+}
+
+fn labels(body: &Value) -> Vec<String> {
+    fn walk(value: &Value, into: &mut Vec<String>) {
+        into.extend(value["label"].as_str().map(str::to_owned));
+        value["components"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|part| walk(part, into));
+    }
+    let mut found = Vec::new();
+    walk(body, &mut found);
+    found
+}
+
+#[test]
+fn every_state_of_a_card_has_words_and_a_way_on() {
+    for state in states() {
+        let body = card(&a_card(state.clone()));
+        assert_postable(&body);
+        let labels = labels(&body);
+        let expected: &[&str] = match &state {
+            CardState::Stopping => &["Stopping…"],
+            CardState::Ended {
+                outcome: Outcome::Answered | Outcome::Joined { .. },
+                ..
+            } => &[],
+            CardState::Ended {
+                outcome: Outcome::Lost | Outcome::Failed { .. },
+                ..
+            } => &["Reply", "Run again"],
+            CardState::Ended { .. } => &["Reply"],
+            CardState::Queued { now: true, .. } => &["Send now", "Withdraw", "Stop all"],
+            CardState::Queued { now: false, .. } => &["Withdraw", "Stop all"],
+            _ => &["Stop"],
+        };
+        assert_eq!(labels, expected, "{state:?}");
+    }
+    let busy = Card {
+        waiting: 2,
+        ..a_card(CardState::Working)
+    };
+    let body = card(&busy);
+    assert_postable(&body);
+    assert_eq!(labels(&body), ["Stop", "Stop all"]);
+    assert!(body.to_string().contains("2 more waiting"), "{body}");
+}
+
+#[test]
+fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
+    let people = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let calling = |ids: &[&str], inner: Post| {
+        post(&Post::Calling {
+            people: people(ids),
+            post: Box::new(inner),
+        })
+        .body
+    };
+    let part = || Post::Chunk {
+        text: "see <@999> and @everyone".to_owned(),
+        last: true,
+        file: None,
+    };
+    let body = calling(&["123"], part());
+    assert_eq!(body["content"], "see <@999> and @everyone\n<@123>");
+    assert_eq!(
+        body["allowed_mentions"],
+        json!({"parse": [], "users": ["123"]})
+    );
+    let long = Post::Chunk {
+        text: "x".repeat(super::super::CHUNK_UNITS),
+        last: true,
+        file: None,
+    };
+    let body = calling(&["1"; 9], long);
+    assert!(units(body["content"].as_str().unwrap_or_default()) <= 2_000);
+    let moved = Post::Moved {
+        to: PostRef {
+            channel: "1".into(),
+            id: "2".into(),
+        },
+        link: Some(link("7", "1", "2")),
+    };
+    let body = post(&moved).body;
+    assert_postable(&body);
+    assert!(
+        body.to_string()
+            .contains("https://discord.com/channels/7/1/2")
+    );
+    assert_eq!(body["allowed_mentions"], json!({"parse": []}));
+    for bad in ["", "everyone", "1>", "&1", "123456789012345678901"] {
+        let body = calling(&[bad], part());
+        assert_eq!(body["allowed_mentions"], json!({"parse": []}), "{bad}");
+        assert_eq!(body["content"], "see <@999> and @everyone", "{bad}");
+    }
+    // A card of components is called by a part of its own.
+    let body = calling(&["123"], Post::Card(a_card(CardState::Waiting)));
+    assert_postable(&body);
+    assert_eq!(body["components"][1]["content"], "<@123>");
+}
+
+#[test]
+fn what_is_tried_again_is_said_while_it_is() {
+    let mut shown = a_card(CardState::Creating);
+    shown.trouble = Some("Daytona **does not** answer".to_owned());
+    let body = card(&shown);
+    assert_postable(&body);
+    assert!(
+        body.to_string()
+            .contains(r"Trying again: Daytona \\*\\*does not\\*\\* answer"),
+        "{body}"
+    );
+}
+
+#[test]
+fn a_command_in_a_step_stays_a_code_span_and_nothing_in_it_has_an_effect() {
+    let mut shown = a_card(CardState::Working);
+    shown.steps = vec![CardStep {
+        text: "Running `echo **x** && ls`".to_owned(),
+        state: StepState::Running,
+    }];
+    let body = card(&shown).to_string();
+    assert!(body.contains("… Running `echo **x** && ls`\""), "{body}");
+}
+
+#[test]
+fn a_card_shows_the_plan_and_how_many_steps_came_before() {
+    let item = |text: &str, state| PlanItem {
+        text: text.to_owned(),
+        state,
+    };
+    let shown = Card {
+        plan: vec![
+            item("read", PlanState::Done),
+            item("fix *it*", PlanState::Now),
+            item("test", PlanState::Next),
+            item("ship", PlanState::Dropped),
+        ],
+        earlier: 12,
+        ..a_card(CardState::Working)
+    };
+    let body = card(&shown);
+    assert_postable(&body);
+    let text = body.to_string();
+    assert!(
+        text.contains(r"☑ read\n▶ **fix \\*it\\***\n☐ test\n☐ ~~ship~~"),
+        "{text}"
+    );
+    assert!(text.contains(r"-# and 12 earlier steps\n✓ Wrote"), "{text}");
+    let crowd = Card {
+        plan: vec![item(&"漢".repeat(120), PlanState::Next); 40],
+        ..a_card(CardState::Working)
+    };
+    let text = card(&crowd).to_string();
+    assert!(text.contains("-# and 30 more"), "{text}");
+}
+
+#[test]
+fn a_card_whose_turn_changed_files_offers_to_show_them() {
+    let usage = Usage {
+        files: 1,
+        ..Usage::default()
+    };
+    let labels_of = |outcome| {
+        let body = card(&a_card(CardState::Ended { outcome, usage }));
+        let parts = body["components"][0]["components"]
+            .as_array()
+            .expect("parts")
+            .clone();
+        labels(parts.last().expect("parts"))
+    };
+    assert_eq!(labels_of(Outcome::Answered), ["View diff"]);
+    assert_eq!(
+        labels_of(Outcome::Lost),
+        ["Reply", "Run again", "View diff"]
+    );
+}
+
+#[test]
+fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_a_file_below_its_summary() {
+    let patch = "1 file changed, +1 -0\n  a.txt (new, +1 -0)\n\ndiff --git a/a.txt b/a.txt\n+one\n";
+    let short = diff(patch);
+    assert_eq!(
+        short.body["content"],
+        "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```\n```diff\ndiff --git a/a.txt b/a.txt\n+one\n```"
+    );
+    assert_eq!(short.file, None);
+    for long in [
+        format!("{patch}{}", "+x\n".repeat(2_000)),
+        format!("{patch}+```\n"),
+    ] {
+        let rendered = diff(&long);
+        assert_eq!(
+            rendered.body["content"],
+            "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```"
+        );
+        let file = rendered.file.expect("a file");
+        assert_eq!(
+            (file.name.as_str(), file.bytes),
+            ("changes.diff", long.into_bytes())
+        );
+    }
+}
+
+#[test]
+fn a_file_of_the_agent_is_named_and_goes_with_its_message() {
+    let rendered = post(&Post::File(ShownFile {
+        name: "chart.png".to_owned(),
+        bytes: vec![1, 2],
+    }));
+    assert_postable(&rendered.body);
+    assert_eq!(rendered.body["content"], "`chart.png`");
+    assert_eq!(rendered.body["attachments"][0]["filename"], "chart.png");
+    let file = rendered.file.as_ref().expect("a file");
+    assert_eq!(
+        (file.media_type, file.bytes.as_slice()),
+        ("image/png", &[1, 2][..])
+    );
+    let refused = without_file(&rendered.body);
+    assert_eq!(
+        refused["content"],
+        "`chart.png`\n-# The file could not be attached: this server does not take it."
+    );
+}
+
+#[test]
+fn an_ended_card_says_what_it_took() {
+    let usage = Usage {
+        tokens: 1_234_567,
+        cost_micro_usd: 12_000,
+        files: 3,
+        added: 12,
+        removed: 4,
+    };
+    let body = card(&a_card(CardState::Ended {
+        outcome: Outcome::Answered,
+        usage,
+    }))
+    .to_string();
+    assert!(
+        body.contains(
+            "worked for 12 s · 3 files changed, +12 -4 · 1,234,567 tokens · $0.01 · openai/gpt"
+        ),
+        "{body}"
+    );
+    assert!(
+        body.contains(r"✓ Wrote src/main\\_file.rs\n✗ Running cargo test (failed)"),
+        "{body}"
+    );
+    let running = card(&a_card(CardState::Working)).to_string();
+    assert!(
+        running.contains("began <t:1795300000:R> · openai/gpt"),
+        "{running}"
+    );
+}
+
+#[test]
+fn a_card_with_too_many_steps_shows_the_newest_and_counts_the_rest() {
+    let mut shown = a_card(CardState::Working);
+    shown.steps = (0..200)
+        .map(|n| CardStep {
+            text: format!("Step {n} {}", "x".repeat(60)),
+            state: StepState::Done,
+        })
+        .collect();
+    let body = card(&shown);
+    assert_postable(&body);
+    let text = body.to_string();
+    assert!(
+        text.contains("Step 199 ") && !text.contains("Step 0 ") && text.contains("earlier steps"),
+        "{text}"
+    );
+}
+
+#[test]
+fn only_the_last_part_of_an_answer_can_be_replied_to() {
+    let first = chunk("One.", false, None);
+    let last = chunk("Two.", true, None);
+    assert_postable(&first.body);
+    assert_postable(&last.body);
+    assert!(first.body.get("components").is_none());
+    assert_eq!(labels(&last.body["components"][0]), ["Reply"]);
+}
+
+#[test]
+fn an_answer_as_a_file_goes_with_its_message() {
+    let rendered = chunk("", true, Some("the whole answer"));
+    assert_postable(&rendered.body);
+    assert_eq!(rendered.body["attachments"][0]["filename"], ANSWER_FILE);
+    assert_eq!(
+        rendered.file.map(|file| file.bytes).as_deref(),
+        Some(b"the whole answer".as_slice())
+    );
+    let beside = chunk("It begins so.", true, Some("the whole answer")).body;
+    assert_eq!(
+        beside["content"],
+        "It begins so.\n-# This is only a part of it: the whole answer is in the attached file `answer.md`."
+    );
+    let refused = without_file(&beside);
+    assert_eq!(
+        refused["content"],
+        "It begins so.\n-# The file with the whole answer could not be attached: this server does not take it."
+    );
+    assert!(refused.get("attachments").is_none());
+}
+
+#[test]
+fn a_table_in_an_answer_is_aligned_where_it_fits_and_kept_where_not() {
+    let body = chunk("| a | b |\n|---|---|\n| 1 | 2 |", false, None).body;
+    assert_eq!(body["content"], "```\na | b\n--|--\n1 | 2\n```");
+    let row = format!("| {} | b |\n", "x".repeat(30));
+    let large = format!("| a | b |\n|---|---|\n{}{}", row, "| 1 | 2 |\n".repeat(180));
+    assert!(units(&large) <= super::super::CHUNK_UNITS);
+    let body = chunk(&large, false, None).body;
+    assert_postable(&body);
+    assert!(
+        body["content"]
+            .as_str()
+            .expect("text")
+            .ends_with("| 1 | 2 |"),
+        "nothing is cut off"
+    );
+}
+
+#[test]
+fn a_permission_shows_the_exact_command_and_three_answers() {
+    let body = ask(
+        &an_ask(About::Permission {
+            action: "bash".to_owned(),
+            subject: "rm -rf target".to_owned(),
+            left_out: 0,
+            places: ["/srv/*".to_owned()].into(),
+            always: ["rm `*".to_owned()].into(),
+        }),
+        None,
+    );
+    assert_postable(&body);
+    assert_eq!(
+        labels(&body["components"][0]),
+        ["Allow once", "Allow always", "Deny"]
+    );
+    let shown = body.to_string();
+    for words in [
+        "rm -rf target",
+        "outside of its folder: `/srv/*`",
+        "covers `rm ˋ*`",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let nothing_more = an_ask(a_permission("ls"));
+    assert_eq!(
+        labels(&ask(&nothing_more, None)["components"][0]),
+        ["Allow once", "Deny"]
+    );
+}
+
+#[test]
+fn a_command_cannot_hide_its_end_or_its_direction() {
+    let subject = format!("echo safe \u{202e}```\n{}", "x".repeat(5000));
+    let body = ask(
+        &an_ask(About::Permission {
+            action: "bash".to_owned(),
+            subject,
+            left_out: 7_000,
+            places: Box::default(),
+            always: Box::default(),
+        }),
+        None,
+    );
+    assert_postable(&body);
+    let text = body.to_string();
+    assert!(
+        text.contains(r"\\u{202e}")
+            && text.contains("more characters are not shown")
+            && text.contains("**10"),
+        "{text}"
+    );
+    assert_eq!(
+        body["components"][0]["components"][1]["content"]
+            .as_str()
+            .expect("text")
+            .matches("```")
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn a_settled_ask_says_who_decided_and_has_no_buttons() {
+    let body = ask(
+        &an_ask(About::Question {
+            questions: vec![
+                a_question(vec!["A".to_owned()]),
+                a_question(vec!["B".to_owned()]),
+            ],
+        }),
+        Some("Sam answered:\nChoice: A\nChoice: B_"),
+    );
+    assert_postable(&body);
+    assert!(labels(&body).is_empty());
+    assert!(
+        body.to_string()
+            .contains("Settled: Sam answered:\\n- Choice: A\\n- Choice: B\\\\_"),
+        "{body}"
+    );
+}
+
+fn a_permission(subject: &str) -> About {
+    About::Permission {
+        action: "bash".to_owned(),
+        subject: subject.to_owned(),
+        left_out: 0,
+        places: Box::default(),
+        always: Box::default(),
+    }
+}
+
+fn a_question(labels: Vec<String>) -> Question {
+    let option = |label| Opt {
+        label,
+        description: String::new(),
+    };
+    Question {
+        header: "Choice".to_owned(),
+        text: "Which?".to_owned(),
+        options: labels.into_iter().map(option).collect(),
+        multiple: false,
+        free: true,
+    }
+}
+
+#[test]
+fn a_question_has_buttons_for_few_options_and_a_list_for_many_or_long_ones() {
+    let shown = |question: Question| {
+        let body = ask(
+            &an_ask(About::Question {
+                questions: vec![question],
+            }),
+            None,
+        );
+        assert_postable(&body);
+        body
+    };
+    let few = shown(a_question(vec!["Red".to_owned(), " ".to_owned()]));
+    assert_eq!(
+        labels(&few["components"][0]),
+        ["Red", "Option 2", "Other answer…", "Skip"]
+    );
+    let fixed = Question {
+        free: false,
+        ..a_question(vec!["Red".to_owned()])
+    };
+    assert_eq!(labels(&shown(fixed)["components"][0]), ["Red", "Skip"]);
+    let long = shown(a_question(vec!["word ".repeat(30), "B".to_owned()]));
+    let many = shown(a_question(
+        (0..40).map(|n| format!("Option number {n}")).collect(),
+    ));
+    assert!(
+        long.to_string().contains("Choose an answer") && long.to_string().contains("description")
+    );
+    assert!(many.to_string().contains(r#""max_values":1"#));
+    let several = shown(Question {
+        multiple: true,
+        ..a_question(vec!["A".to_owned(), "B".to_owned()])
+    });
+    assert!(several.to_string().contains(r#""max_values":2"#));
+    assert_eq!(labels(&several["components"][0]), ["Other answer…", "Skip"]);
+    assert_eq!(
+        labels(&shown(a_question(Vec::new()))["components"][0]),
+        ["Answer…", "Skip"]
+    );
+}
+
+#[test]
+fn several_questions_are_listed_with_their_options_and_answered_in_a_form() {
+    let questions = vec![
+        a_question(vec!["Red_1".to_owned(), "Blue".to_owned()]),
+        a_question(Vec::new()),
+    ];
+    let body = ask(&an_ask(About::Question { questions }), None);
+    assert_postable(&body);
+    assert_eq!(labels(&body["components"][0]), ["Answer…", "Skip"]);
+    let text = body.to_string();
+    assert!(
+        text.contains("2 questions") && text.contains("1. Red\\\\_1\\n2. Blue"),
+        "{text}"
+    );
+    let many = vec![a_question((0..100).map(|n| format!("Option number {n}")).collect()); 10];
+    let body = ask(&an_ask(About::Question { questions: many }), None);
+    assert_postable(&body);
+    assert!(body.to_string().contains("further options cannot be shown"));
+    assert_eq!(
+        labels(&ask(&an_ask(About::Question { questions: vec![] }), None)["components"][0]),
+        ["Skip"]
+    );
+}
+
+#[test]
+fn the_anchor_names_task_and_requester_and_pings_nobody() {
+    let open = an_open("Fix the\n**login** page for <@123> @everyone", "S_a_m");
+    let body = anchor(&open);
+    assert_fits(ORIGINAL, "patch", &body);
+    assert_fits(CREATE, "post", &with_nonce(body.clone(), "n"));
+    let text = body["content"].as_str().expect("text");
+    assert!(
+        text.starts_with(r"**S\_a\_m** asked: Fix the \*\*login\*\* page for \<\@123\>"),
+        "{text}"
+    );
+    assert_fits(
+        ORIGINAL,
+        "patch",
+        &anchor_failed(&open, "No thread could be made."),
+    );
+}
+
+#[test]
+fn a_thread_is_named_after_its_task_on_one_line() {
+    assert_eq!(thread_name("Fix\nthe   login"), "Fix the login");
+    assert_eq!(thread_name(" \n\u{200b}"), "Sandbox task");
+    assert_eq!(thread_name("\u{202e}txt.exe"), "\\u{202e}txt.exe");
+    assert!(units(&thread_name(&"word ".repeat(100))) <= 100);
+    let prompt = Prompt {
+        text: "Fix it".to_owned(),
+        ..Prompt::default()
+    };
+    assert_fits(THREAD, "post", &thread(&prompt));
+}
+
+#[test]
+fn a_word_for_one_person_fits_an_edit_and_a_message_of_its_own() {
+    assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
+    assert_fits(FOLLOW_UP, "post", &whispered("Nothing is running here."));
+    assert_eq!(whispered("x")["flags"], super::super::answer::EPHEMERAL);
+}
+
+#[test]
+fn a_refused_message_has_something_less_to_show() {
+    let long = CardStep {
+        text: "x".repeat(400),
+        state: StepState::Done,
+    };
+    let shown = card(&Card {
+        steps: vec![long; 5],
+        ..a_card(CardState::Working)
+    });
+    let half = smaller(&shown).expect("a long text display");
+    assert!(half.to_string().len() < shown.to_string().len());
+    assert_eq!(labels(&half["components"][0]), ["Stop"]);
+    assert_eq!(smaller(&card(&a_card(CardState::Received))), None);
+    let answer = chunk(&"y".repeat(2000), true, Some("whole")).body;
+    for body in [
+        &half,
+        &without_file(&answer),
+        &blocked(&answer),
+        &blocked(&shown),
+        &as_text(&shown),
+        &as_text(&answer),
+    ] {
+        assert_postable(body);
+    }
+    assert!(without_file(&answer).get("attachments").is_none());
+    assert!(
+        as_text(&shown)["content"]
+            .as_str()
+            .expect("text")
+            .starts_with("**Working**")
+    );
+}
+
+#[test]
+fn numbers_read_like_a_person_wrote_them() {
+    assert_eq!(
+        [0, 999, 1_000, 1_234_567].map(thousands),
+        ["0", "999", "1,000", "1,234,567"]
+    );
+    assert_eq!(
+        [4_999, 5_000, 1_000_000, 1_234_567_890].map(|n| cost(n).expect("a cost")),
+        ["under $0.01", "$0.01", "$1.00", "$1,234.57"]
+    );
+    assert_eq!(cost(0), None);
+    assert_eq!(
+        [0, 59_999, 61_000, 7_260_000].map(span),
+        ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
+    );
+}
+
+/// Text as a hostile model or person would write it.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        any::<String>(),
+        "[\\*_`~|<>@#\\[\\]()\\\\\n ]{0,400}",
+        Just("@everyone <@1> <@&2> ```\n".repeat(20)),
+        Just("漢".repeat(3000)),
+        Just("👩‍👩‍👧\u{202e}".repeat(600)),
+        Just("\u{200b}\u{3164}\u{2800}".to_owned()),
+        Just("x".repeat(9000)),
+        Just("| a | b |\n|---|---|\n| 1 | 2 |\n".repeat(40)),
+    ];
+    prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    // Each case checks several bodies against a large description.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_hostile_text_breaks_a_bound_of_discord(text in hostile(), other in hostile(), options in prop::collection::vec(hostile(), 0..30), count in 0usize..60) {
+        let rules = |path: &str, body: &Value| {
+            let wrong = super::super::check::own_rules(path, body);
+            assert!(wrong.is_empty(), "{wrong:?}\n{body:#}");
+        };
+        for mut state in states() {
+            if let CardState::Ended { outcome, .. } = &mut state {
+                *outcome = match outcome.clone() {
+                    Outcome::Failed { .. } => Outcome::Failed { reason: text.clone() },
+                    Outcome::Cancelled { .. } => Outcome::Cancelled { by: other.clone() },
+                    as_is => as_is,
+                };
+            }
+            let mut shown = a_card(state);
+            shown.turn = other.clone();
+            shown.model = other.clone();
+            shown.earlier = count;
+            shown.plan = (0..count).map(|_| PlanItem { text: text.clone(), state: PlanState::Now }).collect();
+            shown.steps = (0..count).map(|_| CardStep { text: text.clone(), state: StepState::Running }).collect();
+            rules(CREATE, &card(&shown));
+        }
+        let question = |text: &String, header: &String, options: Vec<String>, multiple| Question {
+            header: header.clone(),
+            text: text.clone(),
+            options: options.into_iter().map(|label| Opt { description: other.clone(), label }).collect(),
+            multiple,
+            free: !multiple,
+        };
+        for about in [
+            About::Permission { action: other.clone(), subject: text.clone(), left_out: count, places: vec![other.clone(); 5].into(), always: vec![text.clone(); 5].into() },
+            About::Question { questions: vec![question(&text, &other, options.clone(), count % 2 == 0)] },
+            About::Question { questions: vec![question(&text, &other, options.clone(), count % 2 == 0); count / 6] },
+            About::Question { questions: vec![question(&other, &text, options.iter().map(|o| o.chars().take(30).collect()).take(5).collect(), false)] },
+        ] {
+            rules(CREATE, &ask(&an_ask(about.clone()), None));
+            let mut odd = an_ask(about);
+            odd.id = text.clone();
+            rules(CREATE, &ask(&odd, Some(&other)));
+        }
+        rules(CREATE, &chunk(&text, true, Some(&other)).body);
+        rules(CREATE, &post(&Post::File(ShownFile { name: other.clone(), bytes: Vec::new() })).body);
+        rules(ORIGINAL, &diff(&text).body);
+        rules(CREATE, &notice(&text));
+        rules(ORIGINAL, &told(&text));
+        rules(FOLLOW_UP, &whispered(&text));
+        rules(ORIGINAL, &anchor(&an_open(&text, &other)));
+        rules(ORIGINAL, &anchor_failed(&an_open(&text, &other), &text));
+        assert_postable(&card(&Card { steps: vec![CardStep { text: text.clone(), state: StepState::Done }], ..a_card(CardState::Working) }));
+        assert_postable(&ask(&an_ask(About::Question { questions: vec![question(&text, &text, options, true); 3] }), None));
+        assert_postable(&chunk(&text, true, None).body);
+        let name = thread_name(&text);
+        prop_assert!((1..=100).contains(&units(&name)) && !name.contains('\n'));
+    }
+
+    #[test]
+    fn a_part_of_an_answer_reaches_its_reader_whole(text in hostile()) {
+        for part in bobbin_core::text::split(&text, super::super::CHUNK_UNITS) {
+            let body = chunk(&part, false, None).body;
+            let content = body["content"].as_str().expect("text");
+            let whole = content.matches('x').count() == part.matches('x').count() && content.matches('漢').count() == part.matches('漢').count();
+            prop_assert!(whole, "something was cut off");
+        }
+    }
+}

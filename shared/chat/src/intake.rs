@@ -1,0 +1,49 @@
+//! What became of a request of a chat platform, in one shape for all of them.
+
+use bobbin_core::message::{Body, Standing};
+use bobbin_core::settings::Kind;
+use bobbin_http::HttpAnswer;
+
+/// What became of a request at the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intake {
+    /// Goes on the queue before anything is answered.
+    pub enqueue: Option<Body>,
+    /// The answer, once the queue has accepted (or there is nothing to enqueue).
+    pub answer: HttpAnswer,
+    /// The answer when the queue does not accept.
+    pub on_queue_failure: HttpAnswer,
+    /// What happened, for the log: a few fixed words, never content.
+    pub note: &'static str,
+    /// The answer is better when this can be read in time.
+    pub lookup: Option<Lookup>,
+}
+
+impl Intake {
+    /// An answer with nothing behind it.
+    #[must_use]
+    pub fn only(answer: HttpAnswer, note: &'static str) -> Self {
+        Self {
+            enqueue: None,
+            on_queue_failure: answer.clone(),
+            answer,
+            note,
+            lookup: None,
+        }
+    }
+}
+
+/// Somebody types into a field that suggests values; `answer` of the intake suggests none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookup {
+    /// Whose settings and catalogue are to be read.
+    pub tenant: String,
+    /// Where they type, and as what they count there.
+    pub standing: Standing,
+    /// Their id.
+    pub user: String,
+    /// What is to be suggested.
+    pub kind: Kind,
+    /// What they have typed so far.
+    pub typed: String,
+}

@@ -1,0 +1,176 @@
+//! What the buttons and inputs of an ask are called, on every platform. Anybody can send any of these names, so they
+//! only say where to look: what they stand for is found beside the record of the ask.
+
+use bobbin_core::asks::Field;
+use bobbin_core::message::Choice;
+
+/// A question with one choice of at most this many options has a button for each.
+pub const FEW_OPTIONS: usize = 5;
+/// A name is read only up to this length.
+const NAME_BYTES_MAX: usize = 4;
+
+/// A button that decides at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Press {
+    /// Permission for this one call.
+    Once,
+    /// Permission for calls like this one.
+    Always,
+    /// No.
+    Reject,
+    /// The option of the only question with this index.
+    Option(usize),
+}
+
+impl Press {
+    /// Its word: `once`, `always`, `reject`, or `o` and the option's index.
+    #[must_use]
+    pub fn word(self) -> String {
+        match self {
+            Self::Once => "once".to_owned(),
+            Self::Always => "always".to_owned(),
+            Self::Reject => "reject".to_owned(),
+            Self::Option(index) => format!("o{index}"),
+        }
+    }
+
+    /// Reads its word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "once" => Some(Self::Once),
+            "always" => Some(Self::Always),
+            "reject" => Some(Self::Reject),
+            _ => index(word.strip_prefix('o')?).map(Self::Option),
+        }
+    }
+
+    /// What it decides.
+    #[must_use]
+    pub fn choice(self) -> Choice {
+        match self {
+            Self::Once => Choice::Once,
+            Self::Always => Choice::Always,
+            Self::Reject => Choice::Reject,
+            Self::Option(option) => picked(vec![option]),
+        }
+    }
+}
+
+/// Options of an ask's only question.
+#[must_use]
+pub fn picked(options: Vec<usize>) -> Choice {
+    Choice::Form(vec![Field::Picked {
+        question: 0,
+        options,
+    }])
+}
+
+/// An input of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// Options of the question with this index.
+    Select(usize),
+    /// Own words for it.
+    Words(usize),
+    /// Numbers of its options, or own words.
+    Typed(usize),
+    /// A line a question.
+    Lines,
+}
+
+impl Input {
+    /// Its word: `s`, `w` or `n` and the question's index, or `x`.
+    #[must_use]
+    pub fn word(self) -> String {
+        match self {
+            Self::Select(question) => format!("s{question}"),
+            Self::Words(question) => format!("w{question}"),
+            Self::Typed(question) => format!("n{question}"),
+            Self::Lines => "x".to_owned(),
+        }
+    }
+
+    /// Reads its word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        if word == "x" {
+            return Some(Self::Lines);
+        }
+        let mut chars = word.chars();
+        let kind = chars.next()?;
+        let question = index(chars.as_str())?;
+        match kind {
+            's' => Some(Self::Select(question)),
+            'w' => Some(Self::Words(question)),
+            'n' => Some(Self::Typed(question)),
+            _ => None,
+        }
+    }
+
+    /// What was filled into it: the values of a select, or a text.
+    #[must_use]
+    pub fn filled(self, values: &[String], text: &str) -> Option<Field> {
+        let text = text.to_owned();
+        match self {
+            Self::Select(question) => {
+                let option = |value: &String| match Press::parse(value)? {
+                    Press::Option(option) => Some(option),
+                    _ => None,
+                };
+                let options: Vec<usize> = values.iter().map(option).collect::<Option<_>>()?;
+                Some(Field::Picked { question, options })
+            }
+            Self::Words(question) => Some(Field::Words { question, text }),
+            Self::Typed(question) => Some(Field::Typed { question, text }),
+            Self::Lines => Some(Field::Lines { text }),
+        }
+    }
+}
+
+fn index(digits: &str) -> Option<usize> {
+    let plain = digits.bytes().all(|b| b.is_ascii_digit());
+    (plain && digits.len() < NAME_BYTES_MAX).then(|| digits.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_as_it_was_written_and_no_other() {
+        for press in [Press::Once, Press::Always, Press::Reject, Press::Option(99)] {
+            assert_eq!(Press::parse(&press.word()), Some(press));
+        }
+        for input in [
+            Input::Select(0),
+            Input::Words(9),
+            Input::Typed(3),
+            Input::Lines,
+        ] {
+            assert_eq!(Input::parse(&input.word()), Some(input));
+        }
+        for odd in ["", "o", "o-1", "o1234", "x1", "s", "q1", "maybe", "é1"] {
+            assert_eq!(
+                (Press::parse(odd), Input::parse(odd)),
+                (None, None),
+                "{odd}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_select_gives_its_options_and_nothing_for_a_value_that_is_none() {
+        let values = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>();
+        let filled = Input::Select(1).filled(&values(&["o0", "o4"]), "");
+        let options = vec![0, 4];
+        assert_eq!(
+            filled,
+            Some(Field::Picked {
+                question: 1,
+                options
+            })
+        );
+        assert_eq!(Input::Select(1).filled(&values(&["once"]), ""), None);
+    }
+}

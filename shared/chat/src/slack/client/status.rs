@@ -1,0 +1,147 @@
+//! The status of a thread's agent session. Best effort: a refusal is remembered and never stands in a turn's way.
+//!
+//! A status never clears itself, so the end of a turn always says it, whatever this process believes to stand there:
+//! another process may have said something else meanwhile. Only the worker that holds the thread's group says one.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use bobbin_core::ids::ThreadKey;
+use serde_json::{Value, json};
+
+use super::{Slack, SlackError};
+use crate::slack::render::Status;
+
+/// A status is worth this long and no longer.
+const STATUS_MS_MAX: u64 = 3_000;
+/// After this time a status is said again although nothing has changed: another process may have spoken.
+const REPEAT_MS: u64 = 60_000;
+/// Threads whose last status is remembered, so that a card's edits do not repeat it.
+const THREADS_MAX: usize = 256;
+/// Tenants whose way is remembered.
+const TENANTS_MAX: usize = 256;
+
+/// The way in which a tenant takes a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Way {
+    /// `agents.sessions.setStatus`: apps with `agent_view`.
+    #[default]
+    Session,
+    /// `assistant.threads.setStatus`: the older one.
+    Assistant,
+    /// Neither.
+    None,
+}
+
+/// What was last said of a thread.
+#[derive(Debug)]
+struct Said {
+    turn: String,
+    status: Status,
+    at: Instant,
+}
+
+/// What was last said, and how it can be said.
+#[derive(Debug, Default)]
+pub(super) struct Statuses {
+    ways: BTreeMap<String, Way>,
+    last: BTreeMap<String, Said>,
+}
+
+impl Statuses {
+    fn stands(&self, thread: &str, turn: &str, status: Status) -> bool {
+        status != Status::Active
+            && self.last.get(thread).is_some_and(|said| {
+                (said.turn.as_str(), said.status) == (turn, status)
+                    && said.at.elapsed() < Duration::from_millis(REPEAT_MS)
+            })
+    }
+
+    fn keep(&mut self, thread: String, turn: &str, status: Status) {
+        if self.last.len() >= THREADS_MAX {
+            self.last.clear();
+        }
+        let turn = turn.to_owned();
+        let at = Instant::now();
+        self.last.insert(thread, Said { turn, status, at });
+    }
+
+    fn downgrade(&mut self, tenant: &str, from: Way) {
+        if self.ways.len() >= TENANTS_MAX {
+            self.ways.clear();
+        }
+        let next = match from {
+            Way::Session => Way::Assistant,
+            Way::Assistant | Way::None => Way::None,
+        };
+        self.ways.insert(tenant.to_owned(), next);
+    }
+}
+
+impl Slack {
+    /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a turn
+    /// sets it back.
+    pub async fn set_status(&self, thread: &ThreadKey, turn: &str, status: Status) {
+        let ThreadKey::Slack {
+            team,
+            channel,
+            root_ts,
+        } = thread
+        else {
+            return;
+        };
+        let key = thread.to_string();
+        loop {
+            let way = {
+                let statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+                if statuses.stands(&key, turn, status) {
+                    return;
+                }
+                statuses.ways.get(team).copied().unwrap_or_default()
+            };
+            let outcome = match way {
+                Way::None => return,
+                Way::Session => {
+                    let arguments = json!({ "channel_id": channel, "thread_ts": root_ts, "status": status.word() });
+                    self.say_status("agents.sessions.setStatus", &arguments)
+                        .await
+                }
+                Way::Assistant => {
+                    let arguments = json!({ "channel_id": channel, "thread_ts": root_ts, "status": status.line() });
+                    self.say_status("assistant.threads.setStatus", &arguments)
+                        .await
+                }
+            };
+            let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+            match outcome {
+                Ok(_) => {
+                    statuses.keep(key, turn, status);
+                    return;
+                }
+                // The installation does not know the method: the next one, for good.
+                Err(
+                    error @ (SlackError::Scope { .. }
+                    | SlackError::Refused { .. }
+                    | SlackError::Invalid { .. }),
+                ) => {
+                    tracing::info!(event = "slack.status.refused", %error, "Slack does not take the status this way");
+                    statuses.downgrade(team, way);
+                }
+                Err(error) => {
+                    tracing::debug!(event = "slack.status.failed", %error, "the status was not set");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn say_status(
+        &self,
+        method: &'static str,
+        arguments: &Value,
+    ) -> Result<Value, SlackError> {
+        self.asked(method, STATUS_MS_MAX, |request| request.json(arguments))
+            .await
+    }
+}

@@ -1,0 +1,138 @@
+//! An answer as a stream. Never twice: what a stream has begun is ended and brought up to date, whatever happens to it,
+//! and only where Slack refuses to begin one is the answer posted.
+//!
+//! A stream lives for about five minutes whatever is appended, and bears no name before its end. So one that was cut off
+//! is known by that: a message of ours in the thread of the turn, without a name.
+
+use std::time::{Duration, Instant};
+
+use bobbin_core::card::PostRef;
+use serde_json::Value;
+
+use super::posting::Wanted;
+use super::{Slack, SlackError};
+use crate::slack::message_ts;
+use crate::slack::render::{self, Recipient, Rendered};
+
+/// Nothing is appended later than this after the beginning; a stream of Slack lives for about 300 s.
+const STREAM_MS_MAX: u64 = 120_000;
+
+impl Slack {
+    /// Streams an answer. None: Slack does not take a stream here, and nothing was shown.
+    ///
+    /// # Errors
+    /// [`SlackError`]; after [`SlackError::Unclear`] a stream may have begun, and is found by reading the thread.
+    pub(super) async fn streamed(
+        &self,
+        wanted: &Wanted<'_>,
+        text: &str,
+        rendered: &Rendered,
+    ) -> Result<Option<PostRef>, SlackError> {
+        let Some(to) = self.recipient(wanted).await? else {
+            return Ok(None);
+        };
+        let pieces = render::stream_pieces(text);
+        let mut pieces = pieces.iter();
+        let first = pieces.next().map_or("", String::as_str);
+        let began = Instant::now();
+        let arguments = render::start_stream(wanted.channel, wanted.root, &to, first);
+        // If this future is dropped while the call is under way, the next one has to look.
+        let known = self.forgotten(wanted);
+        let ts = match self.call("chat.startStream", &arguments).await {
+            Ok(answer) => answer["ts"].as_str().unwrap_or_default().to_owned(),
+            Err(error) if error.passes() && !matches!(error, SlackError::NotSent { .. }) => {
+                return Err(error);
+            }
+            Err(error) => {
+                tracing::info!(event = "slack.stream.refused", %error, "Slack does not take a stream; the answer is posted");
+                if !error.passes() {
+                    self.no_streams(wanted.team);
+                }
+                self.known_again(wanted, known);
+                return Ok(None);
+            }
+        };
+        if ts.is_empty() {
+            return Err(SlackError::Unclear {
+                method: "chat.startStream",
+                seen: "an answer without ts".to_owned(),
+            });
+        }
+        for piece in pieces {
+            if began.elapsed() > Duration::from_millis(STREAM_MS_MAX) {
+                break;
+            }
+            let arguments = render::append_stream(wanted.channel, &ts, piece);
+            if let Err(error) = self.call("chat.appendStream", &arguments).await {
+                tracing::info!(event = "slack.stream.cut", %error, "a stream was cut off; the answer is completed by an edit");
+                break;
+            }
+        }
+        let posted = self.completed(wanted, &ts, rendered).await?;
+        let mut posts = known;
+        posts.extend(
+            posted
+                .as_ref()
+                .map(|at| (wanted.key.clone(), at.id.clone())),
+        );
+        self.known_again(wanted, posts);
+        Ok(posted)
+    }
+
+    /// Ends a stream and makes its message what a post would be, its name included. None: it is not there any more.
+    pub(super) async fn completed(
+        &self,
+        wanted: &Wanted<'_>,
+        ts: &str,
+        rendered: &Rendered,
+    ) -> Result<Option<PostRef>, SlackError> {
+        let arguments = render::stop_stream(wanted.channel, ts, &wanted.key);
+        if let Err(error) = self.call("chat.stopStream", &arguments).await {
+            // It has ended by itself, or by its person; the edit below says whether it can be completed.
+            tracing::debug!(event = "slack.stream.unended", %error, "a stream could not be ended");
+        }
+        let at = PostRef {
+            channel: wanted.channel.to_owned(),
+            id: ts.to_owned(),
+        };
+        // White space where pieces meet may have got lost: the edit has the answer as it is.
+        self.edited(&at, wanted, rendered).await
+    }
+
+    /// Who is answered: the author of the turn's message. None where that is not known.
+    async fn recipient(&self, wanted: &Wanted<'_>) -> Result<Option<Recipient>, SlackError> {
+        let Some(asked_ts) = message_ts(wanted.turn) else {
+            return Ok(None);
+        };
+        let fields = [
+            ("channel", wanted.channel.to_owned()),
+            ("ts", wanted.root.to_owned()),
+            ("oldest", asked_ts.to_owned()),
+            ("latest", asked_ts.to_owned()),
+            ("inclusive", "true".to_owned()),
+            ("limit", "2".to_owned()),
+        ];
+        let page = match self.call_form("conversations.replies", &fields).await {
+            Ok(page) => page,
+            Err(error) if error.passes() => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        let team = self.auth_test().await?.team.clone();
+        let messages = page["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        let asked = messages
+            .iter()
+            .find(|message| message["ts"] == asked_ts && message["bot_id"].is_null());
+        Ok(asked.and_then(|message| {
+            Some(Recipient {
+                user: message["user"].as_str()?.to_owned(),
+                team: message["team"].as_str().unwrap_or(&team).to_owned(),
+            })
+        }))
+    }
+}
+
+/// Whether a message of ours is a stream that was cut off before it got its name.
+pub(super) fn is_cut_off(message: &Value) -> bool {
+    let no_files = message["files"].as_array().is_none_or(Vec::is_empty);
+    message["metadata"]["event_type"].is_null() && no_files && message["subtype"].is_null()
+}

@@ -1,0 +1,152 @@
+//! `POST /slack/commands`: the slash command. It cannot be used in threads, so it shows what runs, and the settings.
+
+use bobbin_core::access::Refusal;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::message::{Body, Control, Overview, Person, Place, Reply, Standing, Want};
+
+use super::door::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
+use super::limits::ECHO_CHARS_MAX;
+use super::render::quoted;
+use super::words::{CONFIG_HELP, HELP, config};
+use crate::Intake;
+
+/// Stands for the thread in the key of what belongs to a channel only: no message has this `ts`.
+const NO_THREAD: &str = "0";
+
+/// Takes a slash command. What it says is for the person alone.
+///
+/// Answers 401 to what is not signed, 400 to what is no command, 200 otherwise.
+#[must_use]
+pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
+    let request = Request {
+        raw,
+        signature,
+        timestamp,
+    };
+    if let Some(refused) = request.refusal(app, now_ms) {
+        return refused;
+    }
+    let fields = form(raw);
+    let field = |name: &str| fields.get(name).map_or("", String::as_str);
+    if field("ssl_check") == "1" {
+        return nothing("ssl check");
+    }
+    let command = field("command");
+    let of_enterprise = field("is_enterprise_install") == "true";
+    let tenant = if of_enterprise {
+        field("enterprise_id")
+    } else {
+        field("team_id")
+    };
+    let (channel, user) = (field("channel_id"), field("user_id"));
+    if command.is_empty() || tenant.is_empty() || user.is_empty() {
+        return malformed("The form is no slash command: command, team_id or user_id is missing.");
+    }
+    match app.policy.slack(tenant, channel, user) {
+        Err(Refusal::Tenant) => {
+            return Intake::only(ephemeral(&Refusal::Tenant.to_string()), "unknown tenant");
+        }
+        Err(refusal) => return Intake::only(ephemeral(&refusal.to_string()), "refused by policy"),
+        Ok(()) => {}
+    }
+    let name = match field("user_name") {
+        "" => user,
+        name => name,
+    };
+    let typed = Typed {
+        // A trigger is of one use of the command only: what is typed twice is meant twice.
+        id: message_id(
+            tenant,
+            channel,
+            field("trigger_id"),
+            &["command", user, field("text")],
+        ),
+        tenant,
+        channel,
+        by: Person {
+            id: user.to_owned(),
+            name: name.to_owned(),
+        },
+    };
+    let words = field("text").trim();
+    let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let (text, note) = match first.to_ascii_lowercase().as_str() {
+        "" | "help" => (HELP.to_owned(), "help"),
+        "status" => return typed.overview(),
+        "config" => match config(rest, channel) {
+            Some(change) => return typed.control(Want::Configure { change }, "config"),
+            None => (CONFIG_HELP.to_owned(), "config help"),
+        },
+        word @ ("stop" | "reset") => (
+            format!(
+                "Slack does not offer slash commands in threads, so `{}` cannot know which one you mean. Write `@Bobbin {word}` in the \
+thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin status` lists what runs for you.",
+                quoted(command, ECHO_CHARS_MAX)
+            ),
+            "command for a thread",
+        ),
+        word => (
+            format!(
+                "`{}` is not a word that this command knows. {HELP}",
+                quoted(word, ECHO_CHARS_MAX)
+            ),
+            "unknown command",
+        ),
+    };
+    Intake::only(ephemeral(&text), note)
+}
+
+/// Who typed a command, and where.
+struct Typed<'a> {
+    id: String,
+    tenant: &'a str,
+    channel: &'a str,
+    by: Person,
+}
+
+impl Typed<'_> {
+    fn reply(&self) -> Reply {
+        Reply::Slack {
+            channel: self.channel.to_owned(),
+            thread_ts: None,
+            user: self.by.id.clone(),
+        }
+    }
+
+    fn overview(self) -> Intake {
+        if ThreadKey::slack(self.tenant, &self.by.id, NO_THREAD).is_err() {
+            return malformed("The ids of the command are none.");
+        }
+        let place = Place::Answer {
+            reply: self.reply(),
+            channel: self.channel.to_owned(),
+        };
+        let overview = Overview {
+            id: self.id,
+            team: self.tenant.to_owned(),
+            by: self.by,
+            place,
+            refused: None,
+            change: None,
+        };
+        accept(Body::Overview(overview), "overview")
+    }
+
+    fn control(self, want: Want, note: &'static str) -> Intake {
+        let Ok(thread) = ThreadKey::slack(self.tenant, self.channel, NO_THREAD) else {
+            return malformed("The ids of the command are none.");
+        };
+        let control = Control {
+            reply: self.reply(),
+            id: self.id,
+            thread,
+            standing: Standing {
+                channel: self.channel.to_owned(),
+                ..Standing::default()
+            },
+            by: self.by,
+            want,
+        };
+        accept(Body::Control(control), note)
+    }
+}

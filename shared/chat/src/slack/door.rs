@@ -1,0 +1,171 @@
+//! What every entrance shares: the app, the order of checks, ids, and how an outcome becomes an answer.
+
+use bobbin_core::access::Policy;
+use bobbin_core::ids::{Ms, ThreadKey, digest};
+use bobbin_core::message::{Body, Control, Person, Reply, Standing, Want};
+use serde_json::{Map, Value, json};
+
+use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};
+use super::verify::{Unverified, verify};
+use super::who::{Verdict, verdict};
+use crate::{HttpAnswer, Intake};
+
+/// The note of a request that looks signed and was not signed with our secret: with another value of it, it may be.
+pub const BAD_SIGNATURE: &str = "bad signature";
+
+/// What the door knows about the Slack app.
+#[derive(Clone, Default)]
+pub struct App {
+    /// Signing secret; empty: nothing is accepted.
+    pub signing_secret: String,
+    /// Who may use Bobbin.
+    pub policy: Policy,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The raw request with the headers that sign it.
+pub(super) struct Request<'a> {
+    pub(super) raw: &'a [u8],
+    pub(super) signature: &'a str,
+    pub(super) timestamp: &'a str,
+}
+
+impl Request<'_> {
+    /// Why the request is not let in, if it is not: size, then signature. Only after that may the body be read.
+    pub(super) fn refusal(&self, app: &App, now_ms: Ms) -> Option<Intake> {
+        if self.raw.len() > BODY_BYTES_MAX {
+            let answer = HttpAnswer::text(413, "The body is larger than 1 MiB.");
+            return Some(Intake::only(answer, "oversized body"));
+        }
+        let why = verify(
+            &app.signing_secret,
+            self.signature,
+            self.timestamp,
+            self.raw,
+            now_ms,
+        )
+        .err()?;
+        let note = match why {
+            Unverified::NoSecret => "no signing secret",
+            Unverified::Timestamp => "bad timestamp",
+            Unverified::Signature => BAD_SIGNATURE,
+        };
+        let answer = HttpAnswer::text(401, "The request signature is not valid.");
+        Some(Intake::only(answer, note))
+    }
+}
+
+/// Said when the queue does not accept: nothing of commands and interactivity is sent again by Slack.
+pub(super) const NOT_TAKEN: &str =
+    "Bobbin could not take that just now. Please try again in a minute.";
+
+/// Taken, with nothing to show: the answer comes by itself. If the queue refuses it, the person is told.
+pub(super) fn accept(body: Body, note: &'static str) -> Intake {
+    Intake {
+        enqueue: Some(body),
+        answer: HttpAnswer::text(200, ""),
+        on_queue_failure: ephemeral(NOT_TAKEN),
+        note,
+        lookup: None,
+    }
+}
+
+/// Acknowledged, nothing to do.
+pub(super) fn nothing(note: &'static str) -> Intake {
+    Intake::only(HttpAnswer::text(200, ""), note)
+}
+
+/// Signed, but not what Slack sends.
+pub(super) fn malformed(what: &str) -> Intake {
+    Intake::only(HttpAnswer::text(400, what), "malformed body")
+}
+
+/// Words that only the person sees, as the answer to their own request.
+pub(super) fn ephemeral(text: &str) -> HttpAnswer {
+    HttpAnswer::json(
+        &json!({ "response_type": "ephemeral", "replace_original": false, "text": text }),
+    )
+}
+
+/// An object out of JSON text.
+pub(super) fn object(text: &[u8]) -> Option<Map<String, Value>> {
+    serde_json::from_slice(text).ok()
+}
+
+/// The fields of a form.
+pub(super) fn form(raw: &[u8]) -> std::collections::BTreeMap<String, String> {
+    form_urlencoded::parse(raw)
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect()
+}
+
+/// The id of a message's work: the same for its two events and every retry, because it is made of what the message
+/// *is* (tenant, channel, `ts`), never of the event's id. Further parts name a click on it.
+///
+/// Written `slack_<team>_<channel>_<ts>…`; a thread key's parts hold no `_`. What would be longer than SQS allows
+/// becomes a digest.
+#[must_use]
+pub fn message_id(team: &str, channel: &str, ts: &str, further: &[&str]) -> String {
+    let mut parts = vec!["slack", team, channel, ts];
+    parts.extend(further);
+    let plain = |part: &&str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+    };
+    let id = parts.join("_");
+    if id.len() <= MESSAGE_ID_CHARS_MAX && parts.iter().all(plain) {
+        id
+    } else {
+        format!("slack_{}", digest(&parts))
+    }
+}
+
+/// The `ts` of the message that a turn stands for, where its id says it: nothing of the turn was posted before.
+#[must_use]
+pub fn message_ts(id: &str) -> Option<&str> {
+    let mut parts = id.strip_prefix("slack_")?.splitn(4, '_');
+    let (_team, _channel, ts) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(ts)
+}
+
+/// Where and by whom something was asked: all that an outcome needs.
+pub(super) struct Asked {
+    pub(super) id: String,
+    pub(super) team: String,
+    pub(super) channel: String,
+    pub(super) thread: ThreadKey,
+    pub(super) by: Person,
+    pub(super) reply: Reply,
+    pub(super) standing: Standing,
+}
+
+impl Asked {
+    /// What the policy says to it.
+    pub(super) fn verdict(&self, policy: &Policy, external: bool) -> Verdict {
+        verdict(policy, &self.team, external, &self.channel, &self.by.id)
+    }
+
+    pub(super) fn control(self, want: Want) -> Body {
+        Body::Control(Control {
+            id: self.id,
+            thread: self.thread,
+            by: self.by,
+            reply: self.reply,
+            standing: self.standing,
+            want,
+        })
+    }
+
+    pub(super) fn say(self, text: impl Into<String>) -> Body {
+        self.control(Want::Say { text: text.into() })
+    }
+}

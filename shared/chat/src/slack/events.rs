@@ -1,0 +1,336 @@
+//! `POST /slack/events`: what people say, and Slack's own Stop button.
+
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{
+    Attachment, Body, Message, Person, Prompt, Quote, Reply, Selection, Standing, Want, Work,
+};
+use serde_json::json;
+
+use super::door::{App, Asked, Request, malformed, message_id, nothing, object};
+use super::home;
+use super::limits::FILES_MAX;
+use super::types::{Envelope, Event, File, Id};
+use super::who::Verdict;
+use super::words::{Command, HELP, chosen, command, mentions, typed};
+use crate::{HttpAnswer, Intake};
+
+/// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
+/// message's id makes the second harmless.
+///
+/// Answers 401 to what is not signed, 400 to what is no event, 200 otherwise; 503 when the queue does not accept, so
+/// that Slack sends it again.
+#[must_use]
+pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
+    let request = Request {
+        raw,
+        signature,
+        timestamp,
+    };
+    if let Some(refused) = request.refusal(app, now_ms) {
+        return refused;
+    }
+    let Some(fields) = object(raw) else {
+        return malformed("The body is not a JSON object.");
+    };
+    let Ok(envelope) = serde_json::from_value::<Envelope>(fields.into()) else {
+        return malformed("The body is not an event envelope.");
+    };
+    match envelope.kind.as_str() {
+        "url_verification" => match &envelope.challenge {
+            Some(challenge) => Intake::only(
+                HttpAnswer::json(&json!({ "challenge": challenge })),
+                "url verification",
+            ),
+            None => malformed("url_verification without a challenge."),
+        },
+        "event_callback" => match &envelope.event {
+            Some(event) => callback(&envelope, event, app, now_ms),
+            None => malformed("event_callback without an event."),
+        },
+        "app_rate_limited" => nothing("slack limits our events"),
+        "" => malformed("The body has no type."),
+        _ => nothing("unknown envelope"),
+    }
+}
+
+fn callback(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
+    match event.kind.as_str() {
+        "message" if event.subtype.as_deref() == Some("message_deleted") => {
+            deleted(envelope, event, app)
+        }
+        "app_mention" | "message" => said(envelope, event, app, now_ms),
+        "agent_session_stopped" => stopped(envelope, event, app),
+        "app_home_opened" => home::opened(envelope, event, app),
+        "app_uninstalled" | "tokens_revoked" => nothing("the app was removed from a workspace"),
+        _ => nothing("event not in use"),
+    }
+}
+
+/// Why a message is none of our business, if it is not.
+fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
+    if event.hidden {
+        return Some("hidden message");
+    }
+    if !matches!(
+        event.subtype.as_deref(),
+        None | Some("file_share" | "thread_broadcast")
+    ) {
+        return Some("message subtype not in use");
+    }
+    // A bot's message of today has no subtype: only these fields tell.
+    if event.bot_id.is_some() || event.bot_profile.is_some() {
+        return Some("message of a bot");
+    }
+    match event.user.get() {
+        None | Some("USLACKBOT") => return Some("message of nobody"),
+        user if user == envelope.bot() => return Some("message of our own"),
+        Some(_) => {}
+    }
+    let mentioned =
+        event.kind == "app_mention" || envelope.bot().is_some_and(|bot| mentions(&event.text, bot));
+    (!mentioned && !is_direct(event)).then_some("message without a mention")
+}
+
+fn is_direct(event: &Event) -> bool {
+    event.channel_type.as_deref() == Some("im")
+        || event.channel.get().is_some_and(|id| id.starts_with('D'))
+}
+
+/// The person and the place of an event, or nothing if its ids cannot be used.
+fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
+    let (tenant, channel, user) = (envelope.tenant()?, event.channel.get()?, event.user.get()?);
+    let root = event.thread_ts.as_deref().unwrap_or(ts);
+    let thread = ThreadKey::slack(tenant, channel, root).ok()?;
+    let names = [
+        &event.user_profile.display_name,
+        &event.user_profile.real_name,
+    ];
+    let name = names
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .map_or(user, String::as_str);
+    Some(Asked {
+        id: message_id(tenant, channel, ts, &[]),
+        team: tenant.to_owned(),
+        channel: channel.to_owned(),
+        standing: Standing {
+            channel: channel.to_owned(),
+            ..Standing::default()
+        },
+        thread,
+        by: Person {
+            id: user.to_owned(),
+            name: name.to_owned(),
+        },
+        reply: Reply::Slack {
+            channel: channel.to_owned(),
+            // Outside of a thread a word for one person is seen in the channel, where they look.
+            thread_ts: if is_direct(event) {
+                Some(root.to_owned())
+            } else {
+                event.thread_ts.clone()
+            },
+            user: user.to_owned(),
+        },
+    })
+}
+
+/// What to do, once it is accepted: answered with 503 if the queue is not there, so that Slack tries again.
+pub(super) fn take(body: Body, note: &'static str) -> Intake {
+    Intake {
+        enqueue: Some(body),
+        answer: HttpAnswer::text(200, ""),
+        on_queue_failure: HttpAnswer::text(
+            503,
+            "The queue does not accept now; please send it again.",
+        ),
+        note,
+        lookup: None,
+    }
+}
+
+fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
+    if let Some(why) = ignored(envelope, event) {
+        return nothing(why);
+    }
+    let Some(asked) = event
+        .ts
+        .as_deref()
+        .and_then(|ts| asked(envelope, event, ts))
+    else {
+        return nothing("message with ids that cannot be used");
+    };
+    match asked.verdict(&app.policy, envelope.external(event)) {
+        Verdict::Stranger => return nothing("unknown tenant"),
+        Verdict::Refused(why) => return take(asked.say(why), "refused by policy"),
+        Verdict::Admitted => {}
+    }
+    let text = typed(&event.text, envelope.bot());
+    let attachments = attachments(&event.files);
+    if attachments.is_empty() {
+        match command(&text) {
+            Some(Command::Status) => return take(asked.control(Want::Status), "status"),
+            Some(Command::Stop) => return take(asked.control(Want::Stop { turn: None }), "stop"),
+            Some(Command::StopAll) => return take(asked.control(Want::StopAll), "stop all"),
+            Some(Command::Reset) => return take(reset(asked, now_ms), "reset"),
+            Some(Command::Help) => {
+                return take(
+                    asked.control(Want::Help {
+                        text: HELP.to_owned(),
+                    }),
+                    "help",
+                );
+            }
+            None => {}
+        }
+    }
+    let (wants, text) = match chosen(&text) {
+        Ok((wants, text)) => (wants, text.to_owned()),
+        Err(unusable) => return take(asked.say(unusable.to_string()), "unusable option"),
+    };
+    if text.is_empty() && attachments.is_empty() {
+        return take(
+            asked.control(Want::Help {
+                text: HELP.to_owned(),
+            }),
+            "empty mention",
+        );
+    }
+    let task = Task {
+        text,
+        attachments,
+        wants,
+        quotes: Vec::new(),
+    };
+    prompt(asked, task, now_ms)
+}
+
+/// A prompt that its author deletes while it waits is withdrawn. What runs already goes on: Stop ends it.
+fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+    let Some(before) = event.previous_message.as_deref() else {
+        return nothing("deleted message that is not shown");
+    };
+    let gone = Event {
+        kind: "message".to_owned(),
+        subtype: before.subtype.clone(),
+        user: Id(before.user.get().map(str::to_owned)),
+        bot_id: before.bot_id.clone(),
+        bot_profile: before.bot_profile.clone(),
+        text: before.text.clone(),
+        thread_ts: before.thread_ts.clone(),
+        channel: Id(event.channel.get().map(str::to_owned)),
+        channel_type: event.channel_type.clone(),
+        ..Event::default()
+    };
+    if let Some(why) = ignored(envelope, &gone) {
+        return nothing(why);
+    }
+    let ts = event.deleted_ts.as_deref().or(before.ts.as_deref());
+    let Some((ts, mut asked)) = ts.and_then(|ts| Some((ts, asked(envelope, &gone, ts)?))) else {
+        return nothing("deletion with ids that cannot be used");
+    };
+    match asked.verdict(&app.policy, envelope.external(event)) {
+        Verdict::Admitted => {}
+        Verdict::Stranger => return nothing("unknown tenant"),
+        Verdict::Refused(_) => return nothing("deletion by somebody who may not use it"),
+    }
+    let turn = std::mem::take(&mut asked.id);
+    asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
+    take(asked.control(Want::Withdraw { turn }), "message deleted")
+}
+
+fn reset(asked: Asked, now_ms: Ms) -> Body {
+    Body::Message(Message {
+        id: asked.id,
+        thread: asked.thread,
+        accepted_at_ms: now_ms,
+        work: Work::Reset {
+            by: asked.by,
+            standing: asked.standing,
+        },
+    })
+}
+
+/// What somebody asks for.
+#[derive(Default)]
+pub(super) struct Task {
+    pub(super) text: String,
+    pub(super) attachments: Vec<Attachment>,
+    pub(super) wants: Selection,
+    pub(super) quotes: Vec<Quote>,
+}
+
+/// A prompt for the agent, within the product's bound.
+pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Intake {
+    let quoted: usize = task
+        .quotes
+        .iter()
+        .map(|quote| quote.text.chars().count())
+        .sum();
+    if task.text.chars().count() + quoted > Limits::DEFAULT.prompt_chars {
+        return take(
+            asked.say("That is too long for one message. Put it into a file and attach it."),
+            "prompt too long",
+        );
+    }
+    let work = Work::Prompt(Prompt {
+        text: task.text,
+        by: asked.by,
+        attachments: task.attachments,
+        quotes: task.quotes,
+        wants: task.wants,
+        standing: asked.standing,
+        ..Prompt::default()
+    });
+    take(
+        Body::Message(Message {
+            id: asked.id,
+            thread: asked.thread,
+            accepted_at_ms: now_ms,
+            work,
+        }),
+        "prompt",
+    )
+}
+
+/// The files of a message. One without an address stays in the list: the agent is told that it could not be had.
+pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
+    let of = |file: &File| Attachment {
+        name: if file.name.is_empty() {
+            file.id.clone()
+        } else {
+            file.name.clone()
+        },
+        url: if file.url_private_download.is_empty() {
+            file.url_private.clone()
+        } else {
+            file.url_private_download.clone()
+        },
+        size: file.size,
+        media_type: file.mimetype.clone().filter(|kind| !kind.is_empty()),
+    };
+    files
+        .iter()
+        .filter(|file| file.mode != "tombstone")
+        .take(FILES_MAX)
+        .map(of)
+        .collect()
+}
+
+/// Slack's Stop button of an agent session.
+fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+    let at = event.event_ts.as_deref().or(event.ts.as_deref());
+    let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else {
+        return nothing("stop without a thread");
+    };
+    let Some(mut asked) = asked(envelope, event, root) else {
+        return nothing("stop with ids that cannot be used");
+    };
+    asked.id = message_id(&asked.team, &asked.channel, root, &[at, &asked.by.id]);
+    match asked.verdict(&app.policy, envelope.external(event)) {
+        Verdict::Stranger => nothing("unknown tenant"),
+        Verdict::Refused(why) => take(asked.say(why), "refused by policy"),
+        Verdict::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
+    }
+}

@@ -1,0 +1,192 @@
+//! The app's Home at the door: it is opened, a default is chosen on it, a run is stopped from it.
+//!
+//! Which elements there are is said by [`super::render::home`], which draws them; both use the names below.
+
+use bobbin_core::access::{Policy, Refusal};
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::message::{Body, Control, Overview, Person, Place, Reply, Standing, Want};
+use bobbin_core::settings::{Change, Kind};
+
+use super::door::{App, message_id, nothing};
+use super::events::take;
+use super::types::{Action, Envelope, Event, Interaction};
+use super::who::{EXTERNAL, Verdict, verdict};
+use super::words::{kind, kind_word};
+use crate::Intake;
+
+/// Beginning of the action id of a select of a default; the kind's word follows.
+pub(super) const DEFAULT_ACTION: &str = "v1:default:";
+/// Beginning of the action id of the button that clears a default; the kind's word follows.
+pub(super) const CLEAR_ACTION: &str = "v1:clear:";
+/// Beginning of the action id of the button that stops a run; its number in the list follows, because the ids of a view's
+/// elements must differ. The value is `<channel> <root ts> <turn>`.
+pub(super) const STOP_ACTION: &str = "v1:home-stop:";
+
+/// The action id of the select of a default.
+pub(super) fn default_action(of: Kind) -> String {
+    format!("{DEFAULT_ACTION}{}", kind_word(of))
+}
+
+/// The action id of the button that clears a default.
+pub(super) fn clear_action(of: Kind) -> String {
+    format!("{CLEAR_ACTION}{}", kind_word(of))
+}
+
+/// What a Home's Stop button is about.
+pub(super) fn stop_value(thread: &ThreadKey, turn: &str) -> Option<String> {
+    match thread {
+        ThreadKey::Slack {
+            channel, root_ts, ..
+        } => Some(format!("{channel} {root_ts} {turn}")),
+        ThreadKey::Discord { .. } => None,
+    }
+}
+
+/// Somebody opened the app. On its Home they see what runs for them; the tab of messages shows itself.
+pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+    if event.tab != "home" {
+        return nothing("tab that shows itself");
+    }
+    let (Some(team), Some(user)) = (envelope.tenant(), event.user.get()) else {
+        return nothing("home with ids that cannot be used");
+    };
+    let at = event.event_ts.as_deref().unwrap_or("0");
+    let by = Person {
+        id: user.to_owned(),
+        name: user.to_owned(),
+    };
+    overview(team, by, at, envelope.external(event), None, &app.policy)
+}
+
+/// What was pressed or chosen on the Home.
+pub(super) fn acted(interaction: &Interaction, app: &App) -> Intake {
+    let Some(team) = interaction.tenant() else {
+        return nothing("home with ids that cannot be used");
+    };
+    let user = &interaction.user;
+    let name = [&user.name, &user.username, &user.id]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .cloned()
+        .unwrap_or_default();
+    let by = Person {
+        id: user.id.clone(),
+        name,
+    };
+    for action in &interaction.actions {
+        let at = action
+            .action_ts
+            .as_deref()
+            .or(interaction.action_ts.as_deref())
+            .unwrap_or("0");
+        let external = interaction.external();
+        if let Some(change) = change(action) {
+            return overview(team, by, at, external, Some(change), &app.policy);
+        }
+        if action.action_id.starts_with(STOP_ACTION) {
+            return stop(team, by, at, external, action, &app.policy);
+        }
+    }
+    nothing("element not in use")
+}
+
+fn change(action: &Action) -> Option<Change> {
+    let of = |word: &str, value: Option<String>| {
+        Some(Change::Default {
+            channel: None,
+            of: kind(word)?,
+            value,
+        })
+    };
+    if let Some(word) = action.action_id.strip_prefix(CLEAR_ACTION) {
+        return of(word, None);
+    }
+    let word = action.action_id.strip_prefix(DEFAULT_ACTION)?;
+    let chosen = action.selected_option.as_ref()?.value.clone()?;
+    of(word, Some(chosen))
+}
+
+/// The kind of default that is chosen with this element.
+pub(super) fn kind_of(action_id: &str) -> Option<Kind> {
+    kind(action_id.strip_prefix(DEFAULT_ACTION)?)
+}
+
+fn overview(
+    team: &str,
+    by: Person,
+    at: &str,
+    external: bool,
+    change: Option<Change>,
+    policy: &Policy,
+) -> Intake {
+    if ThreadKey::slack(team, &by.id, "0").is_err() {
+        return nothing("home with ids that cannot be used");
+    }
+    let refused = match policy.slack_home(team, &by.id) {
+        Err(Refusal::Tenant) => return nothing("unknown tenant"),
+        _ if external => Some(EXTERNAL.to_owned()),
+        Err(refusal) => Some(refusal.to_string()),
+        Ok(()) => None,
+    };
+    let note = match (&refused, &change) {
+        (Some(_), _) => "refused by policy",
+        (None, Some(_)) => "config",
+        (None, None) => "home",
+    };
+    take(
+        Body::Overview(Overview {
+            id: message_id(team, &by.id, at, &["home"]),
+            team: team.to_owned(),
+            by,
+            place: Place::Home,
+            change: change.filter(|_| refused.is_none()),
+            refused,
+        }),
+        note,
+    )
+}
+
+fn stop(
+    team: &str,
+    by: Person,
+    at: &str,
+    external: bool,
+    action: &Action,
+    policy: &Policy,
+) -> Intake {
+    let value = action.value.as_deref().unwrap_or_default();
+    let mut parts = value.splitn(3, ' ');
+    let parts = (parts.next(), parts.next(), parts.next());
+    let (Some(channel), Some(root), Some(turn)) = parts else {
+        return nothing("element not in use");
+    };
+    let Ok(thread) = ThreadKey::slack(team, channel, root) else {
+        return nothing("home with ids that cannot be used");
+    };
+    let reply = Reply::Slack {
+        channel: channel.to_owned(),
+        thread_ts: Some(root.to_owned()),
+        user: by.id.clone(),
+    };
+    let control = |want, by: Person| {
+        Body::Control(Control {
+            id: message_id(team, channel, root, &[at, &by.id]),
+            thread,
+            reply,
+            standing: Standing {
+                channel: channel.to_owned(),
+                ..Standing::default()
+            },
+            by,
+            want,
+        })
+    };
+    match verdict(policy, team, external, channel, &by.id) {
+        Verdict::Stranger => nothing("unknown tenant"),
+        Verdict::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
+        Verdict::Admitted => {
+            let turn = Some(turn.to_owned());
+            take(control(Want::Stop { turn }, by), "stop")
+        }
+    }
+}

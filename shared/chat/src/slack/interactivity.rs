@@ -1,0 +1,278 @@
+//! `POST /slack/interactivity`: clicks on our buttons, and the shortcut "Send to Bobbin".
+
+use bobbin_core::asks::Field;
+use bobbin_core::decide::words;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::message::{Choice, Person, Quote, Reply, Standing, Want};
+
+use super::door::{
+    App, Asked, Request, accept, ephemeral, form, malformed, message_id, nothing, object,
+};
+use super::events::{Task, attachments, prompt};
+use super::home;
+use super::suggest::typing;
+use super::types::{Action, Interaction, Stated};
+use super::who::Verdict;
+use super::words::typed;
+use crate::Intake;
+use crate::press::{Input, Press};
+
+/// Action id of the Stop button; its value is the turn's id.
+pub const STOP_ACTION: &str = "v1:stop";
+/// Action id of the button that runs a turn's task again; its value is the turn's id.
+pub const AGAIN_ACTION: &str = "v1:again";
+/// Action id of the button that sends a waiting turn's prompt at once; its value is the turn's id.
+pub const NOW_ACTION: &str = "v1:now";
+/// Action id of the button that stops what runs and withdraws what waits; its value is the turn on whose card it stands.
+pub const STOP_ALL_ACTION: &str = "v1:stopall";
+/// Action id of the button that shows what a turn changed; its value is the turn's id.
+pub const DIFF_ACTION: &str = "v1:diff";
+/// Beginning of the action id of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack
+/// wants distinct action ids in a block, so the word is appended to the action id as well.
+pub const ASK_ACTION: &str = "v1:ask";
+/// Beginning of the block id and action id of an input; the input's word follows.
+pub const FIELD_ACTION: &str = "v1:field";
+/// The word of the button that sends the inputs of its message.
+pub const SEND: &str = "send";
+/// Inputs of one message that are read.
+const INPUTS_MAX: usize = 50;
+
+/// Callback id of the message shortcut (see [`super::manifest`]).
+pub(super) const SHORTCUT: &str = "send_to_bobbin";
+
+/// Takes a click, a shortcut or a submission. Access is checked again on each.
+///
+/// Answers 401 to what is not signed, 400 to what is no interaction, 200 otherwise.
+#[must_use]
+pub fn interactivity(
+    raw: &[u8],
+    signature: &str,
+    timestamp: &str,
+    app: &App,
+    now_ms: Ms,
+) -> Intake {
+    let request = Request {
+        raw,
+        signature,
+        timestamp,
+    };
+    if let Some(refused) = request.refusal(app, now_ms) {
+        return refused;
+    }
+    let fields = form(raw);
+    if fields.get("ssl_check").is_some_and(|v| v == "1") {
+        return nothing("ssl check");
+    }
+    let Some(payload) = fields.get("payload") else {
+        return malformed("The form has no payload.");
+    };
+    let Some(payload) = object(payload.as_bytes()) else {
+        return malformed("The payload is not a JSON object.");
+    };
+    let Ok(interaction) = serde_json::from_value::<Interaction>(payload.into()) else {
+        return malformed("The payload is not an interaction.");
+    };
+    match interaction.kind.as_str() {
+        "block_actions" if interaction.view.kind == "home" => home::acted(&interaction, app),
+        "block_actions" => clicked(&interaction, app),
+        "block_suggestion" => typing(&interaction, app),
+        "message_action" if interaction.callback_id == SHORTCUT => {
+            shortcut(&interaction, app, now_ms)
+        }
+        "message_action" | "shortcut" => nothing("shortcut not in use"),
+        "view_submission" | "view_closed" => nothing("view not in use"),
+        "" => malformed("The payload has no type."),
+        _ => nothing("unknown interaction"),
+    }
+}
+
+/// What a known button wants.
+fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
+    let value = action.value.as_deref().filter(|v| !v.is_empty())?;
+    if action.action_id == STOP_ACTION {
+        return Some(Want::Stop {
+            turn: Some(value.to_owned()),
+        });
+    }
+    if action.action_id == STOP_ALL_ACTION {
+        return Some(Want::StopAll);
+    }
+    if action.action_id == NOW_ACTION {
+        return Some(Want::Now {
+            turn: value.to_owned(),
+        });
+    }
+    if action.action_id == AGAIN_ACTION {
+        return Some(Want::Again {
+            turn: value.to_owned(),
+        });
+    }
+    if action.action_id == DIFF_ACTION {
+        return Some(Want::Diff {
+            turn: Some(value.to_owned()),
+        });
+    }
+    action
+        .action_id
+        .strip_prefix(ASK_ACTION)
+        .filter(|tail| tail.is_empty() || tail.starts_with(':'))?;
+    let (ask, word) = value.rsplit_once(':')?;
+    let choice = if word == SEND {
+        Choice::Form(filled(interaction))
+    } else {
+        Press::parse(word)?.choice()
+    };
+    (!ask.is_empty()).then(|| Want::Settle {
+        ask: ask.to_owned(),
+        choice,
+    })
+}
+
+/// What stands in the inputs of the message; Slack sends it along with each click.
+fn filled(interaction: &Interaction) -> Vec<Field> {
+    let inputs = interaction.state.values.values().flatten();
+    let field = |(id, stated): (&String, &Stated)| {
+        let input = Input::parse(id.strip_prefix(FIELD_ACTION)?.strip_prefix(':')?)?;
+        let chosen = stated
+            .selected_option
+            .iter()
+            .chain(&stated.selected_options);
+        let values: Vec<String> = chosen.filter_map(|one| one.value.clone()).collect();
+        input.filled(&values, &stated.value)
+    };
+    inputs.take(INPUTS_MAX).filter_map(field).collect()
+}
+
+fn clicked(interaction: &Interaction, app: &App) -> Intake {
+    let Some((action, want)) = interaction
+        .actions
+        .iter()
+        .find_map(|a| Some((a, wanted(a, interaction)?)))
+    else {
+        return nothing("element not in use");
+    };
+    let container = &interaction.container;
+    let stands_at = container
+        .message_ts
+        .as_deref()
+        .or(interaction.message.ts.as_deref());
+    let root = container
+        .thread_ts
+        .as_deref()
+        .or(interaction.message.thread_ts.as_deref())
+        .or(stands_at);
+    let pressed_at = action
+        .action_ts
+        .as_deref()
+        .or(interaction.action_ts.as_deref())
+        .unwrap_or("0");
+    let asked = asked(interaction, stands_at, root, pressed_at);
+    let Some(asked) = asked else {
+        return nothing("click with ids that cannot be used");
+    };
+    match asked.verdict(&app.policy, interaction.external()) {
+        Verdict::Stranger => nothing("unknown tenant"),
+        Verdict::Refused(why) => accept(asked.say(why), "refused by policy"),
+        Verdict::Admitted => {
+            let note = match want {
+                Want::Stop { .. } => "stop",
+                Want::StopAll => "stop all",
+                Want::Now { .. } => "send now",
+                Want::Again { .. } => "run again",
+                Want::Diff { .. } => "diff",
+                _ => "ask settled",
+            };
+            accept(asked.control(want), note)
+        }
+    }
+}
+
+/// What is asked for with somebody else's message.
+const DO_QUOTED: &str = "Do what this message asks for, or look into what it reports.";
+
+/// The shortcut on any message starts a turn in its thread, asked by who used the shortcut: with the message's words
+/// when they are their own, with the message as a quote when another wrote it.
+fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
+    let message = &interaction.message;
+    let stands_at = message.ts.as_deref().or(interaction.message_ts.as_deref());
+    let root = message.thread_ts.as_deref().or(stands_at);
+    let pressed_at = interaction.action_ts.as_deref().unwrap_or("0");
+    let Some(asked) = asked(interaction, stands_at, root, pressed_at) else {
+        return nothing("shortcut with ids that cannot be used");
+    };
+    match asked.verdict(&app.policy, interaction.external()) {
+        Verdict::Stranger => return nothing("unknown tenant"),
+        Verdict::Refused(why) => return accept(asked.say(why), "refused by policy"),
+        Verdict::Admitted => {}
+    }
+    let (text, files) = (typed(&message.text, None), attachments(&message.files));
+    if text.is_empty() && files.is_empty() {
+        return accept(
+            asked.say("That message has no text to work on."),
+            "empty message",
+        );
+    }
+    let own = message.user.get() == Some(asked.by.id.as_str()) && message.bot_id.is_none();
+    let mut task = Task {
+        attachments: files,
+        ..Task::default()
+    };
+    if own || text.is_empty() {
+        task.text = text;
+    } else {
+        DO_QUOTED.clone_into(&mut task.text);
+        let profile = &message.user_profile;
+        let by = [&profile.display_name, &profile.real_name, &message.username]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .cloned()
+            .unwrap_or_default();
+        task.quotes.push(Quote { by, text });
+    }
+    Intake {
+        on_queue_failure: ephemeral(words::MAYBE_TAKEN),
+        ..prompt(asked, task, now_ms)
+    }
+}
+
+fn asked(
+    interaction: &Interaction,
+    stands_at: Option<&str>,
+    root: Option<&str>,
+    pressed_at: &str,
+) -> Option<Asked> {
+    let tenant = interaction.tenant()?;
+    let channel = interaction
+        .container
+        .channel_id
+        .as_deref()
+        .or(interaction.channel.get())?;
+    let (stands_at, root) = (stands_at?, root?);
+    let user = &interaction.user;
+    if user.id.is_empty() {
+        return None;
+    }
+    let name = [&user.name, &user.username, &user.id]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .expect("the id is not empty");
+    Some(Asked {
+        id: message_id(tenant, channel, stands_at, &[pressed_at, &user.id]),
+        team: tenant.to_owned(),
+        channel: channel.to_owned(),
+        thread: ThreadKey::slack(tenant, channel, root).ok()?,
+        by: Person {
+            id: user.id.clone(),
+            name: name.clone(),
+        },
+        reply: Reply::Slack {
+            channel: channel.to_owned(),
+            thread_ts: Some(root.to_owned()),
+            user: user.id.clone(),
+        },
+        standing: Standing {
+            channel: channel.to_owned(),
+            ..Standing::default()
+        },
+    })
+}

@@ -1,0 +1,159 @@
+//! The app manifest: what Slack has to be told about this app, made of the names that this module answers to.
+//!
+//! Promised: pasted into Slack it makes an app that works with this ingress; it asks for the scopes that our calls and
+//! events need ([`METHODS`], [`EVENTS`]) and for no other. Source of methods and scopes: Slack's method and event pages.
+//! Absent: tokens and secrets, which Slack makes when the app is installed; OAuth, because one app serves one workspace.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::interactivity::SHORTCUT;
+
+/// The slash command.
+pub const COMMAND: &str = "/bobbin";
+
+/// Every method of the Web API that is called, with the scopes without which it fails somewhere.
+pub const METHODS: [(&str, &[&str]); 14] = [
+    ("agents.sessions.setStatus", &["chat:write"]),
+    ("assistant.threads.setStatus", &["chat:write"]),
+    ("auth.test", &[]),
+    ("chat.appendStream", &["chat:write"]),
+    ("chat.postEphemeral", &["chat:write"]),
+    ("chat.postMessage", &["chat:write"]),
+    ("chat.startStream", &["chat:write"]),
+    ("chat.stopStream", &["chat:write"]),
+    ("chat.update", &["chat:write"]),
+    (
+        "conversations.replies",
+        &[
+            "channels:history",
+            "groups:history",
+            "im:history",
+            "mpim:history",
+        ],
+    ),
+    ("files.completeUploadExternal", &["files:write"]),
+    ("files.getUploadURLExternal", &["files:write"]),
+    ("users.info", &["users:read"]),
+    ("views.publish", &[]),
+];
+
+/// Every event that is subscribed to, with the scopes that Slack wants for it.
+pub const EVENTS: [(&str, &[&str]); 9] = [
+    ("agent_session_stopped", &["assistant:write"]),
+    ("app_home_opened", &[]),
+    ("app_mention", &["app_mentions:read"]),
+    ("app_uninstalled", &[]),
+    ("message.channels", &["channels:history"]),
+    ("message.groups", &["groups:history"]),
+    ("message.im", &["im:history"]),
+    ("message.mpim", &["mpim:history"]),
+    ("tokens_revoked", &[]),
+];
+
+/// What needs a scope without being a method or an event: the slash command and the shortcut; the files that people
+/// send, which are fetched by their address.
+const OTHER_SCOPES: [&str; 2] = ["commands", "files:read"];
+
+/// An address that Slack would not take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} cannot be the address of the app: give the function URL of the stack, https:// and a host name, without a path"
+)]
+pub struct BadAddress(String);
+
+/// The scopes that a method needs; none if it is not one that we call.
+#[must_use]
+pub fn scopes_of(method: &str) -> Option<&'static [&'static str]> {
+    let found = METHODS.iter().find(|(known, _)| *known == method)?;
+    Some(found.1)
+}
+
+/// Every scope that the app needs, in the order of their names.
+#[must_use]
+pub fn scopes() -> BTreeSet<&'static str> {
+    METHODS
+        .iter()
+        .chain(&EVENTS)
+        .flat_map(|(_, scopes)| scopes.iter().copied())
+        .chain(OTHER_SCOPES)
+        .collect()
+}
+
+/// The manifest of the app whose ingress answers at `address` (`https://…`, without a path).
+///
+/// # Errors
+/// [`BadAddress`].
+pub fn manifest(address: &str) -> Result<Value, BadAddress> {
+    let base = address.trim().trim_end_matches('/');
+    let host = base.strip_prefix("https://").unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
+    if host.is_empty() || !host.chars().all(plain) {
+        return Err(BadAddress(bobbin_core::text::shorten(address, 200)));
+    }
+    let events: Vec<&str> = EVENTS.iter().map(|(event, _)| *event).collect();
+    Ok(json!({
+        "_metadata": { "major_version": 2, "minor_version": 1 },
+        "display_information": {
+            "name": "Bobbin",
+            "description": "A coding agent with a sandbox of its own in every thread",
+            "background_color": "#1f2937",
+        },
+        "features": {
+            "app_home": {
+                "home_tab_enabled": true,
+                "messages_tab_enabled": true,
+                "messages_tab_read_only_enabled": false,
+            },
+            "bot_user": { "display_name": "Bobbin", "always_online": true },
+            "agent_view": {
+                "agent_description": "Gives every thread its own coding sandbox.",
+                "suggested_prompts": [
+                    { "title": "Fix a bug", "message": "Fix the failing test in " },
+                    { "title": "Explain some code", "message": "Explain how " },
+                ],
+            },
+            "slash_commands": [{
+                "command": COMMAND,
+                "url": format!("{base}/slack/commands"),
+                "description": "What runs for you, settings, help",
+                "usage_hint": "status | config | help",
+                "should_escape": true,
+            }],
+            "shortcuts": [{
+                "name": "Send to Bobbin",
+                "type": "message",
+                "callback_id": SHORTCUT,
+                "description": "Start a task from this message",
+            }],
+        },
+        "oauth_config": { "scopes": { "bot": scopes() } },
+        "settings": {
+            "event_subscriptions": {
+                "request_url": format!("{base}/slack/events"),
+                "bot_events": events,
+            },
+            "interactivity": {
+                "is_enabled": true,
+                "request_url": format!("{base}/slack/interactivity"),
+                "message_menu_options_url": format!("{base}/slack/interactivity"),
+            },
+            "org_deploy_enabled": false,
+            "socket_mode_enabled": false,
+            "token_rotation_enabled": false,
+        },
+    }))
+}
+
+/// The link that opens Slack's form for a new app with this manifest filled in.
+#[must_use]
+pub fn link(manifest: &Value) -> String {
+    let encoded: String =
+        form_urlencoded::byte_serialize(manifest.to_string().as_bytes()).collect();
+    // A blank as `%20`: not every reader of a query takes `+` for one.
+    format!(
+        "https://api.slack.com/apps?new_app=1&manifest_json={}",
+        encoded.replace('+', "%20")
+    )
+}

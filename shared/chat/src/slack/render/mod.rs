@@ -1,0 +1,286 @@
+//! Posts as Slack's JSON. Pure: the same post gives the same JSON, and every limit of Block Kit holds for any text.
+//!
+//! Progress is a plan of tasks (or sections in mrkdwn, [`Look`]); questions are sections; answers, notices and words for one person are `markdown` blocks, which
+//! take the agent's Markdown as it is. Every message carries a fallback `text` and, as metadata, the name of the post,
+//! by which a repeat finds it. Absent: emoji as the only bearer of a meaning, mentions, link previews.
+
+mod ask;
+mod card;
+mod escape;
+mod home;
+mod stream;
+mod words;
+
+use serde_json::{Value, json};
+
+pub(super) use self::escape::quoted;
+use self::escape::{markdown, mrkdwn, plain_line};
+pub use self::home::{closed_home, home, overview_words};
+pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
+use bobbin_core::card::{CardState, Post, PostRef};
+
+use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
+
+/// `metadata.event_type` of every post of ours.
+pub const EVENT_TYPE: &str = "bobbin";
+
+/// Said below the part of an answer that stands beside its file.
+const WHOLE_IN_FILE: &str =
+    "_This is only a part of it: the whole answer is in the file `answer.md` above._";
+/// A patch up to this length is shown in a block; a longer one is a file.
+const DIFF_INLINE_UNITS_MAX: usize = 3_000;
+
+/// A message's visible part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// For notifications and screen readers, escaped, at most 4,000 characters.
+    pub text: String,
+    /// Block Kit blocks, at most 50.
+    pub blocks: Vec<Value>,
+}
+
+/// How a card shows its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Look {
+    /// As a `plan` block of tasks.
+    #[default]
+    Plan,
+    /// As lines of a section: where the workspace does not take the newer blocks.
+    Lines,
+}
+
+/// Renders a post with the newest blocks.
+#[must_use]
+pub fn post(post: &Post) -> Rendered {
+    post_as(post, Look::Plan)
+}
+
+/// Renders a post for a workspace that takes cards in this look.
+#[must_use]
+pub fn post_as(post: &Post, look: Look) -> Rendered {
+    match post {
+        Post::Card(card) => card::card(card, look),
+        Post::Chunk { text, .. } if text.trim().is_empty() => {
+            free("The agent finished without words.")
+        }
+        Post::Chunk {
+            text,
+            file: Some(_),
+            ..
+        } => free(&format!("{text}\n\n{WHOLE_IN_FILE}")),
+        Post::Chunk { text, .. } => free(text),
+        Post::File(file) => free(&format!("`{}`", file.name)),
+        Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
+        Post::Notice(text) => free(text),
+        Post::Moved { link, .. } => moved(link.as_deref()),
+        Post::Calling {
+            people,
+            post: inner,
+        } => calling(self::post(inner), people),
+    }
+}
+
+/// The address of a message in a thread, on the workspace's own site (`auth.test` names it, with a slash at its end).
+#[must_use]
+pub fn link(site: &str, root_ts: &str, at: &PostRef) -> String {
+    let (channel, ts) = (&at.channel, at.id.replace('.', ""));
+    format!("{site}archives/{channel}/p{ts}?thread_ts={root_ts}&cid={channel}")
+}
+
+/// A card that cannot be edited for much longer.
+fn moved(link: Option<&str>) -> Rendered {
+    let told = match link {
+        Some(link) => format!(
+            "*This goes on below.* <{}|Go to its newer card>",
+            mrkdwn(link, 300)
+        ),
+        None => "*This goes on below*, in a newer card.".to_owned(),
+    };
+    Rendered {
+        text: "This goes on below, in a newer card.".to_owned(),
+        blocks: vec![section(&told)],
+    }
+}
+
+/// People who are called by one message.
+const CALLED_MAX: usize = 4;
+
+/// The same, with these people called by a line of its own: the only thing in it that is not escaped.
+#[must_use]
+pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
+    let is_id = |id: &&String| {
+        (2..=MEMBER_ID_CHARS_MAX).contains(&id.len())
+            && id.starts_with(['U', 'W'])
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    };
+    let called: Vec<String> = people
+        .iter()
+        .filter(is_id)
+        .take(CALLED_MAX)
+        .map(|id| format!("<@{id}>"))
+        .collect();
+    if called.is_empty() {
+        return rendered;
+    }
+    let line = called.join(" ");
+    let Rendered {
+        mut text,
+        mut blocks,
+    } = rendered;
+    let room = FALLBACK_UNITS_MAX - line.len() - 1;
+    if escape::units(&text) > room {
+        // An entity that is cut in half shows as what is left of it.
+        text = text.chars().take(room / 2).collect();
+    }
+    text = format!("{text}\n{line}");
+    blocks.push(section(&line));
+    Rendered { text, blocks }
+}
+
+/// Characters of the id of somebody in Slack; today's have eleven.
+const MEMBER_ID_CHARS_MAX: usize = 24;
+
+/// Free words in Markdown: an answer's part, a notice, a status, a refusal.
+#[must_use]
+pub fn free(text: &str) -> Rendered {
+    let text = if text.trim().is_empty() {
+        "(nothing)"
+    } else {
+        text
+    };
+    let block = json!({ "type": "markdown", "text": markdown(text, MARKDOWN_UNITS_MAX) });
+    Rendered {
+        text: mrkdwn(text, FALLBACK_UNITS_MAX),
+        blocks: vec![block],
+    }
+}
+
+/// What a turn changed, as Markdown for one person; none when it is too long for that, or cannot stand in a block.
+#[must_use]
+pub fn diff(patch: &str) -> Option<String> {
+    let (summary, changed) = bobbin_core::changes::parts(patch);
+    let fits = escape::units(patch) <= DIFF_INLINE_UNITS_MAX && !patch.contains("```");
+    fits.then(|| format!("```\n{summary}\n```\n```diff\n{}\n```", changed.trim_end()))
+}
+
+/// The summary of a patch, as the comment of its file.
+#[must_use]
+pub fn diff_summary(patch: &str) -> String {
+    let (summary, _) = bobbin_core::changes::parts(patch);
+    format!(
+        "```{}```",
+        mrkdwn(&summary.replace("```", "'''"), DIFF_INLINE_UNITS_MAX)
+    )
+}
+
+/// The arguments of `chat.postMessage` for a post in a thread.
+#[must_use]
+pub fn message(channel: &str, root_ts: &str, key: &str, rendered: &Rendered) -> Value {
+    json!({
+        "channel": channel,
+        "thread_ts": root_ts,
+        "text": rendered.text,
+        "blocks": rendered.blocks,
+        "metadata": metadata(key),
+        "unfurl_links": false,
+        "unfurl_media": false,
+    })
+}
+
+/// The arguments of `chat.update` for a post that stands.
+#[must_use]
+pub fn update(at: &PostRef, key: &str, rendered: &Rendered) -> Value {
+    json!({ "channel": at.channel, "ts": at.id, "text": rendered.text, "blocks": rendered.blocks, "metadata": metadata(key) })
+}
+
+fn metadata(key: &str) -> Value {
+    json!({ "event_type": EVENT_TYPE, "event_payload": { "op_id": key } })
+}
+
+/// The arguments of `chat.postEphemeral`: words that one person sees.
+#[must_use]
+pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, text: &str) -> Value {
+    let Rendered { text, blocks } = free(text);
+    let mut arguments = json!({ "channel": channel, "user": user, "text": text, "blocks": blocks });
+    if let Some(thread_ts) = thread_ts {
+        arguments["thread_ts"] = thread_ts.into();
+    }
+    arguments
+}
+
+/// The arguments of `chat.postMessage` for words in a direct message, where nobody else is.
+#[must_use]
+pub fn direct(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
+    let Rendered { text, blocks } = free(text);
+    // With a name like every post of ours: what has none is a stream that was cut off.
+    let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "metadata": metadata("word"),
+        "unfurl_links": false, "unfurl_media": false });
+    if let Some(thread_ts) = thread_ts {
+        arguments["thread_ts"] = thread_ts.into();
+    }
+    arguments
+}
+
+/// The status of an agent session (`agents.sessions.setStatus`). It never clears itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// The agent works; Slack shows its own Stop button.
+    Processing,
+    /// Idle.
+    Active,
+    /// Waits for a person.
+    Suspended,
+}
+
+impl Status {
+    /// The status that goes with a card of the turn that its thread works on; none for one that waits behind it.
+    #[must_use]
+    pub const fn of(state: &CardState) -> Option<Self> {
+        match state {
+            CardState::Queued { .. } => None,
+            CardState::Waiting => Some(Self::Suspended),
+            CardState::Ended { .. } => Some(Self::Active),
+            _ => Some(Self::Processing),
+        }
+    }
+
+    /// Slack's word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Processing => "processing",
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+        }
+    }
+
+    /// The line that `assistant.threads.setStatus` shows; empty clears it.
+    #[must_use]
+    pub const fn line(self) -> &'static str {
+        match self {
+            Self::Processing => "is working…",
+            Self::Active => "",
+            Self::Suspended => "waits for an answer",
+        }
+    }
+}
+
+fn section(text: &str) -> Value {
+    json!({ "type": "section", "text": text_object(text) })
+}
+
+/// `verbatim`: names and addresses in it are not turned into links or mentions by Slack.
+fn text_object(text: &str) -> Value {
+    json!({ "type": "mrkdwn", "text": text, "verbatim": true })
+}
+
+fn context(text: &str) -> Value {
+    json!({ "type": "context", "elements": [text_object(text)] })
+}
+
+/// A text object without markup, never empty: the label of a button, an option.
+pub(super) fn label(text: &str, units_max: usize) -> Value {
+    json!({ "type": "plain_text", "text": plain_line(text, units_max), "emoji": false })
+}

@@ -1,0 +1,111 @@
+//! Durations, counts and states in words.
+
+use bobbin_core::card::{Card, CardState, Usage};
+use bobbin_core::session::Outcome;
+use bobbin_core::text::thousands;
+
+/// `45 s`, `3 min 12 s`, `1 h 4 min`.
+pub(super) fn duration(ms: u64) -> String {
+    let s = ms / 1_000;
+    match (s / 3_600, s / 60 % 60, s % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, min, 0) => format!("{min} min"),
+        (0, min, s) => format!("{min} min {s} s"),
+        (h, 0, _) => format!("{h} h"),
+        (h, min, _) => format!("{h} h {min} min"),
+    }
+}
+
+/// `$1.25`; four digits below a cent, because most turns cost less.
+pub(super) fn dollars(micro: u64) -> String {
+    if micro >= 10_000 {
+        let cents = (micro + 5_000) / 10_000;
+        format!("${}.{:02}", thousands(cents / 100), cents % 100)
+    } else {
+        format!("$0.{:04}", (micro + 50) / 100)
+    }
+}
+
+/// What is happening, in a few words.
+pub(super) fn title(state: &CardState) -> &'static str {
+    match state {
+        CardState::Received => "Received, getting ready",
+        CardState::Queued { .. } => "Queued",
+        CardState::Creating => "Creating a sandbox",
+        CardState::Resuming => "Waking the sandbox",
+        CardState::Working => "Working",
+        CardState::Waiting => "Waiting for your answer below",
+        CardState::Stopping => "Stopping",
+        CardState::Ended { outcome, .. } => match outcome {
+            Outcome::Answered => "Done",
+            Outcome::Failed { .. } => "Failed",
+            Outcome::Cancelled { .. } => "Stopped",
+            Outcome::Joined { .. } => "Sent into the running task",
+            Outcome::Lost => "Lost",
+        },
+    }
+}
+
+/// The facts under a card: model, time, and at the end what it took.
+pub(super) fn facts(card: &Card) -> Vec<String> {
+    let took = duration(card.now_ms.saturating_sub(card.since_ms));
+    let mut facts = vec![card.model.clone()];
+    match &card.state {
+        CardState::Ended {
+            usage:
+                usage @ Usage {
+                    tokens,
+                    cost_micro_usd,
+                    ..
+                },
+            outcome,
+        } => {
+            let waited = matches!(outcome, Outcome::Joined { .. });
+            let what = if waited { "waited" } else { "worked" };
+            facts.push(format!("{what} for {took}"));
+            if usage.files > 0 {
+                facts.push(bobbin_core::changes::in_short(usage));
+            }
+            if *tokens > 0 {
+                facts.push(format!("{} tokens", thousands(*tokens)));
+            }
+            if *cost_micro_usd > 0 {
+                facts.push(dollars(*cost_micro_usd));
+            }
+        }
+        _ => facts.push(took),
+    }
+    if card.waiting > 0 {
+        facts.push(format!("{} more waiting", card.waiting));
+    }
+    facts.retain(|fact| !fact.is_empty());
+    facts
+}
+
+/// A time of day in UTC, for the fallback of Slack's own date token.
+pub(super) fn clock(ms: u64) -> String {
+    let minutes = ms / 60_000 % 1_440;
+    format!("{:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_like_a_person_would_write_them() {
+        assert_eq!(
+            [45_999, 120_000, 192_000, 3_600_000, 3_845_000].map(duration),
+            ["45 s", "2 min", "3 min 12 s", "1 h", "1 h 4 min"]
+        );
+        assert_eq!(
+            [7, 1_000, 1_234_567].map(thousands),
+            ["7", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [450, 9_990, 10_000, 1_254_999].map(dollars),
+            ["$0.0005", "$0.0100", "$0.01", "$1.25"]
+        );
+        assert_eq!(clock(12 * 3_600_000 + 5 * 60_000), "12:05 UTC");
+    }
+}

@@ -1,0 +1,744 @@
+//! What becomes of each request at the door: our own payloads (`events/slack`), then bad input.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_core::access::Refusal;
+use bobbin_core::asks::Field;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::message::{
+    Attachment, Body, Choice, Control, Message, Place, Prompt, Quote, Reply, Selection, Want, Work,
+};
+use bobbin_core::settings::{Change, Kind};
+use serde_json::{Value, json};
+
+use super::{NOW_MS, app, request, sign, signed};
+use crate::Intake;
+use crate::slack::{HELP, events, message_id, message_ts};
+
+const TEAM: &str = "T0BOBBIN01";
+const CHANNEL: &str = "C0BUILD0001";
+const ANNA: &str = "U0ANNA00001";
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../events/slack")
+}
+
+/// The request in a stored event (see `events/README.md`), taken apart: its endpoint, and what is sent as `json`, as
+/// `payload` in a form, or as a `form`.
+fn stored(name: &str) -> Value {
+    let path = folder().join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let event: Value = serde_json::from_str(&text).unwrap();
+    let endpoint = event["rawPath"].as_str().unwrap().rsplit('/').next();
+    let body = event["body"].as_str().unwrap();
+    if event["isBase64Encoded"] == false {
+        let json: Value = serde_json::from_str(body).unwrap();
+        return json!({"endpoint": endpoint, "json": json});
+    }
+    let body = STANDARD.decode(body).unwrap();
+    let fields: BTreeMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
+    match fields.get("payload") {
+        Some(payload) => {
+            let payload: Value = serde_json::from_str(payload).unwrap();
+            json!({"endpoint": endpoint, "payload": payload})
+        }
+        None => json!({"endpoint": endpoint, "form": fields}),
+    }
+}
+
+fn sent(name: &str, teams: &str) -> Intake {
+    let (endpoint, raw) = request(&stored(name));
+    signed(&endpoint, &raw, &app(teams, "", ""))
+}
+
+fn admitted(name: &str) -> Intake {
+    sent(name, "T0BOBBIN01,E0BOBBIN01")
+}
+
+fn message(intake: &Intake) -> &Message {
+    let Some(Body::Message(message)) = &intake.enqueue else {
+        panic!("no message: {intake:?}")
+    };
+    message
+}
+
+fn prompt(intake: &Intake) -> &Prompt {
+    let Work::Prompt(prompt) = &message(intake).work else {
+        panic!("no prompt: {intake:?}")
+    };
+    prompt
+}
+
+fn control(intake: &Intake) -> &Control {
+    let Some(Body::Control(control)) = &intake.enqueue else {
+        panic!("no control: {intake:?}")
+    };
+    control
+}
+
+fn thread(root: &str) -> ThreadKey {
+    ThreadKey::slack(TEAM, CHANNEL, root).unwrap()
+}
+
+#[test]
+fn every_stored_payload_has_the_outcome_stated_here() {
+    let table = [
+        ("url_verification", "url verification"),
+        ("app_mention", "prompt"),
+        ("message_twin", "prompt"),
+        ("retry", "prompt"),
+        ("thread_reply_mention", "prompt"),
+        ("thread_reply_plain", "message without a mention"),
+        ("thread_broadcast", "prompt"),
+        ("message_im", "prompt"),
+        ("message_im_status", "status"),
+        ("file_share", "prompt"),
+        ("message_changed", "hidden message"),
+        ("message_deleted", "message deleted"),
+        ("app_home_opened", "home"),
+        ("block_actions_home", "config"),
+        ("block_suggestion", "suggestions"),
+        ("bot_message", "message of a bot"),
+        ("connect_foreign_user", "refused by policy"),
+        ("org_install", "help"),
+        ("agent_session_stopped", "stop"),
+        ("app_uninstalled", "the app was removed from a workspace"),
+        ("block_actions_stop", "stop"),
+        ("block_actions_ask", "ask settled"),
+        ("block_actions_form", "ask settled"),
+        ("view_submission", "view not in use"),
+        ("message_shortcut", "prompt"),
+        ("slash_status", "overview"),
+        ("slash_stop", "command for a thread"),
+        ("slash_config", "config"),
+        ("slash_help", "help"),
+        ("slash_unknown", "unknown command"),
+        ("ssl_check", "ssl check"),
+    ];
+    for (name, note) in table {
+        let intake = admitted(name);
+        assert_eq!((intake.answer.status, intake.note), (200, note), "{name}");
+    }
+    let files: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .filter_map(|entry| {
+            entry
+                .unwrap()
+                .file_name()
+                .to_str()?
+                .strip_suffix(".json")
+                .map(str::to_owned)
+        })
+        .collect();
+    assert_eq!(files, table.map(|(name, _)| name.to_owned()).into());
+}
+
+#[test]
+fn url_verification_echoes_its_challenge_and_only_when_signed() {
+    let intake = sent("url_verification", "");
+    assert_eq!(
+        serde_json::from_str::<Value>(&intake.answer.body).unwrap(),
+        json!({ "challenge": "kYx3mB7qT1cVw9" })
+    );
+    let (_, raw) = request(&stored("url_verification"));
+    let unsigned = events(&raw, "", "", &app(TEAM, "", ""), NOW_MS);
+    assert_eq!((unsigned.answer.status, unsigned.enqueue), (401, None));
+}
+
+#[test]
+fn the_two_events_of_a_mention_and_its_retry_are_one_message() {
+    let [mention, twin, retry] = ["app_mention", "message_twin", "retry"].map(admitted);
+    assert_eq!(mention.enqueue, twin.enqueue);
+    assert_eq!(mention.enqueue, retry.enqueue);
+    assert_eq!(
+        message(&mention).id,
+        "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100"
+    );
+    assert_eq!(message(&mention).thread, thread("1790000000.000100"));
+    assert_eq!(message(&mention).accepted_at_ms, NOW_MS);
+    assert_eq!(
+        prompt(&mention).text,
+        "list the files & say which are < 1 kB"
+    );
+    assert_eq!(prompt(&mention).by.id, ANNA);
+    assert_eq!(mention.on_queue_failure.status, 503);
+}
+
+#[test]
+fn a_reply_goes_on_in_the_thread_of_its_root() {
+    let reply = admitted("thread_reply_mention");
+    assert_eq!(message(&reply).thread, thread("1790000000.000100"));
+    assert_eq!(
+        message(&reply).id,
+        "slack_T0BOBBIN01_C0BUILD0001_1790000060.000200"
+    );
+    assert_eq!(
+        prompt(&reply).text,
+        "now run the tests, see https://ci.example/run?id=7&full=1"
+    );
+    assert_eq!(
+        message(&admitted("thread_broadcast")).thread,
+        thread("1790000000.000100")
+    );
+    assert_eq!(admitted("thread_reply_plain").enqueue, None);
+}
+
+#[test]
+fn a_direct_message_needs_no_mention_and_names_its_author() {
+    let direct = admitted("message_im");
+    assert_eq!(
+        message(&direct).thread.to_string(),
+        "slack:T0BOBBIN01:D0DIRECT001:1790000100.000100"
+    );
+    assert_eq!(prompt(&direct).by.name, "anna");
+    let status = admitted("message_im_status");
+    assert_eq!(control(&status).want, Want::Status);
+    let reply = Reply::Slack {
+        channel: "D0DIRECT001".into(),
+        thread_ts: Some("1790000100.000100".into()),
+        user: ANNA.into(),
+    };
+    assert_eq!(control(&status).reply, reply);
+}
+
+#[test]
+fn files_come_along_and_deleted_ones_do_not() {
+    let shared = admitted("file_share");
+    let sketch = Attachment {
+        name: "sketch.png".into(),
+        url: "https://files.slack.com/files-pri/T0BOBBIN01-F0SKETCH001/download/sketch.png".into(),
+        size: 20480,
+        media_type: Some("image/png".into()),
+    };
+    assert_eq!(prompt(&shared).attachments, [sketch]);
+    assert_eq!(prompt(&shared).text, "build this");
+}
+
+#[test]
+fn a_file_without_words_is_a_prompt() {
+    let mut stored = stored("file_share");
+    stored["json"]["event"]["text"] = "<@U0BOBBINBOT>".into();
+    let (_, raw) = request(&stored);
+    let intake = signed("events", &raw, &app(TEAM, "", ""));
+    assert_eq!(
+        (
+            prompt(&intake).text.as_str(),
+            prompt(&intake).attachments.len()
+        ),
+        ("", 1)
+    );
+}
+
+/// The mention with these words.
+fn mention(words: &str, policy: &crate::slack::App) -> Intake {
+    let mut stored = stored("app_mention");
+    stored["json"]["event"]["text"] = format!("<@U0BOBBINBOT> {words}").into();
+    let (_, raw) = request(&stored);
+    signed("events", &raw, policy)
+}
+
+#[test]
+fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
+    let allowed = app(TEAM, "", "");
+    assert_eq!(
+        control(&mention("stop", &allowed)).want,
+        Want::Stop { turn: None }
+    );
+    assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Status);
+    assert_eq!(
+        control(&mention("help", &allowed)).want,
+        Want::Help {
+            text: HELP.to_owned()
+        }
+    );
+    assert_eq!(
+        control(&mention(" ", &allowed)).want,
+        Want::Help {
+            text: HELP.to_owned()
+        }
+    );
+    let reset = mention("Reset", &allowed);
+    assert!(matches!(&message(&reset).work, Work::Reset { by, .. } if by.id == ANNA));
+    assert_eq!(
+        prompt(&mention("stop the server", &allowed)).text,
+        "stop the server"
+    );
+}
+
+#[test]
+fn an_unknown_team_gets_nothing_and_a_refusal_is_told_only_to_its_person() {
+    for name in [
+        "app_mention",
+        "message_im",
+        "block_actions_stop",
+        "message_shortcut",
+        "agent_session_stopped",
+    ] {
+        let intake = sent(name, "T0SOMEBODY");
+        assert_eq!(
+            (
+                intake.answer.status,
+                intake.answer.body.as_str(),
+                intake.enqueue
+            ),
+            (200, "", None),
+            "{name}"
+        );
+    }
+    let intake = mention("hello", &app(TEAM, "C0OTHER", ""));
+    let refused = control(&intake);
+    assert_eq!(
+        refused.want,
+        Want::Say {
+            text: Refusal::Channel.to_string()
+        }
+    );
+    assert_eq!(
+        refused.reply,
+        Reply::Slack {
+            channel: CHANNEL.into(),
+            thread_ts: None,
+            user: ANNA.into()
+        }
+    );
+    let intake = mention("hello", &app(TEAM, "", "U0BEN"));
+    assert_eq!(
+        control(&intake).want,
+        Want::Say {
+            text: Refusal::Person.to_string()
+        }
+    );
+}
+
+#[test]
+fn people_and_channels_of_other_organisations_are_refused_under_our_own_tenant() {
+    let foreign = admitted("connect_foreign_user");
+    assert!(
+        matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace"))
+    );
+    assert_eq!(control(&foreign).thread.tenant(), "slack:T0BOBBIN01");
+    // The sender's own team being on the list does not make it the tenant.
+    assert_eq!(sent("connect_foreign_user", "T0FOREIGN01").enqueue, None);
+    let mut not_shared = stored("connect_foreign_user");
+    not_shared["json"]["is_ext_shared_channel"] = false.into();
+    let (_, raw) = request(&not_shared);
+    assert!(matches!(
+        &control(&signed("events", &raw, &app(TEAM, "", ""))).want,
+        Want::Say { .. }
+    ));
+}
+
+#[test]
+fn an_organisation_wide_installation_is_its_enterprise() {
+    assert_eq!(
+        control(&admitted("org_install")).thread.tenant(),
+        "slack:E0BOBBIN01"
+    );
+    assert_eq!(sent("org_install", TEAM).enqueue, None);
+}
+
+#[test]
+fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
+    let intake = admitted("block_actions_stop");
+    let stop = control(&intake);
+    assert_eq!(
+        stop.want,
+        Want::Stop {
+            turn: Some("slack_T0BOBBIN01_C0BUILD0001_1790000000.000100".into())
+        }
+    );
+    assert_eq!(stop.thread, thread("1790000000.000100"));
+    assert_eq!(stop.by.name, "anna");
+    assert_eq!(
+        stop.id,
+        "slack_T0BOBBIN01_C0BUILD0001_1790000002.000200_1790000010.000001_U0ANNA00001"
+    );
+    assert!(
+        intake.on_queue_failure.status == 200 && intake.on_queue_failure.body.contains("try again")
+    );
+    let slacks_own = admitted("agent_session_stopped");
+    assert_eq!(control(&slacks_own).want, Want::Stop { turn: None });
+}
+
+#[test]
+fn buttons_and_selects_settle_an_ask() {
+    let always = admitted("block_actions_ask");
+    let want = Want::Settle {
+        ask: "per_0123456789abcdef".into(),
+        choice: Choice::Always,
+    };
+    assert_eq!(control(&always).want, want);
+    let form = admitted("block_actions_form");
+    let want = Want::Settle {
+        ask: "que_0123456789abcdef".into(),
+        choice: Choice::Form(vec![
+            Field::Picked {
+                question: 0,
+                options: vec![3],
+            },
+            Field::Picked {
+                question: 1,
+                options: vec![0, 2],
+            },
+            words(1, ""),
+            words(2, "as you like"),
+        ]),
+    };
+    assert_eq!(control(&form).want, want);
+    let mut pressed = stored("block_actions_ask");
+    pressed["payload"]["actions"][0]["value"] = "que_1:o3".into();
+    let (_, raw) = request(&pressed);
+    let want = Want::Settle {
+        ask: "que_1".into(),
+        choice: crate::press::picked(vec![3]),
+    };
+    assert_eq!(
+        control(&signed("interactivity", &raw, &app(TEAM, "", ""))).want,
+        want
+    );
+}
+
+fn words(question: usize, text: &str) -> Field {
+    let text = text.to_owned();
+    Field::Words { question, text }
+}
+
+#[test]
+fn inputs_that_are_not_ours_are_not_read_and_a_form_can_be_empty() {
+    for odd in [
+        serde_json::json!(null),
+        serde_json::json!({"values": {"b": {"v1:field:q1": {"value": "x"}, "other": {"value": "y"}}}}),
+        serde_json::json!({"values": {"b": {"v1:field:s0": {"selected_option": {"value": "nine"}}}}}),
+        serde_json::json!({"values": [1, 2]}),
+    ] {
+        let mut stored = stored("block_actions_form");
+        stored["payload"]["state"] = odd;
+        let (_, raw) = request(&stored);
+        let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
+        let form = |fields| Want::Settle {
+            ask: "que_0123456789abcdef".into(),
+            choice: Choice::Form(fields),
+        };
+        assert_eq!(control(&intake).want, form(vec![]));
+    }
+}
+
+#[test]
+fn a_form_of_somebody_who_may_not_is_refused_with_a_word() {
+    let stored = stored("block_actions_form");
+    let (_, raw) = request(&stored);
+    let others = app(TEAM, "", "U0OTHER0001");
+    let refused = signed("interactivity", &raw, &others);
+    assert!(matches!(&control(&refused).want, Want::Say { text } if text.contains("may not use")));
+    let elsewhere = app(TEAM, "C0OTHER0001", "");
+    assert!(matches!(
+        &control(&signed("interactivity", &raw, &elsewhere)).want,
+        Want::Say { .. }
+    ));
+    assert_eq!(
+        signed("interactivity", &raw, &app("T0OTHER0001", "", "")).enqueue,
+        None
+    );
+}
+
+#[test]
+fn a_click_with_a_value_that_is_not_ours_does_nothing() {
+    for value in [
+        "",
+        ":",
+        "per_1",
+        "per_1:",
+        ":once",
+        "per_1:maybe",
+        "per_1:o",
+        "per_1:o-1",
+        "per_1:o99999999999999999999999",
+    ] {
+        let mut stored = stored("block_actions_ask");
+        stored["payload"]["actions"][0]["value"] = value.into();
+        let (_, raw) = request(&stored);
+        let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
+        assert_eq!(
+            (intake.enqueue, intake.note),
+            (None, "element not in use"),
+            "{value:?}"
+        );
+    }
+}
+
+#[test]
+fn a_click_of_another_organisations_member_is_refused() {
+    let mut stored = stored("block_actions_stop");
+    stored["payload"]["user"]["team_id"] = "T0FOREIGN01".into();
+    let (_, raw) = request(&stored);
+    let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
+    assert!(matches!(&control(&intake).want, Want::Say { .. }));
+}
+
+#[test]
+fn the_shortcut_starts_a_turn_in_the_thread_of_its_message() {
+    let intake = admitted("message_shortcut");
+    assert_eq!(message(&intake).thread, thread("1789999000.000300"));
+    let quote = Quote {
+        by: String::new(),
+        text: "The build fails on https://ci.example/9".to_owned(),
+    };
+    assert_eq!(prompt(&intake).quotes, [quote]);
+    assert_eq!(
+        prompt(&intake).text,
+        "Do what this message asks for, or look into what it reports."
+    );
+    assert_eq!(prompt(&intake).by.id, ANNA);
+    assert_eq!(message_ts(&message(&intake).id), Some("1789999000.000300"));
+}
+
+#[test]
+fn ones_own_message_is_the_task_itself() {
+    let mut own = stored("message_shortcut");
+    own["payload"]["message"]["user"] = ANNA.into();
+    let (endpoint, raw) = request(&own);
+    let intake = signed(&endpoint, &raw, &app(TEAM, "", ""));
+    assert_eq!(
+        prompt(&intake).text,
+        "The build fails on https://ci.example/9"
+    );
+    assert!(prompt(&intake).quotes.is_empty());
+}
+
+#[test]
+fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
+    let chosen = mention(
+        "repo:acme/api model:openai/gpt agent:plan fix it",
+        &app(TEAM, "", ""),
+    );
+    let wants = Selection {
+        repo: Some("acme/api".to_owned()),
+        model: Some("openai/gpt".to_owned()),
+        agent: Some("plan".to_owned()),
+    };
+    assert_eq!(
+        (&prompt(&chosen).wants, prompt(&chosen).text.as_str()),
+        (&wants, "fix it")
+    );
+    let wrong = mention("repo:api fix it", &app(TEAM, "", ""));
+    let Want::Say { text } = &control(&wrong).want else {
+        panic!("{wrong:?}")
+    };
+    assert!(
+        text.contains("`api` cannot be used as a repository"),
+        "{text}"
+    );
+    let alone = mention("agent:plan", &app(TEAM, "", ""));
+    assert!(matches!(control(&alone).want, Want::Help { .. }));
+}
+
+#[test]
+fn a_deleted_prompt_is_withdrawn_under_the_id_of_its_turn_and_nothing_else_is() {
+    let intake = admitted("message_deleted");
+    let expected = Want::Withdraw {
+        turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]),
+    };
+    assert_eq!(control(&intake).want, expected);
+    assert_eq!(control(&intake).thread, thread("1790000000.000100"));
+    assert_eq!(control(&intake).by.id, ANNA);
+    let changed = |path: &str, value: Value| {
+        let mut event = stored("message_deleted");
+        event["json"]["event"]["previous_message"][path] = value;
+        let (endpoint, raw) = request(&event);
+        signed(&endpoint, &raw, &app(TEAM, "", "")).enqueue
+    };
+    assert_eq!(changed("text", json!("no mention")), None);
+    assert_eq!(changed("bot_id", json!("B1")), None);
+    assert_eq!(changed("user", Value::Null), None);
+}
+
+#[test]
+fn an_edited_message_changes_nothing() {
+    assert_eq!(admitted("message_changed").enqueue, None);
+}
+
+#[test]
+fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
+    let Some(Body::Overview(overview)) = admitted("slash_status").enqueue else {
+        panic!("no overview")
+    };
+    let reply = Reply::Slack {
+        channel: CHANNEL.to_owned(),
+        thread_ts: None,
+        user: ANNA.to_owned(),
+    };
+    let place = Place::Answer {
+        reply: reply.clone(),
+        channel: CHANNEL.to_owned(),
+    };
+    assert_eq!((overview.team.as_str(), overview.place), (TEAM, place));
+    let intake = admitted("slash_config");
+    assert_eq!(intake.answer.body, "");
+    assert!(intake.on_queue_failure.body.contains("ephemeral"));
+    let expected = Want::Configure {
+        change: Change::Default {
+            channel: Some(CHANNEL.to_owned()),
+            of: Kind::Model,
+            value: Some("openai/gpt".to_owned()),
+        },
+    };
+    let control = control(&intake);
+    assert_eq!((&control.want, &control.reply), (&expected, &reply));
+    assert_eq!(control.thread.tenant(), format!("slack:{TEAM}"));
+}
+
+#[test]
+fn slash_commands_answer_the_person_alone() {
+    for (name, words) in [
+        ("slash_stop", "@Bobbin stop"),
+        ("slash_help", "Mention me"),
+        ("slash_unknown", "`dance` is not"),
+    ] {
+        let intake = admitted(name);
+        let answer: Value = serde_json::from_str(&intake.answer.body).unwrap();
+        assert_eq!(
+            (answer["response_type"].as_str(), intake.enqueue),
+            (Some("ephemeral"), None)
+        );
+        assert!(
+            answer["text"].as_str().unwrap().contains(words),
+            "{name}: {answer}"
+        );
+    }
+    assert!(
+        sent("slash_help", "")
+            .answer
+            .body
+            .contains("not enabled here")
+    );
+    assert!(
+        !HELP.contains(['&', '<', '>']),
+        "the help text goes into mrkdwn as it is"
+    );
+}
+
+#[test]
+fn a_body_that_is_not_what_slack_sends_gets_a_clear_400() {
+    let bad: [(&str, &[u8]); 14] = [
+        ("events", b""),
+        ("events", b"{"),
+        ("events", b"[]"),
+        ("events", b"\"text\""),
+        ("events", b"{}"),
+        ("events", b"{\"type\":7}"),
+        ("events", b"{\"type\":\"event_callback\"}"),
+        ("events", b"{\"type\":\"url_verification\"}"),
+        ("events", b"\xff\xfe"),
+        ("interactivity", b""),
+        ("interactivity", b"payload=%7B"),
+        ("interactivity", b"payload=%7B%7D"),
+        ("commands", b""),
+        ("commands", b"command=%2Fbobbin"),
+    ];
+    for (endpoint, raw) in bad {
+        let intake = signed(endpoint, raw, &app(TEAM, "", ""));
+        assert_eq!(
+            (intake.answer.status, &intake.enqueue),
+            (400, &None),
+            "{endpoint} {:?}",
+            String::from_utf8_lossy(raw)
+        );
+        assert!(intake.answer.body.len() > 10);
+    }
+    let deep = format!("{{\"type\":{}", "[".repeat(100_000));
+    assert_eq!(
+        signed("events", deep.as_bytes(), &app(TEAM, "", ""))
+            .answer
+            .status,
+        400
+    );
+}
+
+#[test]
+fn an_oversized_body_is_refused_before_it_is_hashed() {
+    let raw = vec![b' '; super::super::limits::BODY_BYTES_MAX + 1];
+    assert_eq!(
+        signed("events", &raw, &app(TEAM, "", "")).answer.status,
+        413
+    );
+}
+
+#[test]
+fn every_entrance_refuses_what_is_not_signed_and_reads_nothing_of_it() {
+    for name in [
+        "app_mention",
+        "block_actions_stop",
+        "slash_status",
+        "ssl_check",
+    ] {
+        let (endpoint, raw) = request(&stored(name));
+        let entrance = match endpoint.as_str() {
+            "events" => events,
+            "interactivity" => crate::slack::interactivity,
+            _ => crate::slack::commands,
+        };
+        let timestamp = (NOW_MS / 1_000).to_string();
+        let intake = entrance(
+            &raw,
+            &sign("another secret", &timestamp, &raw),
+            &timestamp,
+            &app(TEAM, "", ""),
+            NOW_MS,
+        );
+        assert_eq!(
+            (intake.answer.status, intake.enqueue, intake.note),
+            (401, None, "bad signature"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn unknown_kinds_and_odd_fields_are_acknowledged_without_effect() {
+    let odd = [
+        json!({"type": "from_the_future"}),
+        json!({"type": "event_callback", "event": {"type": "pin_added"}, "authorizations": "x"}),
+        json!({"type": "event_callback", "event": {"type": "app_mention", "user": {"id": 7}, "channel": ["C1"], "ts": 1.5}}),
+        json!({"type": "event_callback", "team_id": TEAM, "event": {"type": "app_mention", "user": "U1", "channel": "C1 x", "ts": "1.2", "text": "hi"}}),
+        json!({"type": "app_rate_limited", "team_id": TEAM, "minute_rate_limited": 1}),
+    ];
+    for body in odd {
+        let intake = signed("events", body.to_string().as_bytes(), &app(TEAM, "", ""));
+        assert_eq!(
+            (intake.answer.status, intake.enqueue),
+            (200, None),
+            "{body}"
+        );
+    }
+    let raw = b"payload=%7B%22type%22%3A%22from_the_future%22%7D";
+    assert_eq!(
+        signed("interactivity", raw, &app(TEAM, "", "")).note,
+        "unknown interaction"
+    );
+}
+
+#[test]
+fn a_prompt_beyond_the_bound_is_told_how_to_be_sent() {
+    let intake = mention(&"x".repeat(100_001), &app(TEAM, "", ""));
+    assert!(matches!(&control(&intake).want, Want::Say { text } if text.contains("attach")));
+}
+
+#[test]
+fn ids_fit_the_queue_and_never_collide_over_their_parts() {
+    let long = "9".repeat(64);
+    let id = message_id(&long, &long, &long, &["1", "U1"]);
+    assert!(id.len() <= 128 && id.is_ascii() && message_ts(&id).is_none());
+    assert_ne!(id, message_id(&long, &long, &long, &["2", "U1"]));
+    assert_ne!(
+        message_id("T1", "C1_2", "3", &[]),
+        message_id("T1", "C1", "2_3", &[])
+    );
+    assert_eq!(
+        message_ts("slack_T1_C1_1790000000.000100"),
+        Some("1790000000.000100")
+    );
+    assert_eq!(message_ts("1182000000000000000"), None);
+}

@@ -1,0 +1,752 @@
+//! Posts as people see them, and what must hold for any text.
+
+use bobbin_core::asks::{Opt, Question};
+use bobbin_core::card::{
+    Card, CardState, CardStep, PlanItem, PlanState, Post, PostRef, StepState, Usage,
+};
+use bobbin_core::session::{About, Ask, Outcome};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::block_kit::problems;
+use crate::slack::render::{self, Look, Rendered, Status};
+
+fn card(state: CardState) -> Card {
+    Card {
+        turn: "slack_T1_C1_1790000000.000100".into(),
+        state,
+        steps: vec![
+            CardStep {
+                text: "Wrote src/main.rs".into(),
+                state: StepState::Done,
+            },
+            CardStep {
+                text: "Running `cargo test` && echo <ok>".into(),
+                state: StepState::Running,
+            },
+        ],
+        plan: Vec::new(),
+        earlier: 0,
+        since_ms: 0,
+        now_ms: 192_000,
+        model: "anthropic/claude".into(),
+        trouble: None,
+        waiting: 0,
+    }
+}
+
+fn ended(outcome: Outcome) -> CardState {
+    CardState::Ended {
+        outcome,
+        usage: Usage {
+            tokens: 12_345,
+            cost_micro_usd: 40_000,
+            ..Usage::default()
+        },
+    }
+}
+
+fn ask(about: About) -> Ask {
+    Ask {
+        id: "per_1".into(),
+        about,
+        expires_at_ms: 1_790_000_000_000,
+        post: None,
+        settled: false,
+    }
+}
+
+/// Everything that is read, without the structure.
+fn read(rendered: &Rendered) -> String {
+    fn walk(value: &Value, out: &mut String) {
+        match value {
+            Value::Object(object) => {
+                if let Some(text) = object.get("text").and_then(Value::as_str) {
+                    out.push_str(text);
+                    out.push('\n');
+                }
+                object.values().for_each(|v| walk(v, out));
+            }
+            Value::Array(values) => values.iter().for_each(|v| walk(v, out)),
+            _ => {}
+        }
+    }
+    let mut out = String::new();
+    rendered
+        .blocks
+        .iter()
+        .for_each(|block| walk(block, &mut out));
+    out
+}
+
+fn elements(rendered: &Rendered) -> Vec<Value> {
+    let actions = rendered
+        .blocks
+        .iter()
+        .filter(|block| block["type"] == "actions");
+    actions
+        .flat_map(|block| block["elements"].as_array().unwrap().clone())
+        .collect()
+}
+
+#[test]
+fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
+    let shown = render::post(&Post::Card(card(CardState::Working)));
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    let plan = &shown.blocks[0];
+    assert_eq!(
+        *plan,
+        serde_json::json!({"type": "plan", "title": "Running `cargo test` && echo <ok>", "tasks": [
+            {"type": "task_card", "task_id": "step-0", "title": "Wrote src/main.rs", "status": "complete"},
+            {"type": "task_card", "task_id": "step-1", "title": "Running `cargo test` && echo <ok>", "status": "in_progress"},
+        ]})
+    );
+    assert_eq!(read(&shown), "anthropic/claude · 3 min 12 s\nStop\n");
+    let stop = &elements(&shown)[0];
+    assert_eq!(
+        (stop["action_id"].as_str(), stop["style"].as_str()),
+        (Some("v1:stop"), Some("danger"))
+    );
+    assert_eq!(stop["value"], "slack_T1_C1_1790000000.000100");
+    assert_eq!(shown.text, "Working");
+}
+
+#[test]
+fn where_plans_are_not_taken_the_same_card_is_lines() {
+    let shown = render::post_as(&Post::Card(card(CardState::Working)), Look::Lines);
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert_eq!(
+        read(&shown),
+        "*Working*\n✓ Wrote src/main.rs\n… Running `cargo test` &amp;&amp; echo &lt;ok&gt;\nanthropic/claude · 3 min 12 s\nStop\n"
+    );
+}
+
+#[test]
+fn a_long_plan_counts_its_earlier_steps_and_an_ended_one_leaves_nothing_spinning() {
+    let step = |n: usize| CardStep {
+        text: format!("Step {n}"),
+        state: StepState::Running,
+    };
+    let long = Card {
+        steps: (0..60).map(step).collect(),
+        ..card(ended(Outcome::Answered))
+    };
+    let shown = render::post(&Post::Card(long));
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    let tasks = shown.blocks[0]["tasks"].as_array().unwrap();
+    assert_eq!(
+        (tasks.len(), &tasks[0]["title"], &tasks[1]["task_id"]),
+        (50, &"11 earlier steps".into(), &"step-11".into())
+    );
+    assert!(tasks.iter().all(|task| task["status"] == "complete"));
+    assert_eq!(shown.blocks[0]["title"], "Done");
+}
+
+#[test]
+fn an_ended_card_says_what_it_took_and_has_no_stop_button() {
+    let shown = render::post(&Post::Card(card(ended(Outcome::Answered))));
+    assert!(
+        read(&shown).contains("anthropic/claude · worked for 3 min 12 s · 12,345 tokens · $0.04"),
+        "{}",
+        read(&shown)
+    );
+    assert!(elements(&shown).is_empty());
+    assert_eq!(shown.text, "Done, after 3 min 12 s");
+    for state in [
+        CardState::Stopping,
+        ended(Outcome::Cancelled { by: "anna".into() }),
+    ] {
+        assert!(elements(&render::post(&Post::Card(card(state)))).is_empty());
+    }
+}
+
+#[test]
+fn a_failed_card_tells_the_reason_and_what_to_do_next() {
+    let shown = render::post(&Post::Card(card(ended(Outcome::Failed {
+        reason: "The model's key is <invalid>.".into(),
+    }))));
+    let words = read(&shown);
+    assert!(
+        words.starts_with("The model's key is &lt;invalid&gt;.")
+            && words.contains("send another message"),
+        "{words}"
+    );
+    assert!(shown.text.starts_with("Failed. The model's key"));
+    let lost = read(&render::post(&Post::Card(card(ended(Outcome::Lost)))));
+    assert!(lost.contains("\"Run again\" repeats the task"), "{lost}");
+    let again = &elements(&render::post(&Post::Card(card(ended(Outcome::Lost)))))[0];
+    assert_eq!(
+        (again["action_id"].as_str(), again["value"].as_str()),
+        (Some("v1:again"), Some("slack_T1_C1_1790000000.000100"))
+    );
+}
+
+#[test]
+fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
+    let shown = render::post(&Post::Card(card(CardState::Queued {
+        ahead: 2,
+        now: false,
+    })));
+    assert_eq!(shown.text, "Queued. 2 tasks come before it.");
+    let labels = |shown: &Rendered| -> Vec<String> {
+        let label = |button: &Value| button["text"]["text"].as_str().unwrap().to_owned();
+        elements(shown).iter().map(label).collect()
+    };
+    assert_eq!(labels(&shown), ["Withdraw", "Stop all"]);
+    assert_eq!(elements(&shown)[0]["action_id"], "v1:stop");
+    let shown = render::post(&Post::Card(card(CardState::Queued {
+        ahead: 1,
+        now: true,
+    })));
+    assert_eq!(labels(&shown), ["Send now", "Withdraw", "Stop all"]);
+    let busy = Card {
+        waiting: 2,
+        ..card(CardState::Working)
+    };
+    let shown = render::post(&Post::Card(busy));
+    assert_eq!(labels(&shown), ["Stop", "Stop all"]);
+    assert!(read(&shown).contains("2 more waiting"), "{}", read(&shown));
+}
+
+#[test]
+fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
+    let calling = |ids: &[&str]| {
+        render::post(&Post::Calling {
+            people: ids.iter().map(|id| (*id).to_owned()).collect(),
+            post: Box::new(Post::Chunk {
+                text: "see <@U999> and @channel".into(),
+                last: true,
+                file: None,
+            }),
+        })
+    };
+    let shown = calling(&["U123"]);
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert_eq!(shown.blocks[1]["text"]["text"], "<@U123>");
+    assert_eq!(shown.text.matches("<@").count(), 1);
+    for bad in ["", "!channel", "U1>", "C123", "u123"] {
+        assert_eq!(calling(&[bad]).blocks.len(), 1, "{bad}");
+    }
+    let moved = render::post(&Post::Moved {
+        to: PostRef {
+            channel: "C1".into(),
+            id: "1790000000.000200".into(),
+        },
+        link: Some(render::link(
+            "https://a.slack.com/",
+            "1790000000.000100",
+            &PostRef {
+                channel: "C1".into(),
+                id: "1790000000.000200".into(),
+            },
+        )),
+    });
+    assert_eq!(problems(&moved.text, &moved.blocks), Vec::<String>::new());
+    assert!(read(&moved).contains(
+        "<https://a.slack.com/archives/C1/p1790000000000200?thread_ts=1790000000.000100&amp;cid=C1|"
+    ), "{}", read(&moved));
+}
+
+#[test]
+fn who_stopped_is_shown_by_name() {
+    let by = |by: &str| {
+        read(&render::post(&Post::Card(card(ended(
+            Outcome::Cancelled { by: by.into() },
+        )))))
+    };
+    assert!(by("U0ANNA00001").contains("By <@U0ANNA00001>."));
+    assert!(by("anna <x>").contains("By anna &lt;x&gt;."));
+    assert!(by("!channel").contains("By !channel."));
+}
+
+#[test]
+fn a_permission_shows_the_exact_command_and_three_answers() {
+    let about = About::Permission {
+        action: "bash".into(),
+        subject: "rm -rf ```<tmp>".into(),
+        left_out: 0,
+        places: ["/tmp/*".into()].into(),
+        always: ["rm *".into()].into(),
+    };
+    let shown = render::post(&Post::Ask {
+        ask: ask(about.clone()),
+        settled: None,
+    });
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert!(
+        read(&shown).contains("run a command") && read(&shown).contains("rm -rf ˋˋˋ&lt;tmp&gt;"),
+        "{}",
+        read(&shown)
+    );
+    let buttons: Vec<(String, String)> = elements(&shown)
+        .iter()
+        .map(|b| {
+            (
+                b["text"]["text"].as_str().unwrap().to_owned(),
+                b["value"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("Allow Once", "per_1:once"),
+        ("Allow Always", "per_1:always"),
+        ("Deny", "per_1:reject"),
+    ];
+    assert_eq!(buttons, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+    assert!(
+        read(&shown).contains("covers `rm *`")
+            && read(&shown).contains("outside of its directory: `/tmp/*`")
+    );
+    let settled = render::post(&Post::Ask {
+        ask: ask(about),
+        settled: Some("Denied by anna & co".into()),
+    });
+    assert!(elements(&settled).is_empty() && read(&settled).contains("Denied by anna &amp; co"));
+    assert!(settled.text.contains("Denied by anna"));
+}
+
+#[test]
+fn a_command_too_long_to_show_says_how_much_is_missing() {
+    let about = About::Permission {
+        action: "bash".into(),
+        subject: "x".repeat(20_000),
+        left_out: 5,
+        places: [].into(),
+        always: [].into(),
+    };
+    let shown = render::post(&Post::Ask {
+        ask: ask(about),
+        settled: None,
+    });
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert!(
+        read(&shown).contains("11029 more characters are not shown"),
+        "{}",
+        shown.blocks.last().unwrap()
+    );
+}
+
+fn question(labels: &[String], multiple: bool, free: bool) -> Question {
+    let options = labels.iter().map(|label| Opt {
+        label: label.clone(),
+        description: String::new(),
+    });
+    Question {
+        header: "Choice".into(),
+        text: "Which?".into(),
+        options: options.collect(),
+        multiple,
+        free,
+    }
+}
+
+fn asked(questions: Vec<Question>) -> Rendered {
+    let shown = render::post(&Post::Ask {
+        ask: ask(About::Question { questions }),
+        settled: None,
+    });
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    shown
+}
+
+/// The inputs of a message: the action id and the type of each.
+fn inputs(shown: &Rendered) -> Vec<String> {
+    let inputs = shown.blocks.iter().filter(|block| block["type"] == "input");
+    let told = |block: &Value| {
+        let element = &block["element"];
+        format!(
+            "{} {}",
+            element["action_id"].as_str().unwrap(),
+            element["type"].as_str().unwrap()
+        )
+    };
+    inputs.map(told).collect()
+}
+
+fn pressed(shown: &Rendered) -> Vec<String> {
+    let value = |element: &Value| element["value"].as_str().unwrap().to_owned();
+    elements(shown).iter().map(value).collect()
+}
+
+#[test]
+fn one_question_has_buttons_for_few_options_and_inputs_for_more() {
+    let labels = |n: usize| (0..n).map(|i| format!("Option {i}")).collect::<Vec<_>>();
+    let few = asked(vec![question(&labels(2), false, false)]);
+    assert_eq!(pressed(&few), ["per_1:o0", "per_1:o1", "per_1:reject"]);
+    assert!(inputs(&few).is_empty());
+    let other = asked(vec![question(&labels(2), false, true)]);
+    assert_eq!(
+        pressed(&other),
+        ["per_1:o0", "per_1:o1", "per_1:send", "per_1:reject"]
+    );
+    assert_eq!(inputs(&other), ["v1:field:w0 plain_text_input"]);
+    let many = asked(vec![question(&labels(120), false, false)]);
+    assert_eq!(inputs(&many), ["v1:field:s0 static_select"]);
+    let several = asked(vec![question(&labels(3), true, true)]);
+    assert_eq!(
+        inputs(&several),
+        [
+            "v1:field:s0 multi_static_select",
+            "v1:field:w0 plain_text_input"
+        ]
+    );
+    let open = asked(vec![question(&[], false, false)]);
+    assert_eq!((inputs(&open).len(), pressed(&open).len()), (1, 2));
+    assert_eq!(pressed(&asked(vec![])), ["per_1:reject"]);
+}
+
+#[test]
+fn several_questions_are_one_form() {
+    let labels = |n: usize| (0..n).map(|i| format!("Option {i}")).collect::<Vec<_>>();
+    let form = asked(vec![
+        question(&labels(2), false, true),
+        question(&labels(3), true, false),
+        question(&[], false, true),
+    ]);
+    assert_eq!(
+        inputs(&form),
+        [
+            "v1:field:s0 static_select",
+            "v1:field:w0 plain_text_input",
+            "v1:field:s1 multi_static_select",
+            "v1:field:w2 plain_text_input"
+        ]
+    );
+    assert_eq!(pressed(&form), ["per_1:send", "per_1:reject"]);
+    asked(vec![question(&labels(100), true, true); 10]);
+    let settled = render::post(&Post::Ask {
+        ask: ask(About::Question {
+            questions: vec![question(&labels(2), false, true); 2],
+        }),
+        settled: Some("Robin answered:\nChoice: <a>\nChoice: b".into()),
+    });
+    assert!(inputs(&settled).is_empty() && elements(&settled).is_empty());
+    assert!(
+        read(&settled).contains("Robin answered:\n• Choice: &lt;a&gt;\n• Choice: b"),
+        "{}",
+        read(&settled)
+    );
+}
+
+#[test]
+fn an_answer_stays_markdown_and_cannot_ping() {
+    let text = "# Done\n\n```rust\nif a < b && c > d {}\n```\n<!channel> <@U123> @here";
+    let shown = render::post(&Post::Chunk {
+        text: text.into(),
+        last: true,
+        file: None,
+    });
+    assert_eq!(shown.blocks[0]["type"], "markdown");
+    assert_eq!(
+        shown.blocks[0]["text"],
+        "# Done\n\n```rust\nif a < b && c > d {}\n```\n‹!channel> ‹@U123> ＠here"
+    );
+    assert!(shown.text.contains("&lt;!channel&gt;"));
+}
+
+#[test]
+fn a_message_carries_its_name_and_unfurls_nothing() {
+    let shown = render::post(&Post::Notice("Paused.".into()));
+    let new = render::message("C1", "1.2", "abc", &shown);
+    assert_eq!(
+        new["metadata"],
+        serde_json::json!({"event_type": "bobbin", "event_payload": {"op_id": "abc"}})
+    );
+    assert_eq!(
+        (
+            &new["thread_ts"],
+            &new["unfurl_links"],
+            &new["unfurl_media"]
+        ),
+        (&"1.2".into(), &false.into(), &false.into())
+    );
+    let edit = render::update(
+        &PostRef {
+            channel: "C1".into(),
+            id: "1.3".into(),
+        },
+        "abc",
+        &shown,
+    );
+    assert!(edit["ts"] == "1.3" && edit["blocks"].is_array() && edit.get("thread_ts").is_none());
+}
+
+#[test]
+fn the_session_status_follows_the_card() {
+    let of = |state: CardState| Status::of(&state).map(Status::word);
+    assert_eq!(of(CardState::Creating), Some("processing"));
+    assert_eq!(of(CardState::Waiting), Some("suspended"));
+    assert_eq!(of(ended(Outcome::Lost)), Some("active"));
+    // Another turn runs there, and the status is that one's.
+    assert_eq!(
+        of(CardState::Queued {
+            ahead: 1,
+            now: false
+        }),
+        None
+    );
+}
+
+/// Text out of the pieces that hurt.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("<!channel>".to_owned()),
+        Just("<!everyone|x>".to_owned()),
+        Just("<!subteam^S1>".to_owned()),
+        Just("<@U0123456>".to_owned()),
+        Just("<#C0123456|x>".to_owned()),
+        Just("@channel".to_owned()),
+        Just("@Here".to_owned()),
+        Just("&&&&<<<<>>>>".to_owned()),
+        Just("```".to_owned()),
+        Just("\n\r\t\u{0}\u{202e}".to_owned()),
+        Just("😀👩‍👩‍👧".to_owned()),
+        Just("İß\u{301}".to_owned()),
+        "[a-z<>&@!# ]{0,40}",
+        ".{0,20}",
+        Just("<!here>".repeat(600)),
+        Just("x&".repeat(7_000)),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+fn any_post() -> impl Strategy<Value = Post> {
+    let step_state = prop_oneof![
+        Just(StepState::Running),
+        Just(StepState::Done),
+        Just(StepState::Failed)
+    ];
+    let steps = prop::collection::vec((hostile(), step_state), 0..30);
+    let outcome = prop_oneof![
+        Just(Outcome::Answered),
+        Just(Outcome::Lost),
+        hostile().prop_map(|turn| Outcome::Joined { turn }),
+        hostile().prop_map(|reason| Outcome::Failed { reason }),
+        hostile().prop_map(|by| Outcome::Cancelled { by }),
+    ];
+    let usage =
+        (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(tokens, cost_micro_usd, files)| {
+            Usage {
+                tokens,
+                cost_micro_usd,
+                files,
+                added: tokens,
+                removed: tokens,
+            }
+        });
+    let state = prop_oneof![
+        Just(CardState::Received),
+        Just(CardState::Queued {
+            ahead: 3,
+            now: true
+        }),
+        Just(CardState::Working),
+        Just(CardState::Waiting),
+        (outcome, usage).prop_map(|(outcome, usage)| CardState::Ended { outcome, usage }),
+    ];
+    let card = (
+        hostile(),
+        state,
+        steps,
+        any::<u64>(),
+        any::<u64>(),
+        hostile(),
+        prop::option::of(hostile()),
+    )
+        .prop_map(|(turn, state, steps, since_ms, now_ms, model, trouble)| {
+            let planned = |(text, _): &(String, StepState)| PlanItem {
+                text: text.clone(),
+                state: PlanState::Now,
+            };
+            let plan = steps.iter().map(planned).collect();
+            let steps = steps
+                .into_iter()
+                .map(|(text, state)| CardStep { text, state })
+                .collect();
+            Post::Card(Card {
+                turn,
+                state,
+                plan,
+                earlier: usize::try_from(since_ms % 1_000).unwrap_or(0),
+                steps,
+                since_ms,
+                now_ms,
+                model,
+                trouble,
+                waiting: 2,
+            })
+        });
+    let about = prop_oneof![
+        (hostile(), hostile(), prop::collection::vec(hostile(), 0..5)).prop_map(
+            |(action, subject, always)| About::Permission {
+                action,
+                subject,
+                left_out: 7,
+                places: always.clone().into(),
+                always: always.into(),
+            }
+        ),
+        prop::collection::vec(any_question(), 0..10)
+            .prop_map(|questions| About::Question { questions }),
+    ];
+    let ask = (hostile(), about, any::<u64>(), prop::option::of(hostile())).prop_map(
+        |(id, about, expires_at_ms, settled)| Post::Ask {
+            ask: Ask {
+                id,
+                about,
+                expires_at_ms,
+                post: None,
+                settled: settled.is_some(),
+            },
+            settled,
+        },
+    );
+    prop_oneof![
+        card,
+        ask,
+        hostile().prop_map(|text| Post::Chunk {
+            text,
+            last: true,
+            file: None
+        }),
+        hostile().prop_map(Post::Notice),
+    ]
+}
+
+fn any_question() -> impl Strategy<Value = Question> {
+    let options = prop::collection::vec((hostile(), hostile()), 0..12).prop_map(|options| {
+        let option = |(label, description)| Opt { label, description };
+        options.into_iter().map(option).collect()
+    });
+    (hostile(), hostile(), options, any::<bool>(), any::<bool>()).prop_map(
+        |(header, text, options, multiple, free)| Question {
+            header,
+            text,
+            options,
+            multiple,
+            free,
+        },
+    )
+}
+
+/// A token of Slack's, or a bare broadcast, in text that is read. Our own date token and the name of who stopped are none.
+fn pings(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let token = text.match_indices('<').any(|(at, _)| {
+        let rest = &text[at + 1..];
+        let sign = rest.starts_with(['!', '@', '#']);
+        sign && rest[1..].starts_with(|c: char| c.is_ascii_alphanumeric())
+            && !rest.starts_with("!date^")
+    });
+    let bare = |word: &str| {
+        lower.match_indices(word).any(|(at, _)| {
+            let before = lower[..at]
+                .chars()
+                .next_back()
+                .is_some_and(char::is_alphanumeric);
+            let after =
+                lower[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            !before && !after
+        })
+    };
+    token || bare("@channel") || bare("@here") || bare("@everyone")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_post_is_within_every_limit_and_cannot_ping(post in any_post()) {
+        for look in [Look::Plan, Look::Lines] {
+            let shown = render::post_as(&post, look);
+            prop_assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+            prop_assert!(!pings(&shown.text), "{}", shown.text);
+            prop_assert!(!pings(&read(&shown)), "{}", read(&shown));
+            for task in shown.blocks[0]["tasks"].as_array().into_iter().flatten() {
+                prop_assert!(!pings(task["title"].as_str().unwrap()), "{}", task);
+            }
+        }
+    }
+
+    #[test]
+    fn any_words_for_one_person_are_within_every_limit_and_cannot_ping(text in hostile()) {
+        for arguments in [render::ephemeral("C1", Some("1.2"), "U1", &text), render::direct("D1", None, &text)] {
+            let blocks = arguments["blocks"].as_array().unwrap();
+            prop_assert_eq!(problems(arguments["text"].as_str().unwrap(), blocks), Vec::<String>::new());
+            prop_assert!(!pings(blocks[0]["text"].as_str().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn an_ended_card_says_what_it_changed_and_offers_to_show_it() {
+    let usage = Usage {
+        files: 3,
+        added: 12,
+        removed: 4,
+        ..Usage::default()
+    };
+    let state = |outcome| CardState::Ended { outcome, usage };
+    let shown = render::post(&Post::Card(card(state(Outcome::Answered))));
+    let blocks = serde_json::to_string(&shown.blocks).unwrap();
+    assert!(
+        blocks.contains("worked for 3 min 12 s · 3 files changed, +12 -4"),
+        "{blocks}"
+    );
+    let labels = |shown: &Rendered| -> Vec<String> {
+        let last = shown.blocks.last().unwrap();
+        let buttons = last["elements"].as_array().unwrap().iter();
+        buttons
+            .map(|one| one["text"]["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(labels(&shown), ["View diff"]);
+    let lost = render::post(&Post::Card(card(state(Outcome::Lost))));
+    assert_eq!(labels(&lost), ["Run again", "View diff"]);
+}
+
+#[test]
+fn a_card_shows_the_plan_and_how_many_steps_came_before() {
+    let item = |text: &str, state| PlanItem {
+        text: text.to_owned(),
+        state,
+    };
+    let shown = render::post(&Post::Card(Card {
+        plan: vec![
+            item("read", PlanState::Done),
+            item("fix <it>", PlanState::Now),
+            item("test", PlanState::Next),
+            item("ship", PlanState::Dropped),
+        ],
+        earlier: 12,
+        ..card(CardState::Working)
+    }));
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert_eq!(
+        shown.blocks[1]["text"]["text"],
+        "☑ read\n▶ *fix &lt;it&gt;*\n☐ test\n☐ ~ship~"
+    );
+    let tasks = shown.blocks[0]["tasks"].as_array().unwrap();
+    assert_eq!(tasks[0]["title"], "12 earlier steps");
+    assert!(tasks.len() > 1);
+}
+
+#[test]
+fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_not() {
+    let patch = "1 file changed, +1 -0\n  a.txt (new, +1 -0)\n\ndiff --git a/a.txt b/a.txt\n+one\n";
+    assert_eq!(
+        render::diff(patch).as_deref(),
+        Some(
+            "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```\n```diff\ndiff --git a/a.txt b/a.txt\n+one\n```"
+        )
+    );
+    assert_eq!(
+        render::diff(&format!("{patch}{}", "+x\n".repeat(2_000))),
+        None
+    );
+    assert_eq!(render::diff(&format!("{patch}+```\n")), None);
+    assert_eq!(
+        render::diff_summary(patch),
+        "```1 file changed, +1 -0\n  a.txt (new, +1 -0)```"
+    );
+}

@@ -1,0 +1,14 @@
+//! The clock of the functions.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bobbin_core::ids::Ms;
+
+/// The present time.
+#[must_use]
+pub fn now_ms() -> Ms {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,290 @@
+//! What the functions are invoked with, as `lambda_runtime` hands it over, made safe to read.
+//!
+//! Promised: an event that cannot be read is an error of where and not of what, because events hold what people wrote; a
+//! request that a stranger has made unreadable is answered with 400 and is no error of the function; nothing in a request
+//! makes it panic. Deliberately absent: the events' types, which are those of `aws_lambda_events` and `lambda_http`.
+
+use std::task::{Context, Poll};
+
+use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_http::HttpAnswer;
+use futures::future::{Either, Ready, ready};
+use lambda_http::http::header::CONTENT_TYPE;
+use lambda_http::request::LambdaRequest;
+use lambda_http::{Adapter, Body, LambdaEvent, Request, Response};
+use lambda_runtime::{Diagnostic, Service};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// An event as it came. Reading it is put off until the function does, whose errors hold nothing of it.
+#[derive(Debug)]
+pub struct Raw(Box<RawValue>);
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
+
+impl Raw {
+    /// The event.
+    ///
+    /// # Errors
+    /// Where it is none of this kind.
+    pub fn read<E: DeserializeOwned>(&self) -> Result<E, Diagnostic> {
+        serde_json::from_str(self.0.get()).map_err(|why| Diagnostic {
+            error_type: "Bobbin.Event".to_owned(),
+            error_message: format!(
+                "the event cannot be read: {:?} at line {} column {}",
+                why.classify(),
+                why.line(),
+                why.column()
+            ),
+        })
+    }
+}
+
+/// The path under which a request is handed over that cannot be read; those that can begin with a slash.
+pub const UNREADABLE: &str = "";
+
+/// Longest path that is looked at: no path of ours has more than forty.
+const PATH_BYTES_MAX: usize = 2_048;
+
+/// A request of a function URL, readable or not.
+#[derive(Deserialize)]
+struct OfUrl {
+    #[serde(rename = "requestContext")]
+    _context: OfHttp,
+}
+
+#[derive(Deserialize)]
+struct OfHttp {
+    #[serde(rename = "http")]
+    _http: IgnoredAny,
+}
+
+/// Gives the requests of a function URL (payload format 2.0) to a service of `lambda_http`.
+pub struct Requests<'a, S>(Adapter<'a, Response<Body>, S>);
+
+impl<'a, S> Requests<'a, S>
+where
+    S: Service<Request, Response = Response<Body>, Error = Diagnostic>,
+    S::Future: Send + 'a,
+{
+    /// To this service.
+    pub fn to(service: S) -> Self {
+        Self(Adapter::from(service))
+    }
+}
+
+impl<'a, S> Service<LambdaEvent<Raw>> for Requests<'a, S>
+where
+    S: Service<Request, Response = Response<Body>, Error = Diagnostic>,
+    S::Future: Send + 'a,
+{
+    type Response =
+        <Adapter<'a, Response<Body>, S> as Service<LambdaEvent<LambdaRequest>>>::Response;
+    type Error = Diagnostic;
+    type Future = Either<
+        Ready<Result<Self::Response, Diagnostic>>,
+        <Adapter<'a, Response<Body>, S> as Service<LambdaEvent<LambdaRequest>>>::Future,
+    >;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Diagnostic>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, event: LambdaEvent<Raw>) -> Self::Future {
+        let request = match event.payload.read::<ApiGatewayV2httpRequest>() {
+            Ok(request) => harmless(request),
+            // Somebody has sent what Lambda's URL takes and the types of HTTP do not.
+            Err(_) if event.payload.read::<OfUrl>().is_ok() => unreadable(),
+            Err(foreign) => return Either::Left(ready(Err(foreign))),
+        };
+        let payload = LambdaRequest::ApiGatewayV2(request);
+        Either::Right(self.0.call(LambdaEvent::new(payload, event.context)))
+    }
+}
+
+fn unreadable() -> ApiGatewayV2httpRequest {
+    let mut request = ApiGatewayV2httpRequest::default();
+    request.raw_path = Some(UNREADABLE.to_owned());
+    request
+}
+
+/// The request without what `lambda_http` would panic at: it makes an address out of host, scheme, path and query, all of
+/// which a stranger writes, and demands that a body is the base64 that it is said to be. Of the address only the path is
+/// ever looked at.
+fn harmless(mut request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpRequest {
+    request.raw_query_string = None;
+    request.headers.remove("host");
+    request.request_context.domain_name = None;
+    request.request_context.stage = None;
+    let path = request.raw_path.take().unwrap_or_default();
+    if !path.starts_with('/') || path.len() > PATH_BYTES_MAX {
+        return unreadable();
+    }
+    request.raw_path = Some(path);
+    let is_base64 = |body: &String| STANDARD.decode(body).is_ok();
+    if request.is_base64_encoded && !request.body.as_ref().is_some_and(is_base64) {
+        // What is no base64 is nothing that anybody has signed.
+        request.body = None;
+    }
+    request
+}
+
+/// The answer, as `lambda_http` takes it.
+#[must_use]
+pub fn answered(answer: HttpAnswer) -> Response<Body> {
+    let HttpAnswer {
+        status,
+        content_type,
+        body,
+    } = answer;
+    let response = Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, content_type);
+    response
+        .body(Body::from(body))
+        .unwrap_or_else(|_| Response::new(Body::Empty))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use lambda_http::{RequestExt as _, service_fn};
+    use lambda_runtime::Context as Invocation;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What was handed over of one event, as method, path, header and body; and what Lambda is told.
+    async fn handed(event: &str) -> (Option<[String; 4]>, Result<Value, Diagnostic>) {
+        let seen = Arc::new(Mutex::new(None));
+        let note = Arc::clone(&seen);
+        let service = service_fn(move |request: Request| {
+            let header = request.headers().get("x-slack-signature");
+            let header = header.map(|value| value.to_str().expect("text").to_owned());
+            *note.lock().expect("whole") = Some([
+                request.method().to_string(),
+                request.raw_http_path().to_owned(),
+                header.unwrap_or_default(),
+                String::from_utf8_lossy(request.body()).into_owned(),
+            ]);
+            ready(Ok::<_, Diagnostic>(answered(HttpAnswer::text(
+                401,
+                "no \"entry\"",
+            ))))
+        });
+        let payload: Raw = serde_json::from_str(event).expect("JSON");
+        let event = LambdaEvent::new(payload, Invocation::default());
+        let told = Requests::to(service).call(event).await;
+        let told = told.map(|answer| serde_json::to_value(answer).expect("JSON"));
+        let seen = seen.lock().expect("whole").take();
+        (seen, told)
+    }
+
+    fn of_url(changes: Value) -> String {
+        let mut event = json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": "/slack/commands", "rawQueryString": "a=b",
+            "headers": {"x-slack-signature": "v0=1", "host": "x.lambda-url.eu-central-1.on.aws", "x-forwarded-proto": "https"},
+            "requestContext": {"accountId": "anonymous", "stage": "$default", "domainName": "x.lambda-url.eu-central-1.on.aws",
+                "http": {"method": "POST", "path": "/slack/commands", "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1"},
+                "time": "01/Jan/2026:00:00:00 +0000", "timeEpoch": 1},
+            "body": "a=1&b=%22", "isBase64Encoded": false,
+        });
+        for (name, value) in changes.as_object().expect("an object") {
+            event[name] = value.clone();
+        }
+        event.to_string()
+    }
+
+    fn request(path: &str, body: &str) -> Option<[String; 4]> {
+        Some(["POST", path, "v0=1", body].map(str::to_owned))
+    }
+
+    #[tokio::test]
+    async fn a_request_is_handed_over_as_the_url_gives_it_and_answered_as_it_wants_it() {
+        let (seen, told) = handed(&of_url(json!({}))).await;
+        assert_eq!(seen, request("/slack/commands", "a=1&b=%22"));
+        let told = told.expect("an answer");
+        assert_eq!(told["statusCode"], 401);
+        assert_eq!(told["headers"]["content-type"], "text/plain; charset=utf-8");
+        assert_eq!(
+            (&told["body"], &told["isBase64Encoded"]),
+            (&json!("no \"entry\""), &json!(false))
+        );
+        let base64 = json!({"body": "YT0x", "isBase64Encoded": true});
+        assert_eq!(
+            handed(&of_url(base64)).await.0,
+            request("/slack/commands", "a=1")
+        );
+        let none = json!({"body": null});
+        assert_eq!(
+            handed(&of_url(none)).await.0,
+            request("/slack/commands", "")
+        );
+    }
+
+    #[tokio::test]
+    async fn nothing_that_a_stranger_sends_is_an_error_of_the_function() {
+        for (changes, path) in [
+            (
+                json!({"rawQueryString": "q=<script>\"{}|^\u{1}"}),
+                "/slack/commands",
+            ),
+            (
+                json!({"body": "no base64!", "isBase64Encoded": true}),
+                "/slack/commands",
+            ),
+            (
+                json!({"rawPath": "/..//[x]:99999/%zz?#"}),
+                "/..//[x]:99999/%zz?#",
+            ),
+            (json!({"rawPath": ":99999999"}), UNREADABLE),
+            (json!({"rawPath": ""}), UNREADABLE),
+            (
+                json!({"rawPath": format!("/{}", "x".repeat(70_000))}),
+                UNREADABLE,
+            ),
+            (
+                json!({"headers": {"host": "[", "x-forwarded-proto": "::", "x-slack-signature": "v0=1"}}),
+                "/slack/commands",
+            ),
+            (json!({"headers": {"x-odd": "a\u{1}b"}}), UNREADABLE),
+            (json!({"headers": {"no header": "b"}}), UNREADABLE),
+            (
+                json!({"requestContext": {"http": {"method": "NO METHOD"}}}),
+                UNREADABLE,
+            ),
+        ] {
+            let (seen, told) = handed(&of_url(changes.clone())).await;
+            let seen = seen.unwrap_or_else(|| panic!("{changes} is not handed over"));
+            assert_eq!(seen[1], path, "{changes}");
+            assert!(told.is_ok(), "{changes}: {told:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn another_event_is_an_error_of_where_and_not_of_what() {
+        let (seen, told) = handed(r#"{"Records": [{"body": "canary"}]}"#).await;
+        assert_eq!(seen, None);
+        let Diagnostic {
+            error_type,
+            error_message,
+        } = told.expect_err("refused");
+        assert_eq!(error_type, "Bobbin.Event");
+        assert!(
+            error_message.starts_with("the event cannot be read: Data at line 1 column"),
+            "{error_message}"
+        );
+        let raw: Raw = serde_json::from_str(r#"{"Records": "canary"}"#).expect("JSON");
+        let batch = raw.read::<aws_lambda_events::sqs::SqsEvent>();
+        let told = batch.expect_err("none").error_message;
+        assert!(!told.contains("canary"), "{told}");
+    }
+}

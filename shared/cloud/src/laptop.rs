@@ -1,0 +1,267 @@
+//! The laptop stack, found beside a person's terminal: what it says of itself in its state folder while it runs, and the
+//! two things that a person does there who invokes a function by hand.
+//!
+//! Promised: nothing is asked of the person's environment, and no key is in what the stack says of itself. The folder's
+//! own `keys.json` holds them; one is read there when something is to be signed as the local Discord signs.
+
+use std::path::{Path, PathBuf};
+
+use bobbin_http::{Hosts, Http};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::deployed::Deployed;
+use crate::secrets::Secret;
+
+/// Where a checkout's laptop stack keeps its things.
+const STATE_DIR: &str = ".bobbin/state";
+/// What it says of itself there while it runs.
+const READY: &str = "ready.json";
+/// The keys that it made for itself there.
+const KEYS: &str = "keys.json";
+
+/// A laptop stack that runs.
+#[derive(Debug, Clone)]
+pub struct Laptop {
+    folder: PathBuf,
+    /// How it is named on a command line: `--laptop`, with its folder where that is not the checkout's.
+    pub said: String,
+    /// What it says of itself.
+    pub whereabouts: Whereabouts,
+}
+
+/// What of it stands in the state folder.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Whereabouts {
+    /// Name of the stack.
+    pub stack: String,
+    /// Address of the embedded AWS.
+    pub aws_endpoint: String,
+    /// Address of the ingress, as platforms would reach it.
+    #[serde(default)]
+    pub ingress: String,
+    /// Address of the chat page.
+    #[serde(default)]
+    pub console: String,
+    /// The name or address of this machine under which containers reach it, if it was started for them.
+    #[serde(default)]
+    pub container_host: Option<String>,
+    /// Ids on its two platforms.
+    #[serde(flatten)]
+    pub ids: Ids,
+}
+
+/// Ids that the laptop stack's policy admits.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Ids {
+    /// The Discord application.
+    pub discord_application_id: String,
+    /// A guild.
+    pub discord_guild_id: String,
+    /// A channel of it.
+    pub discord_channel_id: String,
+    /// A person there.
+    pub discord_user_id: String,
+    /// A Slack team.
+    pub slack_team_id: String,
+    /// A channel of it.
+    pub slack_channel_id: String,
+    /// A person there.
+    pub slack_user_id: String,
+    /// The bot there.
+    pub slack_bot_user_id: String,
+}
+
+/// What it made for itself, and is needed here.
+#[derive(Deserialize)]
+struct Keys {
+    discord_seed: String,
+    aws_access_key_id: String,
+    aws_secret_access_key: String,
+    control_key: String,
+}
+
+impl Laptop {
+    /// Finds the one with this state folder, or with the checkout's.
+    ///
+    /// # Errors
+    /// That none runs there, and how to start or name one.
+    pub fn find(state_dir: Option<&Path>) -> Result<Self, String> {
+        let (folder, said) = match state_dir {
+            Some(folder) => (
+                folder.to_owned(),
+                format!("--laptop --state-dir {}", folder.display()),
+            ),
+            None => (checkout()?.join(STATE_DIR), "--laptop".to_owned()),
+        };
+        let file = folder.join(READY);
+        let text = std::fs::read_to_string(&file).map_err(|_| {
+            format!(
+                "No laptop stack runs with the state folder {}: start it with cargo run, or name its folder with --state-dir.",
+                folder.display()
+            )
+        })?;
+        let whereabouts = serde_json::from_str(&text).map_err(|e| {
+            format!(
+                "{} cannot be read ({e}): start the laptop stack of this checkout again with cargo run.",
+                file.display()
+            )
+        })?;
+        Ok(Self {
+            folder,
+            said,
+            whereabouts,
+        })
+    }
+
+    /// The stack itself.
+    ///
+    /// # Errors
+    /// That it does not answer any more.
+    pub async fn deployed(&self) -> Result<Deployed, String> {
+        let Whereabouts {
+            stack,
+            aws_endpoint,
+            ..
+        } = &self.whereabouts;
+        let keys = self.keys()?;
+        let key = (&*keys.aws_access_key_id, &*keys.aws_secret_access_key);
+        Deployed::find_laptop(stack, aws_endpoint, key).await.map_err(|why| {
+            format!("The laptop stack does not answer at {aws_endpoint}: {why} Start it with cargo run.")
+        })
+    }
+
+    /// Seed of the key with which the local Discord signs, 64 hex digits.
+    ///
+    /// # Errors
+    /// That its keys cannot be read; never a part of one.
+    pub fn discord_seed(&self) -> Result<Secret, String> {
+        Ok(Secret::from(self.keys()?.discord_seed))
+    }
+
+    /// The key with which a person calls its AWS: the id, and the secret.
+    ///
+    /// # Errors
+    /// That its keys cannot be read; never a part of one.
+    pub fn aws_key(&self) -> Result<(String, Secret), String> {
+        let keys = self.keys()?;
+        let secret = Secret::from(keys.aws_secret_access_key);
+        Ok((keys.aws_access_key_id, secret))
+    }
+
+    fn keys(&self) -> Result<Keys, String> {
+        let file = self.folder.join(KEYS);
+        // The decoder's message could quote a key.
+        let keys: Option<Keys> = std::fs::read_to_string(&file)
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok());
+        keys.ok_or_else(|| {
+            format!(
+                "{} cannot be read: stop the laptop stack, and start it with cargo run -- --fresh.",
+                file.display()
+            )
+        })
+    }
+
+    /// Makes known to the local `platform` (`discord` or `slack`) what is delivered past it, so that the answer finds its
+    /// token or thread there.
+    ///
+    /// # Errors
+    /// That it does not answer, or refuses.
+    pub async fn announce(&self, platform: &str, payload: &Value) -> Result<(), String> {
+        let base = &self.whereabouts.console;
+        self.post(base, &format!("/_control/{platform}/announce"), payload)
+            .await
+    }
+
+    /// Lets the stack's own functions take messages of a queue, or leave them.
+    ///
+    /// # Errors
+    /// That it does not answer, or has no such queue.
+    pub async fn set_mapping(&self, queue: &str, enabled: bool) -> Result<(), String> {
+        let base = &self.whereabouts.aws_endpoint;
+        let path = format!("/_bobbin/queues/{queue}/mapping");
+        self.post(base, &path, &json!({ "enabled": enabled })).await
+    }
+
+    async fn post(&self, base: &str, path: &str, body: &Value) -> Result<(), String> {
+        let address = format!("{}{path}", base.trim_end_matches('/'));
+        let http = Http::new(base, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
+        let request = http
+            .request(Method::POST, &address)
+            .map_err(|e| e.to_string())?
+            .bearer_auth(self.keys()?.control_key)
+            .json(body);
+        let answer = http.send(request).await.map_err(|e| {
+            format!("The laptop stack does not answer: {e}. Start it with cargo run.")
+        })?;
+        if answer.ok() {
+            Ok(())
+        } else {
+            Err(format!(
+                "The laptop stack answers {} at {path}: {}",
+                answer.status,
+                String::from_utf8_lossy(&answer.body)
+            ))
+        }
+    }
+}
+
+/// The checkout: the folder upwards from here that holds the template, else the one that this program was built in.
+fn checkout() -> Result<PathBuf, String> {
+    let here = std::env::current_dir()
+        .map_err(|e| format!("The current folder cannot be read ({e}): go to another one."))?;
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    here.ancestors()
+        .map(Path::to_owned)
+        .chain([built_in])
+        .find(|folder| folder.join("template.yaml").is_file())
+        .ok_or_else(|| {
+            "This is no checkout of Bobbin: go to one, or name the stack's folder with --state-dir."
+                .to_owned()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_that_does_not_run_or_says_nonsense_is_told_with_what_to_do() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let find = || Laptop::find(Some(folder.path())).map(|found| found.whereabouts.stack);
+        let told = find().expect_err("nothing is there");
+        assert!(
+            told.starts_with("No laptop stack runs with the state folder ")
+                && told
+                    .ends_with(": start it with cargo run, or name its folder with --state-dir."),
+            "{told}"
+        );
+        let ready = folder.path().join(READY);
+        std::fs::write(&ready, "{").expect("ours");
+        let told = find().expect_err("half a file");
+        assert!(told.contains("ready.json cannot be read"), "{told}");
+        let words = r#"{"stack": "local", "console": "http://127.0.0.1:1", "aws_endpoint": "http://127.0.0.1:2"}"#;
+        std::fs::write(&ready, words).expect("ours");
+        assert_eq!(find().as_deref(), Ok("local"));
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_not_quoted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let words = r#"{"stack": "local", "aws_endpoint": "http://127.0.0.1:2"}"#;
+        std::fs::write(folder.path().join(READY), words).expect("ours");
+        let laptop = Laptop::find(Some(folder.path())).expect("it is there");
+        std::fs::write(folder.path().join(KEYS), r#"{"discord_seed": ["canary"]}"#).expect("ours");
+        let told = laptop.discord_seed().expect_err("no text");
+        assert!(
+            told.contains("--fresh") && !told.contains("canary"),
+            "{told}"
+        );
+        let words = r#"{"discord_seed": "07", "aws_access_key_id": "", "aws_secret_access_key": "", "control_key": "", "x": 1}"#;
+        std::fs::write(folder.path().join(KEYS), words).expect("ours");
+        assert_eq!(laptop.discord_seed().as_ref().map(Secret::expose), Ok("07"));
+    }
+}

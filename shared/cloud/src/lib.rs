@@ -1,0 +1,20 @@
+//! AWS through its own SDK: table, queues, schedules, secrets, events and telemetry. The only crate that knows AWS.
+
+pub mod aws;
+pub mod breaker;
+pub mod clock;
+pub mod config;
+#[cfg(feature = "deployed")]
+pub mod deployed;
+pub mod events;
+#[cfg(feature = "deployed")]
+pub mod laptop;
+pub mod letters;
+pub mod metrics;
+pub mod queue;
+pub mod secrets;
+pub mod spans;
+pub mod startup;
+pub mod store;
+pub mod telemetry;
+pub mod wake;

@@ -1,0 +1,148 @@
+//! Whole views of the table, for who runs the stack: every thread, and everything of one thread. Bounded pages; nothing
+//! here is on the path of a message.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::session::{Marks, Session};
+use serde_json::{Map, Value};
+
+use super::{DIFF, DUE_SHARDS, ITEM, SESSION, Store, StoreError, TURN, key, record};
+use crate::aws::table::{Item, Write, s, text};
+
+/// Pages (of 1 MB) of the table that one look reads.
+const SCAN_PAGES_MAX: usize = 200;
+/// Pages (of 1 MB) of one thread: a month of it.
+const THREAD_PAGES_MAX: usize = 500;
+
+/// A part of all threads.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Their records, with the marks beside them.
+    pub threads: Vec<(Session, Marks)>,
+    /// Those whose record cannot be read.
+    pub unreadable: Vec<String>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<ThreadKey>,
+}
+
+impl Store {
+    /// Every thread that has something alive by its record: a sandbox, or a turn. In the order of their keys; a hint, as
+    /// the index lags.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn all_armed(&self) -> Result<Vec<ThreadKey>, StoreError> {
+        let mut threads = Vec::new();
+        for shard in 0..DUE_SHARDS {
+            threads.extend(self.armed(shard).await?);
+        }
+        threads.sort_by_key(ToString::to_string);
+        threads.dedup();
+        Ok(threads)
+    }
+
+    /// Records of all threads, those without a sandbox too, in the table's own order, from after a thread on. Ends after
+    /// `threads_max`, or when so much of the table was read that there should be a pause.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn page(
+        &self,
+        after: Option<&ThreadKey>,
+        threads_max: usize,
+    ) -> Result<Page, StoreError> {
+        let (mut page, mut start) = (Page::default(), after.map(|thread| key(thread, SESSION)));
+        for _ in 0..SCAN_PAGES_MAX {
+            let scan = self
+                .table
+                .scan()
+                .filter_expression("#item = :session")
+                .expression_attribute_names("#item", ITEM)
+                .expression_attribute_values(":session", s(SESSION))
+                .set_exclusive_start_key(start);
+            let answer = self.table.scanned(scan).await?;
+            for item in &answer.items {
+                let thread = text(item, "thread").unwrap_or_default();
+                match record(item) {
+                    Ok((Some(session), marks)) => page.threads.push((session, marks)),
+                    Ok((None, _)) => {}
+                    Err(_) => page.unreadable.push(thread.to_owned()),
+                }
+                if page.threads.len() == threads_max {
+                    page.next = thread.parse().ok();
+                    return Ok(page);
+                }
+            }
+            start = answer.next;
+            let Some(key) = &start else {
+                return Ok(page);
+            };
+            page.next = text(key, "thread").and_then(|thread| thread.parse().ok());
+        }
+        Ok(page)
+    }
+
+    /// Every item of a thread as it is stored, as JSON: texts and numbers by their names, and what holds JSON as that.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn everything(&self, thread: &ThreadKey) -> Result<Vec<Value>, StoreError> {
+        let items = self.partition(thread).await?;
+        Ok(items.iter().map(plain).collect())
+    }
+
+    /// Deletes what the ledger holds of a thread: its turns and what they changed. Says how many items those were.
+    ///
+    /// # Errors
+    /// [`StoreError`]; a repeat deletes the rest.
+    pub async fn forget_turns(&self, thread: &ThreadKey) -> Result<usize, StoreError> {
+        let mut deleted = 0;
+        for item in self.partition(thread).await? {
+            let name = text(&item, ITEM).unwrap_or_default();
+            if !name.starts_with(TURN) && !name.starts_with(DIFF) {
+                continue;
+            }
+            self.table.write(Write::delete(key(thread, name))).await?;
+            deleted += 1;
+        }
+        Ok(deleted)
+    }
+
+    async fn partition(&self, thread: &ThreadKey) -> Result<Vec<Item>, StoreError> {
+        let (mut items, mut start) = (Vec::new(), None);
+        for _ in 0..THREAD_PAGES_MAX {
+            let query = self
+                .table
+                .query("#thread = :thread")
+                .consistent_read(true)
+                .expression_attribute_names("#thread", "thread")
+                .expression_attribute_values(":thread", s(thread.to_string()))
+                .set_exclusive_start_key(start);
+            let page = self.table.queried(query).await?;
+            items.extend(page.items);
+            start = page.next;
+            if start.is_none() {
+                return Ok(items);
+            }
+        }
+        Err(StoreError::Damaged(format!(
+            "more than {THREAD_PAGES_MAX} MB are stored of {thread}; a part would look like all of it"
+        )))
+    }
+}
+
+fn plain(item: &Item) -> Value {
+    let mut map = Map::new();
+    for (name, value) in item {
+        let value = match value {
+            AttributeValue::S(text) => match serde_json::from_str(text) {
+                Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+                _ => text.clone().into(),
+            },
+            AttributeValue::N(number) => number.parse().unwrap_or_else(|_| number.clone().into()),
+            _ => Value::Null,
+        };
+        map.insert(name.clone(), value);
+    }
+    Value::Object(map)
+}

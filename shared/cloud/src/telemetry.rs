@@ -1,0 +1,43 @@
+//! Logs: one JSON object a line on stdout, a dotted `event` and a readable sentence, never bodies, tokens or prompts.
+//!
+//! What a span says, the `correlation_id` of the message in hand above all, stands in every line within it; a line that
+//! says the same field itself knows better.
+
+mod line;
+
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use line::Line;
+
+/// Starts logging at `LOG_LEVEL` (default `info`) for our own crates; libraries stay at `warn`, because at more verbose
+/// levels some of them print headers.
+pub fn start() {
+    let level = std::env::var("LOG_LEVEL").unwrap_or_default();
+    let level = match level.as_str() {
+        "trace" => Level::TRACE,
+        "debug" => Level::DEBUG,
+        "warn" => Level::WARN,
+        "error" => Level::ERROR,
+        _ => Level::INFO,
+    };
+    // Targets are matched by their beginning: every crate of `shared/`, and the three programs.
+    let ours = ["bobbin_", "ingress", "worker", "sweeper"];
+    // Not an `EnvFilter`: its regular expressions are a tenth of a small function's binary.
+    let targets = Targets::new()
+        .with_default(Level::WARN)
+        .with_targets(ours.map(|target| (target, level)))
+        // What it says of a failed invocation is said by `startup::work`, and Rust itself says where a panic was.
+        .with_target("lambda_runtime::layers::panic", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer()
+        .fmt_fields(JsonFields::new())
+        .event_format(Line);
+    // A second start (tests in one process) keeps the first.
+    let _ = tracing_subscriber::registry()
+        .with(targets)
+        .with(lines)
+        .try_init();
+}

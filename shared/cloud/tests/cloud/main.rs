@@ -1,0 +1,12 @@
+//! The clients of AWS against the embedded engine, set up from the project's own template.
+
+#![allow(clippy::unwrap_used)]
+
+mod breakers;
+mod calls;
+mod secrets;
+mod support;
+mod sweeps;
+mod table;
+mod tenants;
+mod wakes;

@@ -1,0 +1,120 @@
+//! Secrets are read when they are needed, and no more often than the bound allows, whoever wants them to be.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bobbin_cloud::secrets::{IngressSecret, Kept, ProviderSecret, StackKey, WorkerSecrets};
+use serde::de::DeserializeOwned;
+
+use crate::support::{Cloud, answering, aws};
+
+/// How old a copy may be.
+const AGE_MS: u64 = 60_000;
+/// When each test begins.
+const NOW_MS: u64 = 1_800_000_000_000;
+
+fn kept<T: DeserializeOwned + PartialEq>(endpoint: &str, id: &str) -> Kept<T> {
+    Kept::new(&aws(endpoint), id.to_owned(), AGE_MS, 5_000)
+}
+
+const STORED: &str = r#"{"SecretString":"{\"slack_signing_secret\":\"right\"}"}"#;
+
+#[tokio::test]
+async fn bad_signatures_have_one_read_a_minute_made_however_many_they_are() {
+    let (endpoint, reads) = answering(200, STORED).await;
+    let secret: Kept<IngressSecret> = kept(&endpoint, "s");
+    assert_eq!(reads.load(Ordering::SeqCst), 0, "nothing at the start");
+    let known = secret.known(NOW_MS).await.unwrap();
+    assert_eq!(known.slack_signing_secret.expose(), "right");
+    for bad in 0..1_000 {
+        assert_eq!(secret.newer(NOW_MS + bad).await, None);
+    }
+    assert_eq!(reads.load(Ordering::SeqCst), 1);
+    for bad in 0..1_000 {
+        assert_eq!(secret.newer(NOW_MS + AGE_MS + bad).await, None);
+    }
+    assert_eq!(reads.load(Ordering::SeqCst), 2);
+    // Good ones have none made, a day later either.
+    secret.known(NOW_MS + 86_400_000).await.unwrap();
+    assert_eq!(reads.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_was_stored_is_seen_when_the_copy_is_older_than_the_bound() {
+    let cloud = Cloud::start().await;
+    let id = cloud.resource("ProviderSecret");
+    let secret: Kept<ProviderSecret> = kept(cloud.engine.endpoint(), &id);
+    let empty = secret.fresh(NOW_MS).await.unwrap();
+    assert!(empty.daytona_api_key.is_empty());
+    cloud.store(&id, r#"{"daytona_api_key":"first"}"#).await;
+    let young = secret.fresh(NOW_MS + AGE_MS - 1).await.unwrap();
+    assert!(Arc::ptr_eq(&young, &empty), "the copy is young enough");
+    let first = secret.fresh(NOW_MS + AGE_MS).await.unwrap();
+    assert_eq!(first.daytona_api_key.expose(), "first");
+    let same = secret.fresh(NOW_MS + 3 * AGE_MS).await.unwrap();
+    assert!(
+        Arc::ptr_eq(&same, &first),
+        "the same value is the same copy"
+    );
+    cloud.store(&id, r#"{"daytona_api_key":"second"}"#).await;
+    let newer = secret.newer(NOW_MS + 4 * AGE_MS).await.unwrap();
+    assert_eq!(newer.daytona_api_key.expose(), "second");
+}
+
+#[tokio::test]
+async fn a_read_that_fails_leaves_the_copy_and_is_not_made_again_at_once() {
+    let cloud = Cloud::start().await;
+    let id = cloud.resource("IngressSecret");
+    let secret: Kept<IngressSecret> = kept(cloud.engine.endpoint(), &id);
+    cloud
+        .store(&id, r#"{"slack_signing_secret":"right"}"#)
+        .await;
+    secret.known(NOW_MS).await.unwrap();
+    cloud.store(&id, r#"{"slack_signing_secret":5}"#).await;
+    let still = secret.fresh(NOW_MS + AGE_MS).await.unwrap();
+    assert_eq!(still.slack_signing_secret.expose(), "right");
+    assert_eq!(secret.newer(NOW_MS + 2 * AGE_MS).await, None);
+
+    let unread: Kept<IngressSecret> = kept(cloud.engine.endpoint(), &id);
+    let why = unread.known(NOW_MS).await.unwrap_err();
+    assert!(
+        why.contains("is not a JSON object of texts (line 1, column 25)") && !why.contains("right"),
+        "{why}"
+    );
+    let why = unread.known(NOW_MS + 1).await.unwrap_err();
+    assert!(why.contains("could not be read a moment ago"), "{why}");
+    cloud
+        .store(&id, r#"{"slack_signing_secret":"right"}"#)
+        .await;
+    unread.known(NOW_MS + 2_000).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_worker_has_its_keys_together_with_a_stack_key_that_the_template_made() {
+    let cloud = Cloud::start().await;
+    let endpoint = cloud.engine.endpoint();
+    let of = |id: &str| cloud.resource(id);
+    let secrets = WorkerSecrets::new(
+        kept(endpoint, &of("WorkerSecret")),
+        kept(endpoint, &of("ProviderSecret")),
+        kept(endpoint, &of("StackKey")),
+    );
+    let before = secrets.fresh(NOW_MS).await.unwrap();
+    assert_eq!(before.stack.stack_key.expose().len(), 48);
+    assert!(before.worker.slack_bot_token.is_empty());
+    let stored = r#"{"slack_bot_token":"xoxb","anthropic_api_key":"sk"}"#;
+    cloud.store(&of("WorkerSecret"), stored).await;
+    assert_eq!(secrets.fresh(NOW_MS + 1).await.unwrap(), before);
+    let after = secrets.fresh(NOW_MS + AGE_MS).await.unwrap();
+    assert_eq!(after.worker.anthropic_api_key.expose(), "sk");
+    assert_eq!(after.stack, before.stack);
+
+    let (endpoint, _) = answering(200, r#"{"SecretString":"{\"stack_key\":\"short\"}"}"#).await;
+    let short: WorkerSecrets = WorkerSecrets::new(
+        kept(&endpoint, "w"),
+        kept(&endpoint, "p"),
+        kept::<StackKey>(&endpoint, "k"),
+    );
+    let why = short.fresh(NOW_MS).await.unwrap_err();
+    assert!(why.starts_with("stack_key in the secret StackKey has fewer than 32"));
+}

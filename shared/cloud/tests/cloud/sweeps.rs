@@ -1,0 +1,178 @@
+//! What the sweeper asks for in one call instead of many: the records of listed sandboxes, and messages by the ten.
+
+use std::collections::BTreeMap;
+
+use bobbin_app::orphans::{Judged, judge_all};
+use bobbin_cloud::letters::Pair;
+use bobbin_cloud::queue::{BATCH_MAX, Queues};
+use bobbin_cloud::store::{Store, StoreError};
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::ledger::Entry;
+use bobbin_core::message::{Message, Work};
+use bobbin_core::session::{Marks, Phase, Session};
+use bobbin_sandbox::daytona::{LABEL_STACK_ID, Sandbox, Stack, labels};
+use serde_json::json;
+
+use crate::support::{Cloud, aws};
+
+const MESSAGES: &str = "test-Messages.fifo";
+const GRACE_MS: u64 = 300_000;
+/// 2026-01-01T00:00:00Z, when all the sandboxes were made, and a day later.
+const CREATED: &str = "2026-01-01T00:00:00Z";
+const NOW_MS: u64 = 1_767_312_000_000;
+
+const STACK: Stack<'_> = Stack {
+    name: "test",
+    id: "this-one",
+};
+
+fn thread(number: u32) -> ThreadKey {
+    ThreadKey::discord("111", &number.to_string()).unwrap()
+}
+
+fn sandbox(thread: &ThreadKey, generation: u32) -> Sandbox {
+    let sandbox = json!({
+        "id": "s",
+        "name": "s",
+        "labels": labels(STACK, thread, generation),
+        "createdAt": CREATED,
+    });
+    serde_json::from_value(sandbox).unwrap()
+}
+
+fn unmarked(thread: &ThreadKey, generation: u32) -> Sandbox {
+    let mut sandbox = sandbox(thread, generation);
+    sandbox.labels.remove(LABEL_STACK_ID);
+    sandbox
+}
+
+fn foreign(thread: &ThreadKey, generation: u32) -> Sandbox {
+    let mut sandbox = sandbox(thread, generation);
+    sandbox
+        .labels
+        .insert(LABEL_STACK_ID.to_owned(), "another".to_owned());
+    sandbox
+}
+
+#[tokio::test]
+async fn sandboxes_are_judged_together_as_each_is_by_itself() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    for (number, phase) in [(1, Phase::Active), (2, Phase::Destroyed)] {
+        let record = Session {
+            phase,
+            generation: 2,
+            ..Session::new(thread(number), 1)
+        };
+        let nothing: [Entry; 0] = [];
+        let none = Marks::default();
+        store.save(&record, 0, &none, &nothing, 0).await.unwrap();
+    }
+    let young = Sandbox {
+        created_at: Some("2026-01-01T23:59:00Z".to_owned()),
+        ..sandbox(&thread(4), 1)
+    };
+    let unnamed = Sandbox {
+        labels: BTreeMap::new(),
+        ..sandbox(&thread(5), 1)
+    };
+    let listed = [
+        // Two generations of one thread: its record is asked for once, a batch takes no key twice.
+        sandbox(&thread(1), 1),
+        sandbox(&thread(1), 2),
+        sandbox(&thread(2), 2),
+        // Of a thread without a record.
+        sandbox(&thread(3), 1),
+        young,
+        unnamed,
+        // Of before the stack's id was a label: with a record of its thread it is ours, without one it may be anybody's.
+        unmarked(&thread(1), 1),
+        unmarked(&thread(2), 2),
+        unmarked(&thread(3), 1),
+        // Of another stack of this name, whatever ours has of such a thread.
+        foreign(&thread(1), 1),
+        foreign(&thread(3), 1),
+    ];
+    let judged = judge_all(&store, STACK.id, &listed, NOW_MS, GRACE_MS).await;
+    let judged: Result<Vec<Judged>, StoreError> = judged.into_iter().collect();
+    assert_eq!(
+        judged,
+        Ok(vec![
+            Judged::Orphan,
+            Judged::Spared,
+            Judged::Orphan,
+            Judged::Orphan,
+            Judged::Spared,
+            Judged::Unknown,
+            Judged::Orphan,
+            Judged::Orphan,
+            Judged::Unknown,
+            Judged::Foreign,
+            Judged::Foreign,
+        ])
+    );
+}
+
+#[tokio::test]
+async fn without_the_records_no_sandbox_is_judged() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), "no-such-table");
+    let judged = judge_all(
+        &store,
+        STACK.id,
+        &[sandbox(&thread(1), 1)],
+        NOW_MS,
+        GRACE_MS,
+    )
+    .await;
+    assert!(
+        matches!(judged[..], [Err(StoreError::Refused(_))]),
+        "{judged:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_batch_puts_each_message_into_its_group_under_its_id() {
+    let cloud = Cloud::start().await;
+    let pair = |home: &str, dead: &str| Pair {
+        name: "messages",
+        home_url: cloud.resource(home),
+        dead_url: cloud.resource(dead),
+    };
+    let queues = Queues::of(
+        &aws(cloud.engine.endpoint()),
+        &[
+            pair("Messages", "MessagesDead"),
+            pair("Control", "ControlDead"),
+        ],
+    );
+    let sweep = |number: usize| Message {
+        id: format!("sweep-{number}"),
+        thread: thread(u32::try_from(number).unwrap()),
+        accepted_at_ms: 1,
+        work: Work::Sweep,
+    };
+    let messages: Vec<Message> = (0..BATCH_MAX).map(sweep).collect();
+    for _ in 0..2 {
+        // A repeat under the same ids is taken, and puts nothing on the queue.
+        let taken = queues.send_messages(messages.clone()).await;
+        assert_eq!(taken.len(), BATCH_MAX);
+        assert!(taken.iter().all(Result::is_ok), "{taken:?}");
+    }
+    let mut found: Vec<(String, String)> = cloud
+        .waiting(MESSAGES)
+        .await
+        .iter()
+        .map(|one| {
+            let text = |name: &str| one[name].as_str().unwrap().to_owned();
+            (text("group_id"), text("deduplication_id"))
+        })
+        .collect();
+    found.sort();
+    let mut wanted: Vec<(String, String)> = messages
+        .into_iter()
+        .map(|one| (one.thread.to_string(), one.id))
+        .collect();
+    wanted.sort();
+    assert_eq!(found, wanted);
+}

@@ -1,0 +1,124 @@
+//! The items of tenants in the table: settings under their version, catalogues as they come, each for its own tenant.
+
+use bobbin_cloud::store::{Store, StoreError};
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::ledger::Entry;
+use bobbin_core::message::Selection;
+use bobbin_core::session::{Marks, Session};
+use bobbin_core::settings::{Catalogue, Settings};
+
+use crate::support::{Cloud, aws, sdk_dynamodb};
+
+const ONE: &str = "discord:111";
+const OTHER: &str = "discord:1111";
+
+fn store(cloud: &Cloud) -> Store {
+    Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"))
+}
+
+fn with_model(model: &str) -> Settings {
+    Settings {
+        defaults: Selection {
+            model: Some(model.to_owned()),
+            ..Selection::default()
+        },
+        ..Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn of_two_who_write_settings_at_once_one_is_told_that_it_was_too_late() {
+    let cloud = Cloud::start().await;
+    let store = store(&cloud);
+    assert_eq!(store.settings(ONE).await.unwrap(), Settings::default());
+    let (first, second) = (with_model("anthropic/a"), with_model("openai/b"));
+    let (a, b) = tokio::join!(
+        store.save_settings(ONE, &first, 0),
+        store.save_settings(ONE, &second, 0)
+    );
+    let (a, b) = (a.unwrap(), b.unwrap());
+    assert!(a != b, "{a} {b}");
+    let stored = store.settings(ONE).await.unwrap();
+    assert_eq!(stored.version, 1);
+    assert_eq!(stored.defaults, if a { first } else { second }.defaults);
+
+    assert!(!store.save_settings(ONE, &stored, 7).await.unwrap());
+    assert!(store.save_settings(ONE, &stored, 1).await.unwrap());
+    assert_eq!(store.settings(ONE).await.unwrap().version, 2);
+}
+
+#[tokio::test]
+async fn a_record_is_read_with_the_settings_of_its_own_tenant_and_of_no_other() {
+    let cloud = Cloud::start().await;
+    let store = store(&cloud);
+    let settings = with_model("anthropic/a");
+    assert!(store.save_settings(ONE, &settings, 0).await.unwrap());
+    let catalogue = Catalogue {
+        agents: vec!["build".to_owned()],
+        ..Catalogue::default()
+    };
+    store.save_catalogue(ONE, &catalogue).await.unwrap();
+
+    let thread = ThreadKey::discord("111", "5").unwrap();
+    let loaded = store.load(&thread, "t1").await.unwrap();
+    assert_eq!(loaded.session, None);
+    assert_eq!(loaded.settings, store.settings(ONE).await.unwrap());
+    assert_eq!(loaded.settings.defaults, settings.defaults);
+    assert_eq!(store.catalogue(ONE).await.unwrap(), catalogue);
+
+    let stranger = ThreadKey::discord("1111", "5").unwrap();
+    let loaded = store.load(&stranger, "t1").await.unwrap();
+    assert_eq!(loaded.settings, Settings::default());
+    assert_eq!(store.settings(OTHER).await.unwrap(), Settings::default());
+    assert_eq!(store.catalogue(OTHER).await.unwrap(), Catalogue::default());
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_tenant_is_never_due() {
+    let cloud = Cloud::start().await;
+    let store = store(&cloud);
+    store
+        .save_settings(ONE, &Settings::default(), 0)
+        .await
+        .unwrap();
+    store
+        .save_catalogue(ONE, &Catalogue::default())
+        .await
+        .unwrap();
+    let thread = ThreadKey::discord("111", "5").unwrap();
+    let mut session = Session::new(thread.clone(), 1);
+    session.due_at_ms = Some(5);
+    let nothing: [Entry; 0] = [];
+    store
+        .save(&session, 0, &Marks::default(), &nothing, 0)
+        .await
+        .unwrap();
+    let (mut due, mut armed) = (Vec::new(), Vec::new());
+    for shard in 0..bobbin_cloud::store::DUE_SHARDS {
+        due.extend(store.due(shard, u64::MAX / 2).await.unwrap());
+        armed.extend(store.armed(shard).await.unwrap());
+    }
+    assert_eq!(due, [(thread.clone(), 5)]);
+    assert_eq!(armed, [thread]);
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_read_are_an_error_and_not_the_default_ones() {
+    use aws_sdk_dynamodb::types::AttributeValue;
+    let cloud = Cloud::start().await;
+    let store = store(&cloud);
+    sdk_dynamodb(cloud.engine.endpoint())
+        .put_item()
+        .table_name(cloud.resource("Table"))
+        .item("thread", AttributeValue::S(format!("tenant:{ONE}")))
+        .item("item", AttributeValue::S("settings".to_owned()))
+        .item("settings", AttributeValue::S("{".to_owned()))
+        .send()
+        .await
+        .unwrap();
+    let read = store.settings(ONE).await;
+    assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
+    let thread = ThreadKey::discord("111", "5").unwrap();
+    let loaded = store.load(&thread, "t1").await;
+    assert!(matches!(loaded, Err(StoreError::Damaged(_))), "{loaded:?}");
+}

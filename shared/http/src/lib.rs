@@ -1,0 +1,861 @@
+//! The one way out: how every client of this crate speaks HTTP.
+//!
+//! Promised for each request: rustls on ring with compiled-in roots; no redirect is followed; https only, except to
+//! loopback when the client's own configured base is loopback; only hosts that the client names; no user name or
+//! password in a URL; no private, link-local or otherwise special address, neither written out nor behind a name;
+//! a bound on time and on the bytes of an answer; no error text with a URL's query or a header. Deliberately absent:
+//! retries (the caller knows what a repeat means) and proxies from the environment (they would see past the guard).
+//!
+//! In a container of `sam local invoke` that works against the laptop stack, loopback is that container's own. What the
+//! stack calls loopback is then reached on the host of `AWS_ENDPOINT_URL`, by the same rules.
+
+mod answer;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+pub use self::answer::HttpAnswer;
+pub use reqwest::Method;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONTENT_TYPE, HOST, HeaderMap};
+use reqwest::{Client, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
+
+/// `sam local` sets it to `true` in its containers (AWS SAM developer guide, "sam local invoke").
+const SAM_LOCAL: &str = "AWS_SAM_LOCAL";
+
+/// Whether this is a container of `sam local`, by these variables.
+pub fn in_sam_local(variable: impl Fn(&str) -> Option<String>) -> bool {
+    variable(SAM_LOCAL).as_deref() == Some("true")
+}
+
+/// Time to connect, for every client.
+pub const CONNECT_MS_MAX: u64 = 10_000;
+/// Time for a whole request unless the caller sets another.
+pub const REQUEST_MS: u64 = 15_000;
+/// Bytes of an answer unless the client sets another bound.
+pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Longest `Retry-After` that is believed.
+const RETRY_AFTER_MS_MAX: u64 = 15 * 60_000;
+
+/// What went wrong before an answer was there. Holds no token, query or body.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HttpError {
+    /// The guard did not let the request out: the configuration or a service named an address that is not allowed.
+    #[error("the address {host} is not allowed: {why}")]
+    Refused {
+        /// Scheme and host, nothing else of the URL.
+        host: String,
+        /// Which rule.
+        why: &'static str,
+    },
+    /// No answer in time; whether the request had its effect is unknown.
+    #[error("{host} did not answer in time")]
+    Timeout {
+        /// Host.
+        host: String,
+    },
+    /// The connection failed or broke; whether the request had its effect is unknown unless `unsent`.
+    #[error("{host} could not be reached: {what}")]
+    Transport {
+        /// Host.
+        host: String,
+        /// What was seen.
+        what: String,
+        /// No connection was made, so nothing was sent.
+        unsent: bool,
+    },
+    /// The answer is larger than the client takes.
+    #[error("{host} answered with more than {bytes_max} bytes")]
+    TooLarge {
+        /// Host.
+        host: String,
+        /// The bound.
+        bytes_max: usize,
+    },
+}
+
+impl HttpError {
+    /// Whether nothing of the request can have arrived.
+    #[must_use]
+    pub const fn is_unsent(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Transport { unsent: true, .. }
+        )
+    }
+}
+
+/// Which hosts a client may speak to, besides loopback where its base is loopback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hosts {
+    /// Exactly these names; one that starts with a dot stands for every name below it (`.slack.com`).
+    Named(Vec<String>),
+    /// Any public host: for addresses that an authenticated service names (Daytona's toolbox and preview hosts differ
+    /// by region and cannot be listed).
+    Public,
+}
+
+/// Where the loopback of the machine that runs `sam local invoke` is reached from within its container.
+static CONTAINER_HOST: LazyLock<Option<String>> =
+    LazyLock::new(|| container_host(|name| std::env::var(name).ok()));
+
+/// Only SAM's own containers have `AWS_SAM_LOCAL`, and only against a laptop stack is AWS spoken to by plain http.
+fn container_host(var: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if !in_sam_local(&var) {
+        return None;
+    }
+    let endpoint = Url::parse(&var("AWS_ENDPOINT_URL")?).ok()?;
+    let host = endpoint.host_str()?;
+    (endpoint.scheme() == "http" && !is_loopback_host(host)).then(|| host.to_owned())
+}
+
+/// The rules for one client's addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    hosts: Hosts,
+    loopback: bool,
+    container_host: Option<String>,
+}
+
+impl Guard {
+    /// `loopback`: the client's own configured base is loopback, so plain http to loopback is allowed.
+    #[must_use]
+    pub fn new(hosts: Hosts, loopback: bool) -> Self {
+        Self {
+            hosts,
+            loopback,
+            container_host: CONTAINER_HOST.clone().filter(|_| loopback),
+        }
+    }
+
+    /// Where an address that was checked is reached, and the host that it names, if that is another one.
+    fn reached(&self, mut url: Url) -> (Url, Option<String>) {
+        let named = url.host_str().filter(|host| is_loopback_host(host));
+        let (Some(host), Some(_)) = (&self.container_host, named) else {
+            return (url, None);
+        };
+        let authority = url.authority().to_owned();
+        match url.set_host(Some(host)) {
+            Ok(()) => (url, Some(authority)),
+            Err(_) => (url, None),
+        }
+    }
+
+    /// Checks an address before anything is sent to it. A name's addresses are checked again when it is resolved.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`] with the rule.
+    pub fn check(&self, address: &str) -> Result<Url, HttpError> {
+        let url = Url::parse(address).map_err(|_| HttpError::Refused {
+            host: "(unreadable)".to_owned(),
+            why: "it is no absolute URL",
+        })?;
+        match self.rule(&url) {
+            None => Ok(url),
+            Some(why) => Err(HttpError::Refused {
+                host: format!("{}://{}", url.scheme(), url.host_str().unwrap_or("")),
+                why,
+            }),
+        }
+    }
+
+    fn rule(&self, url: &Url) -> Option<&'static str> {
+        let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
+            return Some("it names no host");
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Some("it carries a user name or password");
+        }
+        if !matches!(url.scheme(), "http" | "https") {
+            return Some("only https is spoken");
+        }
+        if is_loopback_host(host) || self.container_host.as_deref() == Some(host) {
+            return (!self.loopback)
+                .then_some("loopback is only for a client whose own base is loopback");
+        }
+        if url.scheme() != "https" {
+            return Some("only https is spoken outside loopback");
+        }
+        if let Some(ip) = literal(host)
+            && !is_public(ip)
+        {
+            return Some("it is a private or special address");
+        }
+        match &self.hosts {
+            Hosts::Public => None,
+            Hosts::Named(names) if names.iter().any(|name| covers(name, host)) => None,
+            Hosts::Named(_) => Some("it is not one of the hosts that this client may speak to"),
+        }
+    }
+}
+
+fn covers(name: &str, host: &str) -> bool {
+    match name.strip_prefix('.') {
+        Some(_) => {
+            host.len() > name.len()
+                && host
+                    .to_ascii_lowercase()
+                    .ends_with(&name.to_ascii_lowercase())
+        }
+        None => host.eq_ignore_ascii_case(name),
+    }
+}
+
+fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .ok()
+}
+
+/// Whether a host, without its port, is this machine.
+#[must_use]
+pub fn is_loopback_host(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || literal(host).is_some_and(|ip| ip.is_loopback())
+}
+
+/// Whether the address is loopback, as the laptop stack's are.
+#[must_use]
+pub fn is_loopback(address: &str) -> bool {
+    Url::parse(address).is_ok_and(|url| url.host_str().is_some_and(is_loopback_host))
+}
+
+/// The host of an address, for [`Hosts::Named`].
+#[must_use]
+pub fn host_of(address: &str) -> Option<String> {
+    Url::parse(address).ok()?.host_str().map(str::to_owned)
+}
+
+/// Whether an address belongs to the public internet (IANA special-purpose registries).
+#[must_use]
+pub fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => is_public_v6(ip),
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    !(a == 0
+        || ip.is_private()
+        || ip.is_loopback()
+        || ip.is_link_local()
+        || ip.is_multicast()
+        || ip.is_documentation()
+        || a >= 240
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 192 && b == 88 && c == 99)
+        || (a == 198 && (b == 18 || b == 19)))
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let [first, second, ..] = ip.segments();
+    // Only 2000::/3 is given out; of that, Teredo, the documentation blocks and 6to4 wrap or name other addresses.
+    // IPv4-mapped addresses lie outside 2000::/3 and fall away with the rest.
+    (0x2000..0x4000).contains(&first)
+        && first != 0x2002
+        && !(first == 0x2001 && (second < 0x0200 || second == 0x0db8))
+        && !(first == 0x3fff && second < 0x1000)
+}
+
+/// Resolves names and drops every address that the guard would refuse.
+struct GuardedResolver {
+    loopback: bool,
+    container_host: Option<String>,
+}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let loopback = self.loopback && name.as_str().eq_ignore_ascii_case("localhost");
+        let is_container_host = self.container_host.as_deref() == Some(name.as_str());
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = found
+                .filter(|at| {
+                    if is_container_host {
+                        true
+                    } else if loopback {
+                        at.ip().is_loopback()
+                    } else {
+                        is_public(at.ip())
+                    }
+                })
+                .collect();
+            if allowed.is_empty() {
+                return Err("the name has no public address".into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// One client's way out.
+#[derive(Debug, Clone)]
+pub struct Http {
+    client: Client,
+    guard: Guard,
+    body_bytes_max: usize,
+}
+
+impl Http {
+    /// A client whose configured base is `base`: its own host is always allowed, and loopback only if it is loopback.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`] when the base itself is not allowed.
+    pub fn new(base: &str, hosts: Hosts) -> Result<Self, HttpError> {
+        let loopback = is_loopback(base);
+        let hosts = match hosts {
+            Hosts::Named(mut names) => {
+                names.extend(host_of(base));
+                Hosts::Named(names)
+            }
+            Hosts::Public => Hosts::Public,
+        };
+        let http = Self::guarded(Guard::new(hosts, loopback));
+        http.guard.check(base)?;
+        Ok(http)
+    }
+
+    /// A client without a base of its own, under these rules.
+    ///
+    /// # Panics
+    /// Never: the TLS parameters are constants that ring supports.
+    #[must_use]
+    pub fn guarded(guard: Guard) -> Self {
+        let resolver = Arc::new(GuardedResolver {
+            loopback: guard.loopback,
+            container_host: guard.container_host.clone(),
+        });
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls())
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .dns_resolver(resolver)
+            .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
+            .user_agent(concat!("bobbin/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .expect("constant TLS parameters that ring supports");
+        Self {
+            client,
+            guard,
+            body_bytes_max: BODY_BYTES_MAX,
+        }
+    }
+
+    /// The same client with another bound on the bytes of an answer.
+    #[must_use]
+    pub fn with_body_bytes_max(&self, bytes: usize) -> Self {
+        Self {
+            body_bytes_max: bytes,
+            ..self.clone()
+        }
+    }
+
+    /// Begins a request, once the guard has let its address pass. Its time is [`REQUEST_MS`] unless set again.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`].
+    pub fn request(&self, method: Method, address: &str) -> Result<RequestBuilder, HttpError> {
+        let (url, named) = self.guard.reached(self.guard.check(address)?);
+        let request = self
+            .client
+            .request(method, url)
+            .timeout(Duration::from_millis(REQUEST_MS));
+        Ok(match named {
+            Some(host) => request.header(HOST, host),
+            None => request,
+        })
+    }
+
+    /// Sends a request that [`Http::request`] began, and reads its answer up to the bound. Every status is an answer.
+    ///
+    /// # Errors
+    /// [`HttpError`] when there is no complete answer.
+    pub async fn send(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
+        let mut response = self.open(request).await?;
+        let host = host_label(response.url());
+        let too_large = || HttpError::TooLarge {
+            host: host.clone(),
+            bytes_max: self.body_bytes_max,
+        };
+        let announced = response.content_length().unwrap_or(0);
+        if usize::try_from(announced).map_or(true, |bytes| bytes > self.body_bytes_max) {
+            return Err(too_large());
+        }
+        // A buffer that grows doubles, and holds half of it twice meanwhile.
+        let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+        while let Some(piece) = response.chunk().await.map_err(|e| classify(e, &host))? {
+            if body.len() + piece.len() > self.body_bytes_max {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body,
+        })
+    }
+
+    /// Sends a request and hands over the answer with its body unread, for streams: their bound is the caller's.
+    ///
+    /// # Errors
+    /// [`HttpError`] when no head of an answer came.
+    pub async fn open(&self, request: RequestBuilder) -> Result<Response, HttpError> {
+        let request = request.build().map_err(|e| classify(e, "the service"))?;
+        // A builder of another client could carry an address that was never checked.
+        self.guard.check(request.url().as_str())?;
+        let host = host_label(request.url());
+        self.client
+            .execute(request)
+            .await
+            .map_err(|e| classify(e, &host))
+    }
+}
+
+/// Classifies an error of an answer that is read piece by piece.
+#[must_use]
+pub fn broken(error: reqwest::Error) -> HttpError {
+    let host = error
+        .url()
+        .map_or_else(|| "the service".to_owned(), host_label);
+    classify(error, &host)
+}
+
+fn host_label(url: &Url) -> String {
+    url.host_str().unwrap_or("the service").to_owned()
+}
+
+fn classify(error: reqwest::Error, host: &str) -> HttpError {
+    let error = error.without_url();
+    let host = host.to_owned();
+    let unsent = error.is_connect() || error.is_builder();
+    if error.is_timeout() && !unsent {
+        return HttpError::Timeout { host };
+    }
+    let mut what = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(inner) = source {
+        what = inner.to_string();
+        source = inner.source();
+    }
+    HttpError::Transport { host, what, unsent }
+}
+
+/// Trusts the compiled-in roots.
+fn tls() -> rustls::ClientConfig {
+    let roots = rustls::RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    };
+    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring supports TLS 1.2 and 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+/// A complete answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Status.
+    pub status: u16,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// The body, bounded.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Status 200 to 299.
+    #[must_use]
+    pub const fn ok(&self) -> bool {
+        self.status / 100 == 2
+    }
+
+    /// The media type without parameters, in lower case; empty when absent.
+    #[must_use]
+    pub fn media_type(&self) -> String {
+        media_type(&self.headers)
+    }
+
+    /// The body as JSON, if it is labelled so and can be read as `T`.
+    #[must_use]
+    pub fn json<T: DeserializeOwned>(&self) -> Option<T> {
+        let kind = self.media_type();
+        let labelled = kind == "application/json" || kind.ends_with("+json");
+        if labelled {
+            serde_json::from_slice(&self.body).ok()
+        } else {
+            None
+        }
+    }
+
+    /// What `Retry-After` (or one of Daytona's, named after the limiter) asks for, in milliseconds, bounded.
+    #[must_use]
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        self.headers
+            .iter()
+            .filter(|(name, _)| name.as_str().starts_with("retry-after"))
+            .filter_map(|(_, value)| value.to_str().ok()?.trim().parse::<f64>().ok())
+            .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
+            // A float beyond the range of u64 saturates, and the bound cuts it.
+            .map(|seconds| ((seconds * 1000.0).ceil() as u64).min(RETRY_AFTER_MS_MAX))
+            .max()
+    }
+}
+
+/// The media type without parameters, in lower case; empty when absent.
+#[must_use]
+pub fn media_type(headers: &HeaderMap) -> String {
+    let label = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("");
+    label
+        .split(';')
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn named(loopback: bool) -> Guard {
+        Guard::new(
+            Hosts::Named(vec!["api.test".into(), ".slack.com".into()]),
+            loopback,
+        )
+    }
+
+    #[test]
+    fn only_named_public_https_hosts_pass() {
+        let table = [
+            ("https://api.test/v1?x=1", true),
+            ("https://API.test/", true),
+            ("https://files.slack.com/f", true),
+            ("https://slack.com/", false),
+            ("https://evilslack.com/", false),
+            ("https://api.test.evil.com/", false),
+            ("http://api.test/", false),
+            ("ftp://api.test/", false),
+            ("https://user@api.test/", false),
+            ("https://user:pw@api.test/", false),
+            ("https://other.test/", false),
+            ("http://127.0.0.1:8080/", false),
+            ("https://localhost/", false),
+            ("file:///etc/passwd", false),
+            ("not a url", false),
+        ];
+        for (address, passes) in table {
+            assert_eq!(named(false).check(address).is_ok(), passes, "{address}");
+        }
+    }
+
+    #[test]
+    fn loopback_passes_only_for_a_client_whose_base_is_loopback() {
+        for address in [
+            "http://127.0.0.1:4096/x",
+            "http://localhost:1/",
+            "http://[::1]:2/",
+        ] {
+            assert!(named(true).check(address).is_ok(), "{address}");
+            assert!(named(false).check(address).is_err(), "{address}");
+        }
+        assert!(named(true).check("http://10.0.0.1/").is_err());
+        assert!(named(true).check("http://localhost.evil.test/").is_err());
+        assert!(Http::new("http://192.168.1.1/api", Hosts::Public).is_err());
+    }
+
+    #[test]
+    fn loopback_is_the_containers_host_under_sam_local_invoke_alone() {
+        let host = |sam: Option<&str>, endpoint: Option<&str>| {
+            let set = |name: &str| match name {
+                "AWS_SAM_LOCAL" => sam.map(str::to_owned),
+                "AWS_ENDPOINT_URL" => endpoint.map(str::to_owned),
+                _ => None,
+            };
+            container_host(set)
+        };
+        let (sam, bridge) = (Some("true"), Some("http://172.17.0.1:4566"));
+        assert_eq!(host(sam, bridge).as_deref(), Some("172.17.0.1"));
+        let name = Some("http://host.docker.internal:4566");
+        assert_eq!(host(sam, name).as_deref(), Some("host.docker.internal"));
+        // A deployed function, one beside the laptop stack, and a container that works with a deployed stack.
+        for (sam, endpoint) in [
+            (None, bridge),
+            (Some(""), bridge),
+            (sam, Some("http://127.0.0.1:4566")),
+            (sam, Some("https://sqs.eu-central-1.amazonaws.com")),
+            (sam, Some("")),
+            (sam, None),
+        ] {
+            assert_eq!(host(sam, endpoint), None, "{sam:?} {endpoint:?}");
+        }
+    }
+
+    #[test]
+    fn in_a_container_loopback_is_reached_on_its_host_under_its_own_name_and_nothing_else_is() {
+        let within = |loopback| Guard {
+            hosts: Hosts::Public,
+            loopback,
+            container_host: Some("172.17.0.1".to_owned()).filter(|_| loopback),
+        };
+        let reached = |address: &str| within(true).reached(within(true).check(address).unwrap());
+        let (url, named) = reached("http://127.0.0.1:4096/x?y=1");
+        assert_eq!(url.as_str(), "http://172.17.0.1:4096/x?y=1");
+        assert_eq!(named.as_deref(), Some("127.0.0.1:4096"));
+        assert!(within(true).check(url.as_str()).is_ok());
+        let (url, named) = reached("https://example.com/x");
+        assert_eq!((url.as_str(), named), ("https://example.com/x", None));
+        for refused in [
+            "http://172.17.0.2/",
+            "http://10.0.0.1/",
+            "http://example.com/",
+        ] {
+            assert!(within(true).check(refused).is_err(), "{refused}");
+        }
+        // A client whose own base is not the laptop stack's.
+        assert!(within(false).check("http://172.17.0.1:4096/").is_err());
+    }
+
+    #[test]
+    fn private_and_special_addresses_are_refused_in_every_spelling() {
+        let guard = Guard::new(Hosts::Public, false);
+        for host in [
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.0.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "172.31.255.254",
+            "100.127.0.1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "198.19.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "239.1.1.1",
+            "240.0.0.1",
+            "2130706433",
+            "0x7f.1",
+            "0x7f000001",
+            "0177.0.0.1",
+            "017700000001",
+            "127.1",
+            "0",
+            "127.0.0.1.",
+            "%31%32%37.0.0.1",
+            "\u{ff11}\u{ff12}\u{ff17}.0.0.1",
+            "127\u{3002}0\u{3002}0\u{3002}1",
+            "3232235521",
+            "0xa9fea9fe",
+            "0251.0376.0251.0376",
+            "localhost",
+            "LOCALHOST",
+            "[::1]",
+            "[::]",
+            "[fe80::1]",
+            "[fc00::1]",
+            "[fd12::1]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:8.8.8.8]",
+            "[::ffff:7f00:1]",
+            "[::ffff:169.254.169.254]",
+            "[::127.0.0.1]",
+            "[0:0:0:0:0:0:0:1]",
+            "[64:ff9b::8.8.8.8]",
+            "[64:ff9b:1::1]",
+            "[100::1]",
+            "[fe80::1:2:3]",
+            "[fec0::1]",
+            "[2001:10::1]",
+            "[2001:20::1]",
+            "[3fff::1]",
+            "[5f00::1]",
+            "[64:ff9b::a00:1]",
+            "[2002:7f00:1::]",
+            "[2001:db8::1]",
+            "[2001::1]",
+            "[ff02::1]",
+        ] {
+            assert!(guard.check(&format!("https://{host}/")).is_err(), "{host}");
+        }
+        for host in [
+            "8.8.8.8",
+            "[2606:4700::1111]",
+            "172.32.0.1",
+            "100.128.0.1",
+            "192.0.1.1",
+            "198.20.0.1",
+            "example.com",
+        ] {
+            assert!(guard.check(&format!("https://{host}/")).is_ok(), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_guard_for_loopback_opens_nothing_else_that_is_private() {
+        let guard = Guard::new(Hosts::Public, true);
+        for address in [
+            "http://10.0.0.1/",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[fe80::1]/",
+            "http://0.0.0.0/",
+            "http://user@127.0.0.1/",
+            "ftp://127.0.0.1/",
+            "file:///etc/passwd",
+            "http://localhost.evil.test/",
+            "http://127.0.0.1.evil.test/",
+        ] {
+            assert!(guard.check(address).is_err(), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
+        let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = trap.local_addr().unwrap().port();
+        for loopback in [false, true] {
+            let http = Http::guarded(Guard::new(Hosts::Public, loopback));
+            // With its dot at the end it is a name like any other; where it is known it leads to loopback.
+            let address = format!("https://localhost.:{port}/");
+            let request = http.request(Method::GET, &address).unwrap();
+            let error = http.send(request).await.unwrap_err();
+            assert!(
+                matches!(&error, HttpError::Transport { unsent: true, .. }),
+                "{error:?}"
+            );
+        }
+        let seen = tokio::time::timeout(Duration::from_millis(50), trap.accept()).await;
+        assert!(seen.is_err(), "somebody connected");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_answer_and_is_not_followed() {
+        let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("http://{}/secret", trap.local_addr().unwrap());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let to = target.clone();
+        let away = move |status: u16| {
+            let to = to.clone();
+            async move {
+                let status = axum::http::StatusCode::from_u16(status).expect("a status");
+                (status, [("location", to)])
+            }
+        };
+        let routes = axum::Router::new().route(
+            "/{status}",
+            axum::routing::get(
+                move |axum::extract::Path(status): axum::extract::Path<u16>| away(status),
+            ),
+        );
+        let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+        let http = Http::new(&base, Hosts::Public).unwrap();
+        for status in [301, 302, 303, 307, 308] {
+            let address = format!("{base}/{status}");
+            let request = http.request(Method::GET, &address).unwrap();
+            assert_eq!(http.send(request).await.unwrap().status, status);
+        }
+        let seen = tokio::time::timeout(Duration::from_millis(50), trap.accept()).await;
+        assert!(seen.is_err(), "a redirect was followed to {target}");
+        server.abort();
+    }
+
+    #[test]
+    fn a_refusal_names_the_host_and_nothing_else_of_the_address() {
+        let error = named(false)
+            .check("https://other.test/path?token=secret-value")
+            .unwrap_err();
+        assert!(error.to_string().contains("https://other.test"));
+        assert!(!error.to_string().contains("secret-value") && !error.to_string().contains("path"));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
+        let resolver = GuardedResolver {
+            loopback: false,
+            container_host: None,
+        };
+        assert!(
+            resolver
+                .resolve("localhost".parse().unwrap())
+                .await
+                .is_err()
+        );
+        let resolver = GuardedResolver {
+            loopback: true,
+            container_host: None,
+        };
+        assert!(resolver.resolve("localhost".parse().unwrap()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_beyond_the_bound_is_not_read_and_a_transport_error_holds_no_query() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let routes =
+            axum::Router::new().route("/big", axum::routing::get(|| async { "x".repeat(2000) }));
+        let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+        let base = format!("http://{at}");
+        let http = Http::new(&base, Hosts::Public)
+            .unwrap()
+            .with_body_bytes_max(1000);
+        let request = http.request(Method::GET, &format!("{base}/big")).unwrap();
+        let error = http.send(request).await.unwrap_err();
+        assert!(matches!(
+            error,
+            HttpError::TooLarge {
+                bytes_max: 1000,
+                ..
+            }
+        ));
+        server.abort();
+        let _ = server.await;
+        let request = http
+            .request(Method::GET, &format!("{base}/x?token=secret-value"))
+            .unwrap();
+        let error = http.send(request).await.unwrap_err();
+        assert!(
+            matches!(error, HttpError::Transport { unsent: true, .. }),
+            "{error:?}"
+        );
+        assert!(!error.to_string().contains("secret-value"));
+    }
+
+    #[test]
+    fn retry_after_is_read_whatever_its_limiter_and_bounded() {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after-sandbox-create", "1.5".parse().unwrap());
+        let answer = |headers: &HeaderMap| Answer {
+            status: 429,
+            headers: headers.clone(),
+            body: Vec::new(),
+        };
+        assert_eq!(answer(&headers).retry_after_ms(), Some(1500));
+        headers.insert("retry-after", "99999999".parse().unwrap());
+        assert_eq!(answer(&headers).retry_after_ms(), Some(RETRY_AFTER_MS_MAX));
+        headers.clear();
+        headers.insert(
+            "retry-after",
+            "Wed, 21 Oct 2026 07:28:00 GMT".parse().unwrap(),
+        );
+        assert_eq!(answer(&headers).retry_after_ms(), None);
+    }
+}

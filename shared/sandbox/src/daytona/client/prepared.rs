@@ -1,0 +1,128 @@
+//! Snapshots, the key and the quota: what setting up asks of Daytona.
+
+use bobbin_http::REQUEST_MS;
+use reqwest::{Method, Url};
+
+use super::{Answered, Daytona, DaytonaError, LIFECYCLE_MS_MAX, PAGE_ITEMS};
+use crate::daytona::prepared::{
+    ApiKey, CreateSnapshot, Organization, Snapshot, SnapshotPage, Usage,
+};
+
+/// Bytes of a build's log that are read; a longer one is told up to here.
+const LOG_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+impl Daytona {
+    /// The key that is used, without its value.
+    ///
+    /// # Errors
+    /// [`DaytonaError`]; [`DaytonaError::BadKey`] where Daytona does not know it.
+    pub async fn current_key(&self) -> Answered<ApiKey> {
+        let segments = ["api-keys", "current"];
+        self.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
+            .await
+    }
+
+    /// The organisations that the key's owner is in.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn organizations(&self) -> Answered<Vec<Organization>> {
+        self.read(self.control(Method::GET, &["organizations"], &[], REQUEST_MS)?)
+            .await
+    }
+
+    /// What an organisation uses and may use.
+    ///
+    /// # Errors
+    /// [`DaytonaError`]; [`DaytonaError::Forbidden`] where the key may not see it.
+    pub async fn usage(&self, organization: &str) -> Answered<Usage> {
+        let segments = ["organizations", organization, "usage"];
+        self.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
+            .await
+    }
+
+    /// Asks for a snapshot to be built. A taken name is [`DaytonaError::Conflict`].
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn create_snapshot(&self, body: &CreateSnapshot) -> Answered<Snapshot> {
+        let request = self
+            .control(Method::POST, &["snapshots"], &[], LIFECYCLE_MS_MAX)?
+            .json(body);
+        self.read(request).await
+    }
+
+    /// Reads a snapshot by id or name; nothing if there is none.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn snapshot(&self, name: &str) -> Answered<Option<Snapshot>> {
+        let read = self.read(self.control(Method::GET, &["snapshots", name], &[], REQUEST_MS)?);
+        match read.await {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(DaytonaError::NotFound) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The snapshots whose name holds `part`, the newest first, one page of them.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn snapshots(&self, part: &str) -> Answered<Vec<Snapshot>> {
+        let limit = PAGE_ITEMS.to_string();
+        let query = [
+            ("page", "1"),
+            ("limit", limit.as_str()),
+            ("name", part),
+            ("sort", "createdAt"),
+            ("order", "desc"),
+        ];
+        let request = self.control(Method::GET, &["snapshots"], &query, REQUEST_MS)?;
+        let page: SnapshotPage = self.read(request).await?;
+        Ok(page.items)
+    }
+
+    /// Asks for one that sleeps to be made ready again.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn activate_snapshot(&self, id: &str) -> Answered<()> {
+        self.lifecycle(Method::POST, &["snapshots", id, "activate"], &[])
+            .await
+    }
+
+    /// Asks for the end of a snapshot; sandboxes that were made from it stay.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn delete_snapshot(&self, id: &str) -> Answered<()> {
+        self.lifecycle(Method::DELETE, &["snapshots", id], &[])
+            .await
+    }
+
+    /// The log of a build as far as it has come.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn build_log(&self, id: &str) -> Answered<String> {
+        #[derive(serde::Deserialize)]
+        struct Place {
+            url: String,
+        }
+        let segments = ["snapshots", id, "build-logs-url"];
+        let place = self.control(Method::GET, &segments, &[], REQUEST_MS)?;
+        let place: Place = self.read(place).await?;
+        let url = Url::parse(&place.url).map_err(|_| DaytonaError::Unavailable {
+            status: 200,
+            message: "the address of the build's log cannot be read".to_owned(),
+        })?;
+        let bounded = Self {
+            http: self.http.with_body_bytes_max(LOG_BYTES_MAX),
+            ..self.clone()
+        };
+        let request = bounded.request(Method::GET, &url, &[], &[], LIFECYCLE_MS_MAX)?;
+        let answer = bounded.send(request).await?;
+        Ok(String::from_utf8_lossy(&answer.body).into_owned())
+    }
+}

@@ -1,0 +1,417 @@
+//! The client against a tiny server: every class of answer, and every body against Daytona's own description.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::limits::Limits;
+
+use super::*;
+use crate::daytona::{Image, Stack};
+
+type Reply = (u16, &'static str, String, Vec<(&'static str, &'static str)>);
+
+#[derive(Clone)]
+struct Seen {
+    line: String,
+    headers: axum::http::HeaderMap,
+    body: Vec<u8>,
+}
+
+#[derive(Clone)]
+struct Double {
+    replies: Arc<Mutex<Vec<Reply>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+async fn answer(State(double): State<Double>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec();
+    let line = format!("{} {}", head.method, head.uri);
+    double.seen.lock().unwrap().push(Seen {
+        line,
+        headers: head.headers,
+        body,
+    });
+    let mut replies = double.replies.lock().unwrap();
+    let (status, kind, text, headers) = if replies.len() > 1 {
+        replies.remove(0)
+    } else {
+        replies[0].clone()
+    };
+    let mut response = (StatusCode::from_u16(status).unwrap(), text).into_response();
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, kind.parse().unwrap());
+    for (name, value) in headers {
+        response.headers_mut().insert(name, value.parse().unwrap());
+    }
+    response
+}
+
+struct Server {
+    base: String,
+    double: Double,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    async fn answering(replies: Vec<Reply>) -> (Self, Daytona) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let double = Double {
+            replies: Arc::new(Mutex::new(replies)),
+            seen: Arc::default(),
+        };
+        let app = Router::new().fallback(answer).with_state(double.clone());
+        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let client = Daytona::new(&format!("{base}/api"), "dtn_test").unwrap();
+        (Self { base, double, task }, client)
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.double.seen.lock().unwrap().clone()
+    }
+
+    fn sandbox(&self) -> Sandbox {
+        serde_json::from_value(
+            json!({"id": "id-1", "name": "n", "toolboxProxyUrl": format!("{}/toolbox", self.base)}),
+        )
+        .unwrap()
+    }
+}
+
+fn reply(status: u16, body: Value) -> Reply {
+    (
+        status,
+        "application/json; charset=utf-8",
+        body.to_string(),
+        Vec::new(),
+    )
+}
+
+fn said(status: u16, message: &str) -> Reply {
+    reply(status, json!({"statusCode": status, "message": message}))
+}
+
+#[tokio::test]
+async fn every_status_says_what_to_do() {
+    let html: Reply = (502, "text/html", "<html>Bad gateway</html>".into(), vec![]);
+    let waiting = (
+        429,
+        "application/json",
+        "{}".into(),
+        vec![("retry-after-sandbox-lifecycle", "7")],
+    );
+    let table: Vec<(Reply, &str)> = vec![
+        (said(401, "Unauthorized"), "non_recoverable"),
+        (said(403, "suspended"), "non_recoverable"),
+        (said(404, "not found"), "sandbox_gone"),
+        (said(409, "Sandbox state change in progress"), "wait"),
+        (said(400, "Total disk limit exceeded"), "non_recoverable"),
+        (
+            said(400, "bad request: Is the Sandbox started?"),
+            "sandbox_down",
+        ),
+        (said(400, "failed to get runner info: x"), "sandbox_down"),
+        (said(500, "Internal server error"), "outage"),
+        (html, "outage"),
+        ((200, "text/html", "<html>".into(), vec![]), "outage"),
+        ((404, "text/html", "<html>".into(), vec![]), "outage"),
+        (
+            (
+                307,
+                "text/plain",
+                String::new(),
+                vec![("location", "/login")],
+            ),
+            "outage",
+        ),
+        ((502, "text/plain", String::new(), vec![]), "outage"),
+        (reply(200, json!({"id": 1})), "outage"),
+        (waiting.clone(), "wait"),
+    ];
+    for (answer, class) in table {
+        let (_server, client) = Server::answering(vec![answer.clone()]).await;
+        let error = client.get("n").await.expect_err("an error");
+        let failure = serde_json::to_value(error.failure()).unwrap();
+        assert_eq!(failure["class"], class, "{answer:?}: {error:?}");
+    }
+    let (_server, client) = Server::answering(vec![waiting]).await;
+    assert_eq!(
+        client.get("n").await,
+        Err(DaytonaError::RateLimited { after_ms: 7000 })
+    );
+}
+
+#[tokio::test]
+async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
+    let (server, client) = Server::answering(vec![reply(200, json!({}))]).await;
+    let sandbox = server.sandbox();
+    drop(server);
+    let error = client.get("n").await.expect_err("nobody listens");
+    assert!(
+        matches!(error.failure(), Failure::Outage { .. }),
+        "{error:?}"
+    );
+    let error = client
+        .last_activity("id-1")
+        .await
+        .expect_err("nobody listens");
+    assert!(
+        matches!(error.failure(), Failure::Outage { .. }),
+        "{error:?}"
+    );
+    let run = client
+        .execute(
+            &sandbox,
+            "true",
+            &BTreeMap::new(),
+            None,
+            Duration::from_secs(1),
+        )
+        .await;
+    assert!(matches!(
+        run.expect_err("nobody listens").toolbox_failure(),
+        Failure::SandboxDown { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
+    let (server, client) =
+        Server::answering(vec![said(404, "not found: sandbox container not found x")]).await;
+    let run = client
+        .execute(
+            &server.sandbox(),
+            "true",
+            &BTreeMap::new(),
+            None,
+            Duration::from_secs(1),
+        )
+        .await;
+    assert!(matches!(
+        run.expect_err("404").toolbox_failure(),
+        Failure::SandboxDown { .. }
+    ));
+}
+
+#[tokio::test]
+async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
+    let sandbox = json!({"id": "id-1", "name": "n", "state": "started"});
+    let (server, client) = Server::answering(vec![reply(200, sandbox)]).await;
+    client.get("a/b").await.unwrap();
+    client.start("n").await.unwrap();
+    client.stop("n").await.unwrap();
+    client.archive("n").await.unwrap();
+    client.recover("n").await.unwrap();
+    client.delete("n").await.unwrap();
+    client.last_activity("id-1").await.unwrap();
+    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    assert_eq!(
+        lines,
+        [
+            "GET /api/sandbox/a%2Fb",
+            "POST /api/sandbox/n/start",
+            "POST /api/sandbox/n/stop?force=false",
+            "POST /api/sandbox/n/archive",
+            "POST /api/sandbox/n/recover?skipStart=false",
+            "DELETE /api/sandbox/n",
+            "POST /api/sandbox/id-1/last-activity",
+        ]
+    );
+    for seen in server.seen() {
+        assert_eq!(seen.headers["authorization"], "Bearer dtn_test");
+        assert_eq!(seen.headers["x-daytona-sdk-version"], PROTOCOL_VERSION);
+    }
+}
+
+#[tokio::test]
+async fn a_listing_walks_its_pages() {
+    let page = |name: &str, next: Value| {
+        reply(
+            200,
+            json!({"items": [{"id": name, "name": name}], "nextCursor": next}),
+        )
+    };
+    let (server, client) =
+        Server::answering(vec![page("a", json!("c1")), page("b", Value::Null)]).await;
+    let found = client
+        .list(&[("bobbin".to_owned(), "dev".to_owned())].into())
+        .await
+        .unwrap();
+    assert_eq!(
+        found.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    assert_eq!(
+        lines[0],
+        "GET /api/sandbox?limit=200&labels=%7B%22bobbin%22%3A%22dev%22%7D&sort=createdAt&order=asc"
+    );
+    assert!(lines[1].ends_with("&cursor=c1"));
+}
+
+#[tokio::test]
+async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way_out() {
+    let item = |state: &str, tenant: &str| {
+        let labels = json!({"bobbin": "dev", "tenant": tenant, "thread": "t"});
+        json!({"id": "i", "name": "n", "state": state, "labels": labels})
+    };
+    let ours = "discord:1";
+    let first = json!({"nextCursor": "c1", "items": [
+        item("started", ours), item("archived", ours), item("destroying", ours), item("error", ours),
+    ]});
+    let second = json!({"nextCursor": null, "items": [
+        item("creating", ours), item("destroyed", ours), item("started", "discord:2"),
+        {"id": "i", "name": "n", "state": "started"},
+    ]});
+    let (server, client) = Server::answering(vec![reply(200, first), reply(200, second)]).await;
+    let listed = client
+        .of_tenant(
+            Stack {
+                name: "dev",
+                id: "a",
+            },
+            ours,
+        )
+        .await;
+    assert_eq!(listed.map(|all| all.len()), Ok(4));
+    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    assert_eq!(
+        lines[0],
+        "GET /api/sandbox?limit=200&labels=%7B%22bobbin%22%3A%22dev%22%2C%22tenant%22%3A%22discord%3A1%22%7D&sort=createdAt&order=asc"
+    );
+    assert!(lines[1].ends_with("&cursor=c1") && lines.len() == 2);
+}
+
+#[tokio::test]
+async fn a_count_of_a_list_without_end_is_bounded() {
+    let item = json!({"id": "i", "name": "n", "state": "started", "labels": {"bobbin": "dev", "tenant": "slack:T1"}});
+    let page = json!({"items": [item], "nextCursor": "more"});
+    let (server, client) = Server::answering(vec![reply(200, page)]).await;
+    assert_eq!(
+        client
+            .of_tenant(
+                Stack {
+                    name: "dev",
+                    id: "a"
+                },
+                "slack:T1"
+            )
+            .await
+            .map(|all| all.len()),
+        Ok(COUNT_PAGES_MAX)
+    );
+    assert_eq!(server.seen().len(), COUNT_PAGES_MAX);
+}
+
+#[tokio::test]
+async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
+    let (server, client) =
+        Server::answering(vec![reply(200, json!({"exitCode": 3, "result": "x"}))]).await;
+    let env = [("A".to_owned(), "1".to_owned())].into();
+    let ran = client
+        .execute(
+            &server.sandbox(),
+            "false",
+            &env,
+            Some("d"),
+            Duration::from_secs(5),
+        )
+        .await
+        .unwrap();
+    assert_eq!((ran.exit_code, ran.result.as_str()), (3, "x"));
+    client
+        .upload(
+            &server.sandbox(),
+            vec![("a/b.txt".into(), b"hello".to_vec())],
+        )
+        .await
+        .unwrap();
+    client.download(&server.sandbox(), "a/b.txt").await.unwrap();
+    let seen = server.seen();
+    assert_eq!(seen[0].line, "POST /toolbox/id-1/process/execute");
+    let body: Value = serde_json::from_slice(&seen[0].body).unwrap();
+    assert_eq!(
+        body,
+        json!({"command": "false", "timeout": 5, "envs": {"A": "1"}, "cwd": "d"})
+    );
+    let form = String::from_utf8_lossy(&seen[1].body).into_owned();
+    assert!(
+        form.find("files[0].path").unwrap() < form.find("files[0].file").unwrap(),
+        "{form}"
+    );
+    assert_eq!(
+        seen[2].line,
+        "GET /toolbox/id-1/files/download?path=a%2Fb.txt"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
+    let (server, client) =
+        Server::answering(vec![reply(200, json!({"url": "http://10.0.0.1/toolbox"}))]).await;
+    let mut sandbox = server.sandbox();
+    sandbox.toolbox_proxy_url = None;
+    let error = client
+        .download(&sandbox, "x")
+        .await
+        .expect_err("a private address");
+    assert!(
+        matches!(error, DaytonaError::Http(HttpError::Refused { .. })),
+        "{error:?}"
+    );
+    assert_eq!(
+        server.seen().len(),
+        1,
+        "nothing went to the private address"
+    );
+    assert_eq!(
+        server.seen()[0].line,
+        "GET /api/sandbox/id-1/toolbox-proxy-url"
+    );
+}
+
+#[test]
+fn request_bodies_fit_daytonas_own_description() {
+    let Some(spec) = bobbin_rules::description("daytona-api.strict.json") else {
+        return;
+    };
+    let thread = ThreadKey::discord("1", "2").unwrap();
+    for image in [
+        Image::Snapshot("s".into()),
+        Image::Dockerfile("FROM x\n".into()),
+    ] {
+        let body = CreateSandbox::new(
+            Stack {
+                name: "dev",
+                id: "a",
+            },
+            &thread,
+            1,
+            &image,
+            &Limits::DEFAULT,
+        );
+        bobbin_rules::conforms(&spec, "/components/schemas/CreateSandbox", &json!(body));
+    }
+    let toolbox = bobbin_rules::description("daytona-toolbox.json").expect("beside the other");
+    let body = execute_body(
+        "true",
+        &[("A".to_owned(), "1".to_owned())].into(),
+        Some("d"),
+        Duration::from_secs(1),
+    );
+    bobbin_rules::conforms(&toolbox, "/definitions/ExecuteRequest", &body);
+}

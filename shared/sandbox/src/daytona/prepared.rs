@@ -1,0 +1,310 @@
+//! Prepared images, the key and the quota: what setting up needs of Daytona, and no delivery does.
+
+use bobbin_core::ids::digest;
+use serde::{Deserialize, Serialize};
+
+use super::{BUILD_CPU, BUILD_DISK_GIB, BUILD_MEMORY_GIB, BuildInfo};
+
+/// Begins the name of every snapshot that is built from our Dockerfile.
+pub const SNAPSHOT_PREFIX: &str = "bobbin-sandbox-";
+/// Hex digits of the content's hash in a snapshot's name.
+const NAME_DIGITS: usize = 12;
+
+/// What a key has to be allowed (Daytona's words), and what for.
+pub const NEEDED_PERMISSIONS: [(&str, &str); 4] = [
+    ("write:sandboxes", "makes and starts sandboxes"),
+    ("delete:sandboxes", "deletes them"),
+    ("write:snapshots", "builds the snapshot, while setting up"),
+    ("delete:snapshots", "removes it again"),
+];
+
+/// What lets a key keep the model keys out of the sandboxes; without it they go in as variables of the agent's server.
+pub const SECRETS_PERMISSION: &str = "manage:secrets";
+
+/// The name of the snapshot of a Dockerfile: another text, or another size of its sandboxes, has another name.
+#[must_use]
+pub fn snapshot_name(dockerfile: &str) -> String {
+    let size = format!("{BUILD_CPU}/{BUILD_MEMORY_GIB}/{BUILD_DISK_GIB}");
+    let hash = digest(&["snapshot", &size, dockerfile]);
+    format!("{SNAPSHOT_PREFIX}{}", &hash[..NAME_DIGITS])
+}
+
+/// Body of `POST /snapshots`: built by Daytona from the Dockerfile's text, so neither a Docker daemon nor a registry is
+/// needed. Nothing may be copied into it from a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateSnapshot {
+    /// Unique in the organisation.
+    pub name: String,
+    /// The Dockerfile.
+    pub build_info: BuildInfo,
+    /// vCPU of its sandboxes.
+    pub cpu: u32,
+    /// GiB of memory of its sandboxes.
+    pub memory: u32,
+    /// GiB of disk of its sandboxes.
+    pub disk: u32,
+}
+
+impl CreateSnapshot {
+    /// For a Dockerfile, with the size that a sandbox built from it would have.
+    #[must_use]
+    pub fn new(name: &str, dockerfile: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            build_info: BuildInfo {
+                dockerfile_content: dockerfile.to_owned(),
+            },
+            cpu: BUILD_CPU,
+            memory: BUILD_MEMORY_GIB,
+            disk: BUILD_DISK_GIB,
+        }
+    }
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// Id: calls that change it want this one.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// State, in Daytona's word.
+    #[serde(default)]
+    pub state: String,
+    /// Why it failed.
+    #[serde(default)]
+    pub error_reason: Option<String>,
+}
+
+/// What a snapshot's state means for us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// Sandboxes can be made from it.
+    Ready,
+    /// It was not used for weeks: it has to be activated.
+    Asleep,
+    /// It will not become ready; why.
+    Failed(String),
+    /// It is being removed.
+    Going,
+    /// On the way: wait. Every word that is not known counts as this.
+    Underway,
+}
+
+impl Snapshot {
+    /// What its state means.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        match self.state.as_str() {
+            "active" => Readiness::Ready,
+            "inactive" => Readiness::Asleep,
+            state @ ("error" | "build_failed") => Readiness::Failed(
+                self.error_reason
+                    .clone()
+                    .filter(|reason| !reason.is_empty())
+                    .unwrap_or_else(|| format!("Daytona reports {state}")),
+            ),
+            "removing" => Readiness::Going,
+            _ => Readiness::Underway,
+        }
+    }
+}
+
+/// One page of `GET /snapshots`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct SnapshotPage {
+    /// The snapshots.
+    #[serde(default)]
+    pub items: Vec<Snapshot>,
+}
+
+/// The key that a request was made with (`GET /api-keys/current`), without its value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKey {
+    /// What its owner calls it.
+    #[serde(default)]
+    pub name: String,
+    /// What it may do.
+    #[serde(default)]
+    pub permissions: Vec<String>,
+    /// When it ends (RFC 3339).
+    #[serde(default)]
+    pub expires_at: Option<String>,
+}
+
+impl ApiKey {
+    /// What it would have to be allowed and is not.
+    #[must_use]
+    pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
+        let lacks = |(name, _): &(&str, &str)| !self.permissions.iter().any(|has| has == name);
+        NEEDED_PERMISSIONS.into_iter().filter(lacks).collect()
+    }
+
+    /// Whether secrets can be made with it.
+    #[must_use]
+    pub fn may_keep_secrets(&self) -> bool {
+        self.permissions.iter().any(|has| has == SECRETS_PERMISSION)
+    }
+}
+
+/// An organisation.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Organization {
+    /// Id.
+    pub id: String,
+    /// Name.
+    #[serde(default)]
+    pub name: String,
+    /// It can make nothing now.
+    #[serde(default)]
+    pub suspended: bool,
+}
+
+/// What an organisation uses and may use.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Region by region.
+    #[serde(default)]
+    pub region_usage: Vec<RegionUsage>,
+}
+
+/// What is used and may be used in a region. Numbers may be fractional.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RegionUsage {
+    /// Region.
+    pub region_id: String,
+    /// Kind of sandbox; ours are containers.
+    pub sandbox_class: String,
+    /// vCPU.
+    pub total_cpu_quota: f64,
+    /// vCPU.
+    pub current_cpu_usage: f64,
+    /// GiB.
+    pub total_memory_quota: f64,
+    /// GiB.
+    pub current_memory_usage: f64,
+    /// GiB.
+    pub total_disk_quota: f64,
+    /// GiB.
+    pub current_disk_usage: f64,
+}
+
+impl Default for RegionUsage {
+    fn default() -> Self {
+        Self {
+            region_id: String::new(),
+            sandbox_class: "container".to_owned(),
+            total_cpu_quota: 0.0,
+            current_cpu_usage: 0.0,
+            total_memory_quota: 0.0,
+            current_memory_usage: 0.0,
+            total_disk_quota: 0.0,
+            current_disk_usage: 0.0,
+        }
+    }
+}
+
+impl RegionUsage {
+    /// How many more sandboxes of ours fit, by what is scarcest; and the word for that.
+    #[must_use]
+    pub fn room(&self) -> (u64, &'static str) {
+        let fits = |total: f64, used: f64, each: u32| {
+            // Cut to whole sandboxes; what is negative or no number is none.
+            ((total - used) / f64::from(each)).max(0.0) as u64
+        };
+        let each = [
+            (
+                fits(self.total_cpu_quota, self.current_cpu_usage, BUILD_CPU),
+                "vCPU",
+            ),
+            (
+                fits(
+                    self.total_memory_quota,
+                    self.current_memory_usage,
+                    BUILD_MEMORY_GIB,
+                ),
+                "memory",
+            ),
+            (
+                fits(
+                    self.total_disk_quota,
+                    self.current_disk_usage,
+                    BUILD_DISK_GIB,
+                ),
+                "disk",
+            ),
+        ];
+        each.into_iter().min().unwrap_or((0, "vCPU"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn another_content_has_another_name_and_the_same_one_the_same() {
+        let name = snapshot_name("FROM a\n");
+        assert_eq!(name, snapshot_name("FROM a\n"));
+        assert_ne!(name, snapshot_name("FROM b\n"));
+        assert_eq!(name.len(), SNAPSHOT_PREFIX.len() + NAME_DIGITS);
+    }
+
+    #[test]
+    fn every_state_of_a_snapshot_has_its_meaning() {
+        let of = |state: &str, reason: Option<&str>| {
+            let read = json!({"id": "i", "name": "n", "state": state, "errorReason": reason});
+            serde_json::from_value::<Snapshot>(read)
+                .unwrap()
+                .readiness()
+        };
+        assert_eq!(of("active", None), Readiness::Ready);
+        assert_eq!(of("inactive", None), Readiness::Asleep);
+        assert_eq!(of("removing", None), Readiness::Going);
+        for state in ["building", "pending", "pulling", "snapshotting", "hatching"] {
+            assert_eq!(of(state, None), Readiness::Underway, "{state}");
+        }
+        assert_eq!(
+            of("error", Some("no disk")),
+            Readiness::Failed("no disk".to_owned())
+        );
+        assert_eq!(
+            of("build_failed", None),
+            Readiness::Failed("Daytona reports build_failed".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_key_says_what_it_lacks_and_a_quota_what_fits() {
+        let key: ApiKey = serde_json::from_value(
+            json!({"permissions": ["write:sandboxes", "write:snapshots", "read:volumes"]}),
+        )
+        .unwrap();
+        assert_eq!(
+            key.missing(),
+            [
+                ("delete:sandboxes", "deletes them"),
+                ("delete:snapshots", "removes it again")
+            ]
+        );
+        let region: RegionUsage = serde_json::from_value(json!({
+            "totalCpuQuota": 10, "currentCpuUsage": 2.5, "totalMemoryQuota": 20, "currentMemoryUsage": 4,
+            "totalDiskQuota": 30, "currentDiskUsage": 8,
+        }))
+        .unwrap();
+        assert_eq!(region.room(), (2, "disk"));
+        let over = RegionUsage {
+            current_cpu_usage: 11.0,
+            ..region
+        };
+        assert_eq!(over.room(), (0, "vCPU"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Secrets of the organisation: the provider keeps the value, a sandbox sees what stands for it, and the value is put into
+//! requests to the named hosts on their way out (`/secret` of the control API).
+
+use std::collections::BTreeMap;
+
+use bobbin_core::ids::digest;
+use serde::{Deserialize, Serialize};
+
+use super::{CreateSandbox, Sandbox, Stack};
+
+/// Label of a sandbox in which something stands for the model keys: no key goes into it, at no start.
+pub const LABEL_KEYS: &str = "keys";
+/// What the label says.
+const PLACEHOLDERS: &str = "placeholders";
+/// Hexadecimal digits of the stack's id in a name: names are unique in an organisation, which stacks may share.
+const ID_DIGITS: usize = 8;
+/// Hexadecimal digits by which a changed value is known.
+const VERSION_DIGITS: usize = 16;
+
+/// A secret as it is read: never with its value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Secret {
+    /// Id.
+    pub id: String,
+    /// Name, unique in the organisation.
+    pub name: String,
+    /// What its maker wrote about it.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// What stands for the value in sandboxes.
+    pub placeholder: String,
+    /// Hosts whose requests get the value.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+}
+
+/// Body of `POST /secret` and `PATCH /secret/{id}`. Its value is in no log: there is no `Debug`.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct WriteSecret {
+    /// Its name; none leaves it as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The value.
+    pub value: String,
+    /// Which value it is ([`version`]), without saying it.
+    pub description: String,
+    /// Hosts whose requests get it.
+    pub hosts: Vec<String>,
+}
+
+impl WriteSecret {
+    /// Whether what is there is this already.
+    #[must_use]
+    pub fn is(&self, there: &Secret) -> bool {
+        there.description.as_ref() == Some(&self.description) && there.hosts == self.hosts
+    }
+}
+
+/// The name of a stack's secret for a variable: letters, digits, hyphens and underscores, as Daytona wants it.
+#[must_use]
+pub fn secret_name(stack: Stack<'_>, variable: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = stack.name.chars().map(plain).collect();
+    let id = digest(&["secrets", stack.id]);
+    format!("bobbin-{name}-{}-{variable}", &id[..ID_DIGITS])
+}
+
+/// Says of a value which one it is: another value, or another stack's key, says something else. The value does not follow
+/// from it, because nobody else has the stack's key.
+#[must_use]
+pub fn version(stack_key: &str, variable: &str, value: &str) -> String {
+    let digits = digest(&["secret-version", stack_key, variable, value]);
+    format!("Made and renewed by Bobbin: {}", &digits[..VERSION_DIGITS])
+}
+
+/// Variable and name of its secret, in the form that `POST /sandbox` and `PUT /sandbox/{id}/secrets` take.
+#[must_use]
+pub fn mounts(names: &BTreeMap<String, String>) -> Vec<BTreeMap<String, String>> {
+    let one = |(variable, name): (&String, &String)| [(variable.clone(), name.clone())].into();
+    names.iter().map(one).collect()
+}
+
+impl CreateSandbox {
+    /// The same with these secrets: variable to name. Without any, keys go in as they did.
+    #[must_use]
+    pub fn with_secrets(mut self, names: &BTreeMap<String, String>) -> Self {
+        if !names.is_empty() {
+            self.secrets = mounts(names);
+            self.labels
+                .insert(LABEL_KEYS.to_owned(), PLACEHOLDERS.to_owned());
+        }
+        self
+    }
+}
+
+impl Sandbox {
+    /// Whether something stands for the model keys in it.
+    #[must_use]
+    pub fn has_placeholders(&self) -> bool {
+        self.labels.get(LABEL_KEYS).map(String::as_str) == Some(PLACEHOLDERS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_stacks_own_and_one_that_daytona_takes() {
+        let name = |name, id| secret_name(Stack { name, id }, "OPENAI_API_KEY");
+        assert_eq!(
+            name("my.stack", "a"),
+            "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY"
+        );
+        assert_ne!(name("dev", "a"), name("dev", "b"));
+    }
+
+    #[test]
+    fn another_value_is_told_from_the_one_that_is_there_without_either() {
+        let of = |value: &str| version("stack-key", "OPENAI_API_KEY", value);
+        assert_eq!(of("sk-one"), of("sk-one"));
+        assert_ne!(of("sk-one"), of("sk-two"));
+        assert_ne!(of("sk-one"), version("another", "OPENAI_API_KEY", "sk-one"));
+        assert!(!of("sk-one").contains("sk-one"));
+    }
+}
