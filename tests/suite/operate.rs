@@ -5,7 +5,7 @@ use bobbin_core::decide::words::DESTROYED;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::session::{Outcome, Phase};
-use bobbin_sandbox::daytona::{Stack, labels};
+use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;
 use bobbin_tests::operator::{masked, operate, plainly};

@@ -18,11 +18,10 @@ use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_cloud::{startup, telemetry};
 use bobbin_core::keys::Key;
-use bobbin_sandbox::daytona::stack_label;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
-use crate::provider::Provider;
+use crate::provider::KeyedProvider;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -50,7 +49,7 @@ struct Sweeper {
     config: Config,
     store: Store,
     queues: Queues,
-    provider: Provider,
+    provider: KeyedProvider,
     metrics: Metrics,
 }
 
@@ -61,7 +60,7 @@ impl Sweeper {
         let config = Config::from_environment()?;
         let aws = Aws::from_environment()?;
         Ok(Self {
-            provider: Provider::new(&aws, &config)?,
+            provider: KeyedProvider::new(&aws, &config)?,
             store: Store::new(&aws, &config.table),
             queues: Queues::new(&aws, &config),
             metrics: Metrics::new(&config.stack),
@@ -91,7 +90,7 @@ impl Sweeper {
             provider,
             metrics,
         } = self;
-        let Some(daytona) = provider.daytona(now_ms()).await? else {
+        let Some(provider) = provider.get(now_ms()).await? else {
             // Not set up yet: nothing can be there, and nobody is to be woken.
             let missing = Key::DaytonaApiKey.missing();
             tracing::warn!(
@@ -100,12 +99,12 @@ impl Sweeper {
             );
             return Ok(json!({"orphans": missing}));
         };
-        let listed = daytona.list(&stack_label(&config.stack)).await;
+        let listed = provider.list(None).await;
         let mut listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
         // Another stack of this name may share the organisation: its sandboxes are none of ours.
         listed.retain(|sandbox| !sandbox.is_foreign(&config.stack_id));
         let (orphans, vanished) = tokio::join!(
-            orphans::reap(config, store, &daytona, metrics, &listed),
+            orphans::reap(config, store, &*provider, metrics, &listed),
             vanished::look(store, queues, &config.limits, &listed, now_ms())
         );
         Ok(json!({"orphans": orphans?, "vanished": vanished?}))

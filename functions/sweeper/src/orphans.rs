@@ -8,8 +8,7 @@ use bobbin_cloud::store::{RECORDS_MAX, Store, StoreError};
 use bobbin_core::decide::orphan::is_unbelievable;
 use bobbin_core::schema::NEWER;
 use bobbin_core::signals::{ORPHANS, ORPHANS_HELD};
-use bobbin_sandbox::daytona::Sandbox;
-use bobbin_sandbox::daytona::{Daytona, DaytonaError};
+use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde_json::{Value, json};
 
 /// Sandboxes deleted in one tick; the next tick finds the rest.
@@ -22,7 +21,7 @@ const REAPED_MAX: usize = 20;
 pub async fn reap(
     config: &Config,
     store: &Store,
-    daytona: &Daytona,
+    provider: &dyn Provider,
     metrics: &Metrics,
     listed: &[Sandbox],
 ) -> Result<Value, String> {
@@ -51,7 +50,7 @@ pub async fn reap(
         return Ok(json!({"listed": listed.len(), "deleted": 0, "held": orphans.len()}));
     }
     for sandbox in orphans.into_iter().take(REAPED_MAX) {
-        match delete(daytona, sandbox).await {
+        match delete(provider, sandbox).await {
             Ok(false) => {}
             Ok(true) => {
                 tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
@@ -78,20 +77,19 @@ pub async fn reap(
 }
 
 /// Deletes it, if it still says of itself what it was judged by: labels can be changed after a listing.
-async fn delete(daytona: &Daytona, listed: &Sandbox) -> Result<bool, DaytonaError> {
-    let now = match daytona.get(&listed.id).await {
+async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, String> {
+    let now = match provider.find(&listed.id).await {
         Ok(now) => now,
-        Err(DaytonaError::NotFound) => return Ok(false),
-        Err(error) => return Err(error),
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error.to_string()),
     };
     if now.labels != listed.labels {
         tracing::warn!(event = "sandbox.orphan.changed", sandbox.name = %listed.name, "the labels of a sandbox that belonged to nobody have changed since it was listed: it is left for the next look");
         return Ok(false);
     }
-    match daytona.delete(&listed.id).await {
-        Ok(()) => Ok(true),
-        Err(DaytonaError::NotFound) => Ok(false),
-        Err(error) => Err(error),
+    match provider.destroy(&listed.id).await {
+        Ok(_) => Ok(true),
+        Err(failure) => Err(format!("{failure:?}")),
     }
 }
 

@@ -1,26 +1,26 @@
-//! The provider's client, with the key as it stands in its secret: made again when the key has been replaced.
+//! The provider, with the key as it stands in its secret: made again when the key has been replaced.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bobbin_app::providers;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::{Kept, ProviderSecret};
 use bobbin_core::ids::Ms;
-use bobbin_sandbox::daytona::Daytona;
+use bobbin_sandbox::Provider;
 
 /// Longest time for reading the secret.
 const READ_MS_MAX: u64 = 5_000;
 
-/// The client, and the secret behind it, which the first tick reads.
-#[derive(Debug)]
-pub struct Provider {
+/// The provider, and the secret behind it, which the first tick reads.
+pub struct KeyedProvider {
     kept: Kept<ProviderSecret>,
-    api: String,
+    config: Config,
     /// As it was last made, and of what.
-    made: Mutex<Option<(Arc<ProviderSecret>, Daytona)>>,
+    made: Mutex<Option<(Arc<ProviderSecret>, Arc<dyn Provider>)>>,
 }
 
-impl Provider {
+impl KeyedProvider {
     /// From the function's environment.
     ///
     /// # Errors
@@ -28,29 +28,28 @@ impl Provider {
     pub fn new(aws: &Aws, config: &Config) -> Result<Self, String> {
         Ok(Self {
             kept: Kept::named_by("PROVIDER_SECRET_ID", aws, config, READ_MS_MAX)?,
-            api: config.daytona_api.clone(),
+            config: config.clone(),
             made: Mutex::new(None),
         })
     }
 
-    /// The client; none while there is no key.
+    /// The provider; none while there is no key.
     ///
     /// # Errors
     /// When the secret was never read, or the provider's address cannot be used.
-    pub async fn daytona(&self, now_ms: Ms) -> Result<Option<Daytona>, String> {
+    pub async fn get(&self, now_ms: Ms) -> Result<Option<Arc<dyn Provider>>, String> {
         let secret = self.kept.fresh(now_ms).await?;
         if secret.daytona_api_key.is_empty() {
             return Ok(None);
         }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, daytona)) = &*made
+        if let Some((of, provider)) = &*made
             && Arc::ptr_eq(of, &secret)
         {
-            return Ok(Some(daytona.clone()));
+            return Ok(Some(Arc::clone(provider)));
         }
-        let daytona = Daytona::new(&self.api, secret.daytona_api_key.expose())
-            .map_err(|e| format!("daytona_api of the parameter Overrides: {e}"))?;
-        *made = Some((secret, daytona.clone()));
-        Ok(Some(daytona))
+        let provider = providers::provider(&self.config, secret.daytona_api_key.expose())?;
+        *made = Some((secret, Arc::clone(&provider)));
+        Ok(Some(provider))
     }
 }

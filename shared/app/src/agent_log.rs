@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::credentials::hide as hide_credentials;
-use bobbin_sandbox::daytona::Sandbox;
-use bobbin_sandbox::daytona::{Daytona, DaytonaError};
+use bobbin_sandbox::{Provider, ProviderError, Sandbox};
 
 /// Bytes of one read.
 pub const CHUNK_BYTES_MAX: usize = 256 * 1024;
@@ -58,7 +57,7 @@ pub enum LogError {
     None,
     /// The sandbox or the provider did not answer.
     #[error(transparent)]
-    Provider(#[from] DaytonaError),
+    Provider(#[from] ProviderError),
     /// The answer is not the script's.
     #[error("the log could not be read: {0}")]
     Unreadable(String),
@@ -69,7 +68,7 @@ pub enum LogError {
 /// # Errors
 /// [`LogError`].
 pub async fn read(
-    daytona: &Daytona,
+    provider: &dyn Provider,
     sandbox: &Sandbox,
     which: Which,
     from: From<'_>,
@@ -91,15 +90,15 @@ pub async fn read(
     ]
     .map(|(name, value)| (format!("BOBBIN_LOG_{}", name.to_uppercase()), value))
     .into();
-    let done = daytona.execute(sandbox, SCRIPT, &env, None, READ).await?;
+    let done = provider.exec(sandbox, SCRIPT, &env, READ).await?;
     if done.exit_code == NO_LOG {
         return Err(LogError::None);
     }
     let unreadable = || {
-        let seen = bobbin_core::text::shorten(&bobbin_core::text::one_line(&done.result), 200);
+        let seen = bobbin_core::text::shorten(&bobbin_core::text::one_line(&done.text), 200);
         LogError::Unreadable(hide_credentials(&seen))
     };
-    let (head, text) = done.result.split_once('\n').ok_or_else(unreadable)?;
+    let (head, text) = done.text.split_once('\n').ok_or_else(unreadable)?;
     let (bytes, file) = head.split_once(' ').ok_or_else(unreadable)?;
     let end: u64 = bytes.parse().map_err(|_| unreadable())?;
     // Half a line is read again with its other half.

@@ -11,5 +11,6 @@ pub mod model_keys;
 pub mod opening;
 pub mod orphans;
 pub mod overview;
+pub mod providers;
 pub mod sandboxes;
 pub mod world;

@@ -11,7 +11,8 @@ use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::session::Session;
-use bobbin_sandbox::daytona::{LABEL_STACK_ID, Sandbox};
+use bobbin_sandbox::Sandbox;
+use bobbin_sandbox::labels::LABEL_STACK_ID;
 
 /// What a listed sandbox is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Judged {
 #[must_use]
 pub fn origin(sandbox: &Sandbox) -> Option<(ThreadKey, u32, Ms)> {
     let (thread, generation) = sandbox.owner()?;
-    Some((thread, generation, sandbox.created_ms()?))
+    Some((thread, generation, sandbox.created_ms?))
 }
 
 /// Judges by a record that was read after the listing.

@@ -1,4 +1,4 @@
-//! The sandbox side of the `World`: every effect that Daytona or OpenCode performs, and what happened.
+//! The sandbox side of the `World`: every effect that a provider or an agent performs, and what happened.
 //!
 //! Promised: an effect that was done before is found and not done twice; every failure comes back as an event of a
 //! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
@@ -22,7 +22,7 @@ use std::time::Duration;
 use bobbin_agent::opencode::answer::is_minted;
 use bobbin_agent::opencode::request::RunWith;
 use bobbin_agent::opencode::types::{Message, Role, Status};
-use bobbin_agent::opencode::{OpenCode, OpenCodeError};
+use bobbin_agent::opencode::{OpenCode, OpenCodeError, PORT};
 use bobbin_cloud::metrics::Metrics;
 use bobbin_core::card::{Card, PostRef};
 use bobbin_core::effect::Effect;
@@ -34,8 +34,7 @@ use bobbin_core::message::Choice;
 use bobbin_core::session::{About, Marks, StrayRun};
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
-use bobbin_sandbox::daytona::Daytona;
-use bobbin_sandbox::daytona::{Image, OPENCODE_PORT, Stack};
+use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{Instant, sleep, timeout};
 
 use attach::FileSources;
@@ -95,22 +94,14 @@ impl std::fmt::Debug for ModelKeys {
 /// What sandboxes are made of and served by.
 #[derive(Clone)]
 pub struct SandboxSettings {
-    /// Name of the stack: part of every sandbox's name and labels.
+    /// Name of the stack: part of every sandbox's name.
     pub stack: String,
-    /// Its own id: a label of every sandbox.
-    pub stack_id: String,
     /// Tenants whose repositories may configure the agent that works in them.
     pub project_config_of: Vec<String>,
     /// Model keys go into the sandboxes, also where the provider could keep them.
     pub model_keys_inside: bool,
     /// Secret of the stack, from which each server's password is derived.
     pub stack_key: String,
-    /// Base of Daytona's control API.
-    pub daytona_api: String,
-    /// Its key.
-    pub daytona_api_key: String,
-    /// What a sandbox is made from.
-    pub image: Image,
     /// Model as provider/model.
     pub model: String,
     /// Further models of the endpoint, likewise; without an endpoint a provider's own models can all be chosen.
@@ -135,20 +126,9 @@ pub enum SettingsError {
     /// The model's name.
     #[error("{0}")]
     Model(String),
-    /// An address.
-    #[error("daytona_api of the parameter Overrides: {0}")]
+    /// The address of the provider.
+    #[error("the sandbox provider's address: {0}")]
     Address(#[from] HttpError),
-}
-
-impl SandboxSettings {
-    /// The stack, as its sandboxes name it.
-    #[must_use]
-    pub fn of_stack(&self) -> Stack<'_> {
-        Stack {
-            name: &self.stack,
-            id: &self.stack_id,
-        }
-    }
 }
 
 /// Performs the effects of sandboxes.
@@ -156,7 +136,7 @@ pub struct Sandboxes {
     settings: SandboxSettings,
     models: Models,
     vault: Vault,
-    daytona: Daytona,
+    provider: Arc<dyn Provider>,
     http: Http,
     files: FileSources,
     clients: Mutex<HashMap<String, OpenCode>>,
@@ -166,7 +146,7 @@ pub struct Sandboxes {
 impl std::fmt::Debug for Sandboxes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sandboxes")
-            .field("daytona", &self.daytona)
+            .field("provider", &self.provider)
             .finish_non_exhaustive()
     }
 }
@@ -176,23 +156,20 @@ impl Sandboxes {
     ///
     /// # Errors
     /// [`SettingsError`] with the setting.
-    pub fn new(settings: SandboxSettings) -> Result<Self, SettingsError> {
+    pub fn new(
+        settings: SandboxSettings,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Self, SettingsError> {
         Ok(Self {
             models: Models::new(&settings)?,
             vault: Vault::default(),
-            daytona: Daytona::new(&settings.daytona_api, &settings.daytona_api_key)?,
-            http: OpenCode::http(&settings.daytona_api)?,
+            http: OpenCode::http(provider.base())?,
+            provider,
             files: FileSources::new(&settings),
             clients: Mutex::default(),
             metrics: Metrics::new(&settings.stack),
             settings,
         })
-    }
-
-    /// The provider's client, for listings.
-    #[must_use]
-    pub const fn daytona(&self) -> &Daytona {
-        &self.daytona
     }
 
     /// Providers whose models can be chosen.
@@ -512,6 +489,12 @@ impl Sandboxes {
         sandbox_name(&self.settings.stack, thread, generation)
     }
 
+    /// The sandbox of this generation, read anew.
+    async fn find(&self, thread: &ThreadKey, generation: u32) -> Result<Sandbox, Failure> {
+        let found = self.provider.find(&self.name(thread, generation)).await;
+        found.map_err(|e| e.failure)
+    }
+
     fn password(&self, name: &str) -> String {
         sandbox_password(&self.settings.stack_key, name)
     }
@@ -529,16 +512,16 @@ impl Sandboxes {
             return Ok(client);
         }
         let endpoint = self
-            .daytona
-            .endpoint(&name, OPENCODE_PORT)
+            .provider
+            .endpoint(&name, PORT)
             .await
-            .map_err(|e| e.failure())?;
-        let daytona = self.daytona.clone();
+            .map_err(|e| e.failure)?;
+        let provider = Arc::clone(&self.provider);
         let again = name.clone();
         let client = OpenCode::new(self.http.clone(), endpoint, &self.password(&name))
             .refreshed_by(Arc::new(move || {
-                let (daytona, name) = (daytona.clone(), again.clone());
-                Box::pin(async move { Ok(daytona.endpoint(&name, OPENCODE_PORT).await?) })
+                let (provider, name) = (Arc::clone(&provider), again.clone());
+                Box::pin(async move { Ok(provider.endpoint(&name, PORT).await?) })
             }));
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= CLIENTS_MAX {

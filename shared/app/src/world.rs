@@ -25,14 +25,11 @@ use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::settings::Offer;
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
-use bobbin_sandbox::daytona::Image;
 use tokio::time::timeout;
 
 use crate::catalogue;
+use crate::providers;
 use crate::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
-
-/// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
-pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
 /// The sandbox side, from configuration and keys.
 ///
@@ -43,14 +40,9 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
     let key = |secret: &Secret| secret.expose().to_owned();
     let settings = SandboxSettings {
         stack: config.stack.clone(),
-        stack_id: config.stack_id.clone(),
         project_config_of: config.project_config_of.clone(),
         model_keys_inside: config.model_keys_inside,
         stack_key: key(&keys.stack.stack_key),
-        daytona_api: config.daytona_api.clone(),
-        daytona_api_key: key(&keys.provider.daytona_api_key),
-        image: some(&config.daytona_snapshot)
-            .map_or_else(|| Image::Dockerfile(DOCKERFILE.to_owned()), Image::Snapshot),
         model: config.model.clone(),
         models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
@@ -64,7 +56,8 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    Sandboxes::new(settings).map_err(|e| e.to_string())
+    let provider = providers::provider(config, keys.provider.daytona_api_key.expose())?;
+    Sandboxes::new(settings, provider).map_err(|e| e.to_string())
 }
 
 /// The chats, from configuration and keys.

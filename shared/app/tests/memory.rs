@@ -21,7 +21,8 @@ use bobbin_core::ids::{Ms, PostKind, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
 use bobbin_core::session::Marks;
-use bobbin_sandbox::daytona::{Image, Stack, labels};
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_sandbox::labels::{Stack, labels};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -130,16 +131,23 @@ async fn messages(
     ([("content-type", "application/json")], body).into_response()
 }
 
+fn provider(base: &str) -> Arc<DaytonaSandboxes> {
+    let settings = DaytonaSettings {
+        api: format!("{base}/api"),
+        stack: "test".to_owned(),
+        stack_id: "this-one".to_owned(),
+        image: Image::Snapshot("image".to_owned()),
+        limits: Limits::DEFAULT,
+    };
+    Arc::new(DaytonaSandboxes::new(settings, "key").unwrap())
+}
+
 fn settings(base: &str) -> SandboxSettings {
     SandboxSettings {
         stack: "test".to_owned(),
-        stack_id: "this-one".to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
-        daytona_api: format!("{base}/api"),
-        daytona_api_key: "key".to_owned(),
-        image: Image::Snapshot("image".to_owned()),
         model: "anthropic/a-model".to_owned(),
         models: Vec::new(),
         model_base_url: None,
@@ -170,7 +178,7 @@ async fn held<T>(work: impl Future<Output = T>) -> (T, u64) {
 #[tokio::test]
 async fn the_largest_that_is_taken_is_not_held_at_once() {
     let world = outside().await;
-    let sandboxes = Sandboxes::new(settings(&world.base)).unwrap();
+    let sandboxes = Sandboxes::new(settings(&world.base), provider(&world.base)).unwrap();
     let files: Vec<Attachment> = (0..Limits::DEFAULT.attachments)
         .map(|at| Attachment {
             name: format!("{at}.bin"),

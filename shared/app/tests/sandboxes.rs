@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,8 +24,8 @@ use bobbin_core::session::{About, Ask, Marks, Queued, Settlement, StrayRun};
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
-use bobbin_sandbox::daytona::Daytona;
-use bobbin_sandbox::daytona::{Image, Stack};
+use bobbin_sandbox::Provider as _;
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use serde_json::json;
 
 use self::stand_in::stand_ins;
@@ -346,16 +346,24 @@ async fn life() {
     std::fs::remove_dir_all(&state_dir).unwrap();
 }
 
-fn settings(provider: &Provider, model: &Model, discord: &str) -> SandboxSettings {
+/// The sandboxes of a stack at the local provider.
+fn at(provider: &Provider, stack: &str, stack_id: &str) -> Arc<DaytonaSandboxes> {
+    let settings = DaytonaSettings {
+        api: provider.api_url(),
+        stack: stack.to_owned(),
+        stack_id: stack_id.to_owned(),
+        image: Image::Dockerfile("FROM scratch\n".to_owned()),
+        limits: Limits::DEFAULT,
+    };
+    Arc::new(DaytonaSandboxes::new(settings, provider.api_key()).unwrap())
+}
+
+fn settings(model: &Model, discord: &str) -> SandboxSettings {
     SandboxSettings {
         stack: STACK.to_owned(),
-        stack_id: STACK_ID.to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
-        daytona_api: provider.api_url(),
-        daytona_api_key: provider.api_key().to_owned(),
-        image: Image::Dockerfile("FROM scratch\n".to_owned()),
         model: format!("scripted/{MODEL_ID}"),
         models: Vec::new(),
         model_base_url: Some(model.base_url()),
@@ -374,7 +382,7 @@ fn settings(provider: &Provider, model: &Model, discord: &str) -> SandboxSetting
 fn scene(provider: Provider, model: Model) -> Scene {
     let files = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let discord = format!("http://{}", files.local_addr().unwrap());
-    let sandboxes = Sandboxes::new(settings(&provider, &model, &discord)).unwrap();
+    let sandboxes = Sandboxes::new(settings(&model, &discord), at(&provider, STACK, STACK_ID)).unwrap();
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
         marks: Mutex::default(),
@@ -422,8 +430,8 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     assert_eq!(scene.perform(check).await, Event::Healthy);
     let other = Sandboxes::new(SandboxSettings {
         stack: "other".to_owned(),
-        ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
-    })
+        ..settings(&scene.model, "http://127.0.0.1:1")
+    }, at(&scene.provider, "other", STACK_ID))
     .unwrap();
     let look = Effect::Observe {
         generation: GENERATION,
@@ -500,8 +508,8 @@ fn with_key(scene: &Scene, endpoint: &str, key: &str) -> Sandboxes {
             openai: key.to_owned(),
             ..ModelKeys::default()
         },
-        ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
-    })
+        ..settings(&scene.model, "http://127.0.0.1:1")
+    }, at(&scene.provider, STACK, STACK_ID))
     .unwrap()
 }
 
@@ -714,8 +722,8 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
         &mut scene.sandboxes,
         Sandboxes::new(SandboxSettings {
             project_config_of: vec![scene.thread.tenant()],
-            ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
-        })
+            ..settings(&scene.model, "http://127.0.0.1:1")
+        }, at(&scene.provider, STACK, STACK_ID))
         .unwrap(),
     );
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
@@ -1327,9 +1335,10 @@ async fn a_models_error_is_told(scene: &mut Scene) {
 async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scene: &mut Scene) {
     let unknown = SandboxSettings {
         model: "scripted/nobody".to_owned(),
-        ..settings(&scene.provider, &scene.model, "http://127.0.0.1:1")
+        ..settings(&scene.model, "http://127.0.0.1:1")
     };
-    let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown).unwrap());
+    let same = at(&scene.provider, STACK, STACK_ID);
+    let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown, same).unwrap());
     let known_name = std::mem::replace(&mut scene.model_name, "scripted/nobody".to_owned());
     let ids = scene.send("t8", "echo: x", FIRST).await;
     let event = scene.perform(Effect::Follow(scene.follow(&ids))).await;
@@ -1464,9 +1473,8 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
 
 async fn what_a_tenant_has_is_counted_stopped_or_not(scene: &mut Scene) {
     let count = async |name: &str, id: &str, tenant: &str| {
-        let daytona = Daytona::new(&scene.provider.api_url(), scene.provider.api_key()).unwrap();
-        let stack = Stack { name, id };
-        daytona.of_tenant(stack, tenant).await.unwrap().len()
+        let sandboxes = at(&scene.provider, name, id);
+        sandboxes.count(tenant, None).await.unwrap()
     };
     let tenant = scene.thread.tenant();
     assert_eq!(count(STACK, STACK_ID, &tenant).await, 1);
@@ -1529,12 +1537,12 @@ fn clone(repo: &str) -> Effect {
 /// What a command prints in the present sandbox's working directory.
 async fn printed(scene: &Scene, command: &str) -> String {
     let name = sandbox_name(STACK, &scene.thread, GENERATION);
-    let daytona = scene.sandboxes.daytona();
-    let sandbox = daytona.get(&name).await.unwrap();
+    let sandboxes = at(&scene.provider, STACK, STACK_ID);
+    let sandbox = sandboxes.find(&name).await.unwrap();
     let timeout = Duration::from_secs(20);
     let nothing = std::collections::BTreeMap::new();
-    let ran = daytona.execute(&sandbox, command, &nothing, None, timeout);
-    ran.await.unwrap().result
+    let ran = sandboxes.exec(&sandbox, command, &nothing, timeout);
+    ran.await.unwrap().text
 }
 
 async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {

@@ -143,6 +143,9 @@ impl TryFrom<String> for ThreadKey {
     }
 }
 
+/// Hexadecimal digits by which a changed value is known.
+const VERSION_DIGITS: usize = 16;
+
 /// The name of a thread's sandbox in one generation: `bobbin-<stack>-<hash(thread)>-g<generation>`.
 ///
 /// Unique per Daytona organisation (reference: create answers 409 for a taken name, and that means "adopt").
@@ -173,6 +176,14 @@ pub fn sandbox_password(stack_key: &str, sandbox_name: &str) -> String {
         .expect("HMAC takes a key of any length");
     mac.update(sandbox_name.as_bytes());
     hex::encode(mac.finalize().into_bytes())
+}
+
+/// Says of a secret's value which one it is: another value, or another stack's key, says something else. The value does not
+/// follow from it, because nobody else has the stack's key.
+#[must_use]
+pub fn secret_version(stack_key: &str, variable: &str, value: &str) -> String {
+    let digits = digest(&["secret-version", stack_key, variable, value]);
+    format!("Made and renewed by Bobbin: {}", &digits[..VERSION_DIGITS])
 }
 
 /// The ids of a prompt at OpenCode, minted once when the intent is saved.
@@ -260,6 +271,15 @@ pub fn digest(parts: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_value_is_told_from_the_one_that_is_there_without_either() {
+        let of = |value: &str| secret_version("stack-key", "OPENAI_API_KEY", value);
+        assert_eq!(of("sk-one"), of("sk-one"));
+        assert_ne!(of("sk-one"), of("sk-two"));
+        assert_ne!(of("sk-one"), secret_version("another", "OPENAI_API_KEY", "sk-one"));
+        assert!(!of("sk-one").contains("sk-one"));
+    }
 
     #[test]
     fn a_thread_key_survives_the_round_trip_and_names_its_tenant() {

@@ -1,3 +1,11 @@
-//! What runs sandboxes: a folder a provider, with its types and its client.
+//! What runs sandboxes: the trait [`Provider`], and a folder a provider with its types, its client and its part of the
+//! trait.
 
 pub mod daytona;
+pub mod labels;
+mod provider;
+
+pub use provider::{
+    ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Seen,
+    Told,
+};

@@ -1,9 +1,8 @@
 //! Daytona's answers: sandboxes, pages of them, preview links, exec results and errors, each input read as all of them.
 
 use bobbin_core::event::Coarse;
-use bobbin_sandbox::daytona::{
-    ErrorBody, Executed, LABEL_STACK, LABEL_STACK_ID, Page, PreviewLink, Sandbox, Stack,
-};
+use bobbin_sandbox::daytona::{ErrorBody, Executed, Page, PreviewLink, Sandbox};
+use bobbin_sandbox::labels::{LABEL_STACK, LABEL_STACK_ID, Stack};
 
 /// States in which a sandbox counts as deleted.
 const GONE: [&str; 2] = ["destroying", "destroyed"];
@@ -35,10 +34,12 @@ fn sandbox(sandbox: &Sandbox) {
     let coarse = sandbox.coarse();
     assert_eq!(coarse == Coarse::Gone, GONE.contains(&state), "{state:?}");
     assert_eq!(coarse == Coarse::Running, state == "started", "{state:?}");
-    if let Coarse::Broken { recoverable, .. } = coarse {
+    if let Coarse::Broken { recoverable, .. } = &coarse {
         assert!(["error", "build_failed"].contains(&state), "{state:?}");
-        assert!(!recoverable || sandbox.recoverable == Some(true));
+        assert!(!*recoverable || sandbox.recoverable == Some(true));
     }
+    let sandbox = bobbin_sandbox::Sandbox::from(sandbox.clone());
+    assert_eq!(sandbox.state, coarse);
     let Some((thread, generation)) = sandbox.owner() else {
         return;
     };

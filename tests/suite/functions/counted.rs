@@ -6,7 +6,7 @@ use bobbin_core::signals::{
     BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS, ORPHANS_HELD,
     TABLE_FAILED,
 };
-use bobbin_sandbox::daytona::{Stack, labels};
+use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::runtime::Function;
 use serde_json::{Value, json};
 

@@ -26,3 +26,6 @@ pub use sse::Sse;
 
 /// The version of OpenCode that everything here was measured on.
 pub const VERSION: &str = "1.18.33";
+
+/// The port of its server inside a sandbox.
+pub const PORT: u16 = 4096;

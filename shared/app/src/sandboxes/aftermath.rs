@@ -11,7 +11,7 @@ use bobbin_core::changes::{Change, Changes};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
-use bobbin_sandbox::daytona::DaytonaError;
+use bobbin_sandbox::{ErrorKind, ProviderError};
 
 use super::Sandboxes;
 
@@ -58,19 +58,18 @@ impl Sandboxes {
         thread: &ThreadKey,
         generation: u32,
     ) -> Result<Event, Failure> {
-        let sandbox = self.daytona.get(&self.name(thread, generation)).await;
-        let sandbox = sandbox.map_err(|e| e.failure())?;
+        let sandbox = self.find(thread, generation).await?;
         let script = format!(
             "bytes={}\n{LIST_SCRIPT}",
             self.settings.limits.artifact_bytes
         );
         let timeout = Duration::from_millis(LIST_MS_MAX);
         let ran = self
-            .daytona
-            .execute(&sandbox, &script, &BTreeMap::new(), None, timeout)
+            .provider
+            .exec(&sandbox, &script, &BTreeMap::new(), timeout)
             .await
-            .map_err(|e| e.toolbox_failure())?;
-        Ok(Event::Listed(listed(&ran.result)))
+            .map_err(|e| e.failure)?;
+        Ok(Event::Listed(listed(&ran.text)))
     }
 
     /// The bytes of a file that is to be shown, or why it cannot be, in words that finish the sentence "it …".
@@ -83,19 +82,19 @@ impl Sandboxes {
         generation: u32,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
-        let unread = |error: DaytonaError| match error {
-            DaytonaError::NotFound => "is not there any more".to_owned(),
-            error => {
+        let unread = |error: ProviderError| match error.kind {
+            ErrorKind::NotFound => "is not there any more".to_owned(),
+            _ => {
                 tracing::warn!(event = "artifact.unread", %error, "a file to be shown could not be read");
                 "could not be read from the sandbox".to_owned()
             }
         };
         let name = self.name(thread, generation);
-        let sandbox = self.daytona.get(&name).await.map_err(unread)?;
+        let sandbox = self.provider.find(&name).await.map_err(unread)?;
         let path = format!("project/{}/{}", bobbin_core::artifacts::FOLDER, file.path);
         let bytes = self
-            .daytona
-            .download(&sandbox, &path)
+            .provider
+            .get_file(&sandbox, &path)
             .await
             .map_err(unread)?;
         // It may have grown since it was listed.

@@ -208,11 +208,11 @@ impl Sandboxes {
         generation: u32,
         folder: &str,
     ) -> BTreeMap<String, u64> {
-        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+        let Ok(sandbox) = self.find(thread, generation).await else {
             return BTreeMap::new();
         };
         let path = format!("project/{folder}");
-        let listed = self.daytona.list_files(&sandbox, &path).await;
+        let listed = self.provider.list_files(&sandbox, &path).await;
         listed.unwrap_or_default()
     }
 
@@ -227,14 +227,14 @@ impl Sandboxes {
         if images.is_empty() {
             return Vec::new();
         }
-        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+        let Ok(sandbox) = self.find(thread, generation).await else {
             return Vec::new();
         };
         let mut inline = Vec::new();
         let mut all = 0;
         for image in images {
             let path = format!("project/{}", image.path);
-            let Ok(bytes) = self.daytona.download(&sandbox, &path).await else {
+            let Ok(bytes) = self.provider.get_file(&sandbox, &path).await else {
                 tracing::warn!(
                     event = "attachment.unread",
                     "an image could not be read from the sandbox"
@@ -267,10 +267,10 @@ impl Sandboxes {
         generation: u32,
         uploads: Vec<(String, Vec<u8>)>,
     ) -> bool {
-        let Ok(sandbox) = self.daytona.get(&self.name(thread, generation)).await else {
+        let Ok(sandbox) = self.find(thread, generation).await else {
             return false;
         };
-        let done = self.daytona.upload(&sandbox, uploads).await;
+        let done = self.provider.put_files(&sandbox, uploads).await;
         if let Err(error) = &done {
             tracing::warn!(event = "attachment.uncopied", error = %error, "attachments could not be copied into the sandbox");
         }
@@ -406,7 +406,6 @@ mod tests {
     use axum::extract::Path;
     use axum::http::HeaderMap;
     use axum::response::IntoResponse;
-    use bobbin_sandbox::daytona::Image;
 
     use super::*;
     use crate::sandboxes::ModelKeys;
@@ -427,13 +426,9 @@ mod tests {
     fn sources(slack_api: &str, attachment_bytes: u64) -> FileSources {
         FileSources::new(&SandboxSettings {
             stack: "test".to_owned(),
-            stack_id: String::new(),
             project_config_of: Vec::new(),
             model_keys_inside: false,
             stack_key: String::new(),
-            daytona_api: String::new(),
-            daytona_api_key: String::new(),
-            image: Image::Snapshot("s".to_owned()),
             model: "scripted/model".to_owned(),
             models: Vec::new(),
             model_base_url: None,

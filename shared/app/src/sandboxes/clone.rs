@@ -12,7 +12,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
-use bobbin_sandbox::daytona::DaytonaError;
+use bobbin_sandbox::ErrorKind;
 
 use super::Sandboxes;
 
@@ -30,9 +30,8 @@ impl Sandboxes {
         repo: &str,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let name = self.name(thread, generation);
-        let sandbox = self.daytona.get(&name).await.map_err(|e| e.failure())?;
-        if sandbox.coarse() != Coarse::Running {
+        let sandbox = self.find(thread, generation).await?;
+        if sandbox.state != Coarse::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
             });
@@ -40,18 +39,18 @@ impl Sandboxes {
         let environment = BTreeMap::from([(REPO.to_owned(), clone_address(repo))]);
         let timeout = Duration::from_millis(within_ms);
         let ran = self
-            .daytona
-            .execute(&sandbox, CLONE_SCRIPT, &environment, None, timeout)
+            .provider
+            .exec(&sandbox, CLONE_SCRIPT, &environment, timeout)
             .await;
         match ran {
             Ok(ran) if ran.exit_code == 0 => Ok(Event::Cloned),
             Ok(ran) => Ok(Event::NotCloned {
-                why: why(&ran.result),
+                why: why(&ran.text),
             }),
-            Err(DaytonaError::CommandTimeout) => Ok(Event::NotCloned {
+            Err(error) if error.kind == ErrorKind::CommandTimeout => Ok(Event::NotCloned {
                 why: NotCloned::TooLong,
             }),
-            Err(error) => Err(error.toolbox_failure()),
+            Err(error) => Err(error.failure),
         }
     }
 }

@@ -204,7 +204,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use bobbin_core::limits::Limits;
-    use bobbin_sandbox::daytona::Image;
     use serde_json::{Value, json};
 
     use super::*;
@@ -212,13 +211,9 @@ mod tests {
     fn models(model: &str, further: &[&str], base_url: Option<&str>, keys: ModelKeys) -> Models {
         let settings = SandboxSettings {
             stack: "s".to_owned(),
-            stack_id: String::new(),
             project_config_of: Vec::new(),
             model_keys_inside: false,
             stack_key: "k".to_owned(),
-            daytona_api: "https://app.daytona.io/api".to_owned(),
-            daytona_api_key: "k".to_owned(),
-            image: Image::Snapshot("x".to_owned()),
             model: model.to_owned(),
             models: further.iter().map(ToString::to_string).collect(),
             model_base_url: base_url.map(str::to_owned),

@@ -14,8 +14,7 @@ use bobbin_core::event::{Coarse, Event};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::signals::HEALTH_RETRIES;
-use bobbin_sandbox::daytona::DaytonaError;
-use bobbin_sandbox::daytona::Sandbox;
+use bobbin_sandbox::{ErrorKind, Placeholder, Sandbox, Secrets};
 use futures::StreamExt as _;
 use futures::future::join;
 use futures::stream::FuturesUnordered;
@@ -23,7 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Sandboxes;
 use super::models::ModelKey;
-use super::vault::{Kept, Placeholder};
+use super::vault::names;
 
 /// The script that prepares the project and starts the server; its first lines are set before it.
 const START_SCRIPT: &str = include_str!("start.sh");
@@ -83,13 +82,13 @@ impl Sandboxes {
             let is_healthy = !restart && agent.probe().await.is_ok_and(|health| health.healthy);
             Ok::<_, Failure>((agent, is_healthy))
         };
-        let (look, sandbox) = join(look, self.daytona.get(&name)).await;
+        let (look, sandbox) = join(look, self.provider.find(&name)).await;
         let (agent, is_healthy) = look?;
         if is_healthy {
             return Ok(Event::Healthy);
         }
-        let sandbox = sandbox.map_err(|e| e.failure())?;
-        if sandbox.coarse() != Coarse::Running {
+        let sandbox = sandbox.map_err(|e| e.failure)?;
+        if sandbox.state != Coarse::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
             });
@@ -145,8 +144,8 @@ impl Sandboxes {
         );
         let timeout = Duration::from_millis(START_MS_MAX);
         let ran = self
-            .daytona
-            .execute(sandbox, &script, environment, None, timeout)
+            .provider
+            .exec(sandbox, &script, environment, timeout)
             .await;
         match ran {
             Ok(ran) if ran.exit_code == 0 => Ok(()),
@@ -154,11 +153,11 @@ impl Sandboxes {
                 advice: "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile."
                     .to_owned(),
             }),
-            Ok(ran) => Err(Failure::ResumeFailed { seen: self.sayable(&ran.result, environment) }),
-            Err(DaytonaError::CommandTimeout) => {
+            Ok(ran) => Err(Failure::ResumeFailed { seen: self.sayable(&ran.text, environment) }),
+            Err(error) if error.kind == ErrorKind::CommandTimeout => {
                 Err(Failure::ResumeFailed { seen: "the start script ran over its time".to_owned() })
             }
-            Err(error) => Err(error.toolbox_failure()),
+            Err(error) => Err(error.failure),
         }
     }
 
@@ -174,10 +173,10 @@ impl Sandboxes {
             .map(|key| (key.variable.to_owned(), key.value.clone()))
             .collect();
         if sandbox.has_placeholders()
-            && let kept @ Kept::Outside(placeholders) = &self.keep(keys).await?
+            && let Secrets::Outside(placeholders) = &self.keep(keys).await?
         {
-            let mounted = self.daytona.mount_secrets(&sandbox.id, &kept.names()).await;
-            mounted.map_err(|e| e.failure())?;
+            let names = names(placeholders);
+            self.provider.mount_secrets(sandbox, &names).await?;
             let text =
                 |(variable, one): (&String, &Placeholder)| (variable.clone(), one.text.clone());
             held.extend(placeholders.iter().map(text));
@@ -214,12 +213,12 @@ impl Sandboxes {
         let script = "tail -n 5 .bobbin/opencode.log 2>/dev/null | head -c 4000";
         let timeout = Duration::from_millis(START_MS_MAX);
         match self
-            .daytona
-            .execute(sandbox, script, &BTreeMap::new(), None, timeout)
+            .provider
+            .exec(sandbox, script, &BTreeMap::new(), timeout)
             .await
         {
-            Ok(ran) if !ran.result.trim().is_empty() => {
-                format!("Its last words: {}", self.sayable(&ran.result, environment))
+            Ok(ran) if !ran.text.trim().is_empty() => {
+                format!("Its last words: {}", self.sayable(&ran.text, environment))
             }
             Ok(_) => "It left no words.".to_owned(),
             Err(error) => format!("Its log could not be read: {error}"),

@@ -6,19 +6,21 @@ use bobbin_app::orphans::{Judged, judge_all};
 use bobbin_cloud::letters::Pair;
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::event::Coarse;
+use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Work};
 use bobbin_core::session::{Marks, Phase, Session};
-use bobbin_sandbox::daytona::{LABEL_STACK_ID, Sandbox, Stack, labels};
+use bobbin_sandbox::Sandbox;
+use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
 use serde_json::json;
 
 use crate::support::{Cloud, aws};
 
 const MESSAGES: &str = "test-Messages.fifo";
 const GRACE_MS: u64 = 300_000;
-/// 2026-01-01T00:00:00Z, when all the sandboxes were made, and a day later.
-const CREATED: &str = "2026-01-01T00:00:00Z";
+/// When all the sandboxes were made, and a day later.
+const CREATED_MS: u64 = NOW_MS - 86_400_000;
 const NOW_MS: u64 = 1_767_312_000_000;
 
 const STACK: Stack<'_> = Stack {
@@ -31,13 +33,19 @@ fn thread(number: u32) -> ThreadKey {
 }
 
 fn sandbox(thread: &ThreadKey, generation: u32) -> Sandbox {
-    let sandbox = json!({
-        "id": "s",
-        "name": "s",
-        "labels": labels(STACK, thread, generation),
-        "createdAt": CREATED,
-    });
-    serde_json::from_value(sandbox).unwrap()
+    made(CREATED_MS, thread, generation)
+}
+
+fn made(created_ms: Ms, thread: &ThreadKey, generation: u32) -> Sandbox {
+    Sandbox {
+        id: "s".to_owned(),
+        name: "s".to_owned(),
+        labels: labels(STACK, thread, generation),
+        state: Coarse::Running,
+        said: String::new(),
+        created_ms: Some(created_ms),
+        exec_base: None,
+    }
 }
 
 fn unmarked(thread: &ThreadKey, generation: u32) -> Sandbox {
@@ -68,10 +76,7 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
         let none = Marks::default();
         store.save(&record, 0, &none, &nothing, 0).await.unwrap();
     }
-    let young = Sandbox {
-        created_at: Some("2026-01-01T23:59:00Z".to_owned()),
-        ..sandbox(&thread(4), 1)
-    };
+    let young = made(NOW_MS - 60_000, &thread(4), 1);
     let unnamed = Sandbox {
         labels: BTreeMap::new(),
         ..sandbox(&thread(5), 1)

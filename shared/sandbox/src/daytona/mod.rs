@@ -4,10 +4,13 @@
 //! demanded. Deliberately absent: everything of v2, whose creation, tokens and disks work differently.
 
 mod client;
+mod lifecycle;
 pub mod prepared;
+mod seam;
 pub mod secrets;
 
 pub use client::{Daytona, DaytonaError, LISTED_MAX, execute_body};
+pub use seam::{DaytonaSandboxes, DaytonaSettings};
 
 use std::collections::BTreeMap;
 
@@ -18,30 +21,11 @@ use bobbin_core::limits::Limits;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
+use crate::labels::{Stack, labels};
+use crate::provider;
+
 /// Sent as `X-Daytona-SDK-Version`: to the daemon in the sandbox it is a protocol version. Pinned.
 pub const PROTOCOL_VERSION: &str = "0.205.1";
-/// The port of OpenCode inside a sandbox, behind the preview.
-pub const OPENCODE_PORT: u16 = 4096;
-
-/// Label that names the stack, as people call it: not unique in an organisation.
-pub const LABEL_STACK: &str = "bobbin";
-/// Label that holds the stack's own id ([`Stack::id`]). Sandboxes that were made before it was a label have none.
-pub const LABEL_STACK_ID: &str = "stack";
-/// Label that names the thread, by its short hash.
-pub const LABEL_THREAD: &str = "thread";
-/// Label that names the generation.
-pub const LABEL_GENERATION: &str = "generation";
-/// Label that names the tenant ([`ThreadKey::tenant`]): what a tenant has is counted by it.
-pub const LABEL_TENANT: &str = "tenant";
-
-/// A stack, as its sandboxes name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stack<'a> {
-    /// What people call it. Two accounts, regions or laptops may each have one of this name.
-    pub name: &'a str,
-    /// What no other stack has.
-    pub id: &'a str,
-}
 
 /// A sandbox, as reads and lists give it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -97,69 +81,26 @@ impl Sandbox {
         }
     }
 
-    /// Whose sandbox it is, by its labels: thread and generation.
-    #[must_use]
-    pub fn owner(&self) -> Option<(ThreadKey, u32)> {
-        Some((
-            self.labels.get(LABEL_THREAD)?.parse().ok()?,
-            self.labels.get(LABEL_GENERATION)?.parse().ok()?,
-        ))
-    }
-
     /// When it was made; none where Daytona does not say it as RFC 3339, or before 1970.
     #[must_use]
     pub fn created_ms(&self) -> Option<Ms> {
         let created = DateTime::parse_from_rfc3339(self.created_at.as_deref()?).ok()?;
         created.timestamp_millis().try_into().ok()
     }
+}
 
-    /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then. The tenant
-    /// follows from the thread; a sandbox that was made before this, or the stack's id, was a label is ours all the same.
-    #[must_use]
-    pub fn belongs_to(&self, stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> bool {
-        !self.is_foreign(stack.id)
-            && labels(stack, thread, generation)
-                .iter()
-                .filter(|(name, _)| ![LABEL_TENANT, LABEL_STACK_ID].contains(&name.as_str()))
-                .all(|(name, value)| self.labels.get(name) == Some(value))
+impl From<Sandbox> for provider::Sandbox {
+    fn from(told: Sandbox) -> Self {
+        Self {
+            state: told.coarse(),
+            created_ms: told.created_ms(),
+            id: told.id,
+            name: told.name,
+            labels: told.labels,
+            said: told.state.unwrap_or_default(),
+            exec_base: told.toolbox_proxy_url,
+        }
     }
-
-    /// Whether it says that another stack than this made it.
-    #[must_use]
-    pub fn is_foreign(&self, stack_id: &str) -> bool {
-        let said = self.labels.get(LABEL_STACK_ID);
-        said.is_some_and(|said| said != stack_id)
-    }
-}
-
-/// The label that every sandbox of a stack of this name carries. Others of that name are told apart by
-/// [`Sandbox::is_foreign`].
-#[must_use]
-pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
-    [(LABEL_STACK.to_owned(), stack.to_owned())].into()
-}
-
-/// The labels that every sandbox of a tenant of a stack carries.
-#[must_use]
-pub fn tenant_labels(stack: &str, tenant: &str) -> BTreeMap<String, String> {
-    let mut labels = stack_label(stack);
-    labels.insert(LABEL_TENANT.to_owned(), tenant.to_owned());
-    labels
-}
-
-/// The labels of a thread's sandbox.
-#[must_use]
-pub fn labels(stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> BTreeMap<String, String> {
-    [
-        (LABEL_STACK, stack.name.to_owned()),
-        (LABEL_STACK_ID, stack.id.to_owned()),
-        (LABEL_THREAD, thread.to_string()),
-        (LABEL_GENERATION, generation.to_string()),
-        (LABEL_TENANT, thread.tenant()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
 }
 
 /// What a sandbox is made from.

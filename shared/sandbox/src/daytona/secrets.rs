@@ -6,16 +6,11 @@ use std::collections::BTreeMap;
 use bobbin_core::ids::digest;
 use serde::{Deserialize, Serialize};
 
-use super::{CreateSandbox, Sandbox, Stack};
+use super::CreateSandbox;
+use crate::labels::{LABEL_KEYS, PLACEHOLDERS, Stack};
 
-/// Label of a sandbox in which something stands for the model keys: no key goes into it, at no start.
-pub const LABEL_KEYS: &str = "keys";
-/// What the label says.
-const PLACEHOLDERS: &str = "placeholders";
 /// Hexadecimal digits of the stack's id in a name: names are unique in an organisation, which stacks may share.
 const ID_DIGITS: usize = 8;
-/// Hexadecimal digits by which a changed value is known.
-const VERSION_DIGITS: usize = 16;
 
 /// A secret as it is read: never with its value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -42,7 +37,7 @@ pub struct WriteSecret {
     pub name: Option<String>,
     /// The value.
     pub value: String,
-    /// Which value it is ([`version`]), without saying it.
+    /// Which value it is, without saying it.
     pub description: String,
     /// Hosts whose requests get it.
     pub hosts: Vec<String>,
@@ -71,14 +66,6 @@ pub fn secret_name(stack: Stack<'_>, variable: &str) -> String {
     format!("bobbin-{name}-{}-{variable}", &id[..ID_DIGITS])
 }
 
-/// Says of a value which one it is: another value, or another stack's key, says something else. The value does not follow
-/// from it, because nobody else has the stack's key.
-#[must_use]
-pub fn version(stack_key: &str, variable: &str, value: &str) -> String {
-    let digits = digest(&["secret-version", stack_key, variable, value]);
-    format!("Made and renewed by Bobbin: {}", &digits[..VERSION_DIGITS])
-}
-
 /// Variable and name of its secret, in the form that `POST /sandbox` and `PUT /sandbox/{id}/secrets` take.
 #[must_use]
 pub fn mounts(names: &BTreeMap<String, String>) -> Vec<BTreeMap<String, String>> {
@@ -99,14 +86,6 @@ impl CreateSandbox {
     }
 }
 
-impl Sandbox {
-    /// Whether something stands for the model keys in it.
-    #[must_use]
-    pub fn has_placeholders(&self) -> bool {
-        self.labels.get(LABEL_KEYS).map(String::as_str) == Some(PLACEHOLDERS)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -121,14 +100,5 @@ mod tests {
             "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY"
         );
         assert_ne!(name("dev", "a"), name("dev", "b"));
-    }
-
-    #[test]
-    fn another_value_is_told_from_the_one_that_is_there_without_either() {
-        let of = |value: &str| version("stack-key", "OPENAI_API_KEY", value);
-        assert_eq!(of("sk-one"), of("sk-one"));
-        assert_ne!(of("sk-one"), of("sk-two"));
-        assert_ne!(of("sk-one"), version("another", "OPENAI_API_KEY", "sk-one"));
-        assert!(!of("sk-one").contains("sk-one"));
     }
 }

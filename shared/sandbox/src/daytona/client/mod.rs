@@ -10,7 +10,7 @@ mod secrets;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::endpoint::{Endpoint, NoEndpoint};
+use bobbin_core::endpoint::Endpoint;
 use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 
 use crate::daytona::{
     CreateSandbox, ErrorBody, Executed, FileInfo, PROTOCOL_VERSION, Page, PreviewLink, Sandbox,
-    Stack, tenant_labels,
 };
+use crate::labels::{LABEL_STACK_ID, Stack, tenant_labels};
+use crate::provider;
 
 /// A lifecycle call: Daytona holds create and start for up to 30 s.
 const LIFECYCLE_MS_MAX: u64 = 45_000;
@@ -163,16 +164,6 @@ impl DaytonaError {
     }
 }
 
-impl From<DaytonaError> for NoEndpoint {
-    fn from(error: DaytonaError) -> Self {
-        Self {
-            is_gone: error == DaytonaError::NotFound,
-            failure: error.failure(),
-            seen: error.to_string(),
-        }
-    }
-}
-
 /// The client.
 #[derive(Clone)]
 pub struct Daytona {
@@ -252,8 +243,9 @@ impl Daytona {
         let found = self.pages(&labels, COUNT_PAGES_MAX).await?;
         // A server that passes over a filter that it does not know must not make one tenant pay for another.
         let counts = |sandbox: &&Sandbox| {
+            let said = sandbox.labels.get(LABEL_STACK_ID);
             sandbox.coarse() != Coarse::Gone
-                && !sandbox.is_foreign(stack.id)
+                && said.is_none_or(|said| said == stack.id)
                 && labels
                     .iter()
                     .all(|(name, value)| sandbox.labels.get(name) == Some(value))
@@ -322,15 +314,6 @@ impl Daytona {
         .await
     }
 
-    /// Asks for the disk of a stopped sandbox to be moved to object storage.
-    ///
-    /// # Errors
-    /// [`DaytonaError`].
-    pub async fn archive(&self, name: &str) -> Answered<()> {
-        self.lifecycle(Method::POST, &["sandbox", name, "archive"], &[])
-            .await
-    }
-
     /// Asks for the end of a sandbox and its disk.
     ///
     /// # Errors
@@ -353,20 +336,6 @@ impl Daytona {
         .await
     }
 
-    /// Counts as activity, so that auto-stop waits. Takes the id, not the name.
-    ///
-    /// # Errors
-    /// [`DaytonaError`].
-    pub async fn last_activity(&self, id: &str) -> Answered<()> {
-        let request = self.control(
-            Method::POST,
-            &["sandbox", id, "last-activity"],
-            &[],
-            bobbin_http::REQUEST_MS,
-        )?;
-        self.send(request.json(&json!({}))).await.map(drop)
-    }
-
     /// How to reach a port from outside. New with every start.
     ///
     /// # Errors
@@ -386,13 +355,12 @@ impl Daytona {
     /// [`DaytonaError`]; over the timeout it is killed and answers [`DaytonaError::CommandTimeout`].
     pub async fn execute(
         &self,
-        sandbox: &Sandbox,
+        sandbox: &provider::Sandbox,
         script: &str,
         env: &BTreeMap<String, String>,
-        cwd: Option<&str>,
         timeout: Duration,
     ) -> Answered<Executed> {
-        let body = execute_body(script, env, cwd, timeout);
+        let body = execute_body(script, env, timeout);
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(LIFECYCLE_MS_MAX);
         let segments = ["process", "execute"];
         let request = self
@@ -411,7 +379,11 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn upload(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> Answered<()> {
+    pub async fn upload(
+        &self,
+        sandbox: &provider::Sandbox,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> Answered<()> {
         let mut form = Form::new();
         for (at, (path, bytes)) in files.into_iter().enumerate() {
             let name = path.rsplit('/').next().unwrap_or("file").to_owned();
@@ -434,7 +406,7 @@ impl Daytona {
     /// [`DaytonaError`].
     pub async fn list_files(
         &self,
-        sandbox: &Sandbox,
+        sandbox: &provider::Sandbox,
         path: &str,
     ) -> Answered<BTreeMap<String, u64>> {
         let query = [("path", path), ("depth", "1")];
@@ -451,7 +423,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`]; [`DaytonaError::NotFound`] when there is none.
-    pub async fn download(&self, sandbox: &Sandbox, path: &str) -> Answered<Vec<u8>> {
+    pub async fn download(&self, sandbox: &provider::Sandbox, path: &str) -> Answered<Vec<u8>> {
         let segments = ["files", "download"];
         let request = self
             .toolbox(
@@ -488,13 +460,13 @@ impl Daytona {
 
     async fn toolbox(
         &self,
-        sandbox: &Sandbox,
+        sandbox: &provider::Sandbox,
         method: Method,
         segments: &[&str],
         query: &[(&str, &str)],
         ms_max: u64,
     ) -> Answered<RequestBuilder> {
-        let base = match &sandbox.toolbox_proxy_url {
+        let base = match &sandbox.exec_base {
             Some(url) => url.clone(),
             None => self.toolbox_base(&sandbox.id).await?,
         };
@@ -563,18 +535,10 @@ impl Daytona {
 
 /// Body of `POST process/execute`; the timeout is always stated, because none means for ever.
 #[must_use]
-pub fn execute_body(
-    script: &str,
-    env: &BTreeMap<String, String>,
-    cwd: Option<&str>,
-    timeout: Duration,
-) -> Value {
+pub fn execute_body(script: &str, env: &BTreeMap<String, String>, timeout: Duration) -> Value {
     let mut body = json!({ "command": script, "timeout": timeout.as_secs().max(1) });
     if !env.is_empty() {
         body["envs"] = json!(env);
-    }
-    if let Some(cwd) = cwd {
-        body["cwd"] = json!(cwd);
     }
     body
 }

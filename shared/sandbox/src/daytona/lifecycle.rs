@@ -1,0 +1,145 @@
+//! Creating, starting, stopping and deleting: look, ask, look again. What is already so is an outcome.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::event::Coarse;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_http::HttpError;
+use tokio::time::Instant;
+
+use super::{CreateSandbox, DaytonaError, DaytonaSandboxes, Sandbox};
+use crate::provider::{self, Seen};
+
+impl DaytonaSandboxes {
+    pub(super) async fn create(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        secrets: &BTreeMap<String, String>,
+    ) -> Seen {
+        let settings = &self.settings;
+        let body = CreateSandbox::new(
+            settings.stack(),
+            thread,
+            generation,
+            &settings.image,
+            &settings.limits,
+        )
+        .with_secrets(secrets);
+        let refused = match self.client.create(&body).await {
+            // The answer of a create is the state before it: look.
+            Ok(_) => None,
+            Err(
+                error @ (DaytonaError::NoKey
+                | DaytonaError::BadKey
+                | DaytonaError::Forbidden { .. }
+                | DaytonaError::RateLimited { .. }),
+            ) => {
+                return Err(error.failure());
+            }
+            // Nothing was sent, so nothing can be there.
+            Err(
+                error @ DaytonaError::Http(
+                    HttpError::Refused { .. } | HttpError::Transport { unsent: true, .. },
+                ),
+            ) => {
+                return Err(error.failure());
+            }
+            // A taken name, a lost answer, even a refusal ("failed to start"): the sandbox may be there.
+            Err(error) => Some(error),
+        };
+        match (self.client.get(&body.name).await, refused) {
+            (Ok(found), _) => self.adopt(found.into(), thread, generation),
+            (Err(DaytonaError::NotFound), Some(error)) => Err(match error {
+                // The name was taken a moment ago and is free again.
+                DaytonaError::Conflict { .. } | DaytonaError::NotFound => wait(&error),
+                _ => error.failure(),
+            }),
+            // The read may lag behind the create.
+            (Err(DaytonaError::NotFound), None) => Ok(Coarse::Provisioning),
+            (Err(error), _) => Err(error.failure()),
+        }
+    }
+
+    fn adopt(&self, found: provider::Sandbox, thread: &ThreadKey, generation: u32) -> Seen {
+        if found.belongs_to(self.settings.stack(), thread, generation) {
+            return Ok(found.state);
+        }
+        Err(Failure::NonRecoverable {
+            advice: format!(
+                "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
+                found.name
+            ),
+        })
+    }
+
+    pub(super) async fn start(&self, name: &str) -> Seen {
+        let asked = match self.look(name).await? {
+            Coarse::Parked => self.client.start(name).await,
+            Coarse::Broken {
+                recoverable: true, ..
+            } => self.client.recover(name).await,
+            as_it_is => return Ok(as_it_is),
+        };
+        self.outcome(name, asked).await
+    }
+
+    pub(super) async fn halt(&self, name: &str, latest: Instant) -> Seen {
+        match self.look(name).await? {
+            Coarse::Running if Instant::now() >= latest => Err(Failure::Wait {
+                after_ms: 0,
+                seen: "too little time is left for a stop".to_owned(),
+            }),
+            Coarse::Running => self.outcome(name, self.client.stop(name).await).await,
+            as_it_is => Ok(as_it_is),
+        }
+    }
+
+    pub(super) async fn delete(&self, name: &str) -> Seen {
+        match self.look(name).await? {
+            Coarse::Gone => Ok(Coarse::Gone),
+            _ => self.outcome(name, self.client.delete(name).await).await,
+        }
+    }
+
+    pub(super) async fn look(&self, name: &str) -> Seen {
+        match self.client.get(name).await {
+            Ok(found) => Ok(found.coarse()),
+            Err(DaytonaError::NotFound) => Ok(Coarse::Gone),
+            Err(error) => Err(error.failure()),
+        }
+    }
+
+    /// After a call that may have been too late, in transition or lost, the sandbox itself says what is.
+    async fn outcome(&self, name: &str, asked: Result<(), DaytonaError>) -> Seen {
+        match asked {
+            Ok(()) | Err(DaytonaError::NotFound | DaytonaError::Conflict { .. }) => {}
+            Err(error @ DaytonaError::Refused { status: 400, .. }) => {
+                return match self.look(name).await? {
+                    // Refused although it is parked: a quota, which only a person can mend.
+                    Coarse::Parked | Coarse::Running => Err(error.failure()),
+                    other => Ok(other),
+                };
+            }
+            Err(error) => return Err(error.failure()),
+        }
+        self.look(name).await
+    }
+}
+
+fn wait(error: &DaytonaError) -> Failure {
+    Failure::Wait {
+        after_ms: 0,
+        seen: error.to_string(),
+    }
+}
+
+/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
+/// the name decides, so that all who ask count alike.
+pub(super) fn older(listed: &[Sandbox], own: &str) -> usize {
+    let made = |sandbox: &Sandbox| (sandbox.created_at.clone(), sandbox.name.clone());
+    let at = listed.iter().find(|one| one.name == own).map(made);
+    let is_older = |one: &&Sandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
+    listed.iter().filter(is_older).count()
+}

@@ -1,0 +1,243 @@
+//! Daytona as a [`Provider`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_core::endpoint::Endpoint;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::limits::Limits;
+use bobbin_http::HttpError;
+use tokio::time::Instant;
+
+use super::lifecycle::older;
+use super::secrets::{Secret, WriteSecret, secret_name};
+use super::{Daytona, DaytonaError, Image};
+use crate::labels::{Stack, stack_label, tenant_labels};
+use crate::provider::{
+    ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Seen,
+    Told,
+};
+
+/// What sandboxes at Daytona are made of.
+#[derive(Debug, Clone)]
+pub struct DaytonaSettings {
+    /// Base of the control API, with its `/api`.
+    pub api: String,
+    /// Name of the stack: part of every sandbox's name and labels.
+    pub stack: String,
+    /// The stack's own id: a label of every sandbox.
+    pub stack_id: String,
+    /// What a sandbox is made from.
+    pub image: Image,
+    /// The bounds: Daytona's own nets under a sandbox are among them.
+    pub limits: Limits,
+}
+
+impl DaytonaSettings {
+    pub(super) fn stack(&self) -> Stack<'_> {
+        Stack {
+            name: &self.stack,
+            id: &self.stack_id,
+        }
+    }
+}
+
+/// The sandboxes of a stack at Daytona.
+#[derive(Debug)]
+pub struct DaytonaSandboxes {
+    pub(super) settings: DaytonaSettings,
+    pub(super) client: Daytona,
+}
+
+impl DaytonaSandboxes {
+    /// With this key; without one every call says that it is missing.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`] when the API's base may not be spoken to.
+    pub fn new(settings: DaytonaSettings, api_key: &str) -> Result<Self, HttpError> {
+        Ok(Self {
+            client: Daytona::new(&settings.api, api_key)?,
+            settings,
+        })
+    }
+
+    async fn written(
+        &self,
+        secret: &HostedSecret,
+        name: &str,
+        there: &[Secret],
+    ) -> Result<Secret, DaytonaError> {
+        let mut body = WriteSecret {
+            name: None,
+            value: secret.value.clone(),
+            description: secret.version.clone(),
+            hosts: secret.hosts.clone(),
+        };
+        match there.iter().find(|one| one.name == name) {
+            Some(found) if body.is(found) => Ok(found.clone()),
+            Some(found) => match self.client.update_secret(&found.id, &body).await {
+                // Deleted since the list was read: the next try makes it.
+                Err(DaytonaError::NotFound) => Err(DaytonaError::Conflict {
+                    message: format!("the secret {name} is gone"),
+                }),
+                other => other,
+            },
+            None => {
+                body.name = Some(name.to_owned());
+                self.client.create_secret(&body).await
+            }
+        }
+    }
+
+    async fn all_written(
+        &self,
+        secrets: &[HostedSecret],
+    ) -> Result<BTreeMap<String, Placeholder>, DaytonaError> {
+        let mut kept = BTreeMap::new();
+        if secrets.is_empty() {
+            return Ok(kept);
+        }
+        let there = self.client.secrets().await?;
+        for secret in secrets {
+            let name = secret_name(self.settings.stack(), secret.variable);
+            let written = self.written(secret, &name, &there).await?;
+            let placeholder = Placeholder {
+                secret: name,
+                text: written.placeholder,
+            };
+            kept.insert(secret.variable.to_owned(), placeholder);
+        }
+        Ok(kept)
+    }
+}
+
+#[async_trait]
+impl Provider for DaytonaSandboxes {
+    fn base(&self) -> &str {
+        &self.settings.api
+    }
+
+    async fn ensure(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        secrets: &BTreeMap<String, String>,
+    ) -> Seen {
+        self.create(thread, generation, secrets).await
+    }
+
+    async fn observe(&self, name: &str) -> Seen {
+        self.look(name).await
+    }
+
+    async fn resume(&self, name: &str) -> Seen {
+        self.start(name).await
+    }
+
+    async fn stop(&self, name: &str, latest: Instant) -> Seen {
+        self.halt(name, latest).await
+    }
+
+    async fn destroy(&self, name: &str) -> Seen {
+        self.delete(name).await
+    }
+
+    async fn find(&self, name: &str) -> Told<Sandbox> {
+        let found = self.client.get(name).await;
+        found.map(Sandbox::from).map_err(control)
+    }
+
+    async fn list(&self, tenant: Option<&str>) -> Told<Vec<Sandbox>> {
+        let labels = match tenant {
+            Some(tenant) => tenant_labels(&self.settings.stack, tenant),
+            None => stack_label(&self.settings.stack),
+        };
+        let listed = self.client.list(&labels).await.map_err(control)?;
+        Ok(listed.into_iter().map(Sandbox::from).collect())
+    }
+
+    async fn count(&self, tenant: &str, older_than: Option<&str>) -> Told<u32> {
+        let listed = self.client.of_tenant(self.settings.stack(), tenant).await;
+        let listed = listed.map_err(control)?;
+        let sandboxes = older_than.map_or(listed.len(), |own| older(&listed, own));
+        Ok(u32::try_from(sandboxes).unwrap_or(u32::MAX))
+    }
+
+    async fn endpoint(&self, name: &str, port: u16) -> Told<Endpoint> {
+        self.client.endpoint(name, port).await.map_err(control)
+    }
+
+    async fn exec(
+        &self,
+        sandbox: &Sandbox,
+        script: &str,
+        env: &BTreeMap<String, String>,
+        timeout: Duration,
+    ) -> Told<Output> {
+        let ran = self.client.execute(sandbox, script, env, timeout).await;
+        let ran = ran.map_err(toolbox)?;
+        Ok(Output {
+            exit_code: ran.exit_code,
+            text: ran.result,
+        })
+    }
+
+    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> Told<()> {
+        self.client.upload(sandbox, files).await.map_err(toolbox)
+    }
+
+    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> Told<Vec<u8>> {
+        self.client.download(sandbox, path).await.map_err(toolbox)
+    }
+
+    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> Told<BTreeMap<String, u64>> {
+        self.client.list_files(sandbox, path).await.map_err(toolbox)
+    }
+
+    async fn keep_secrets(&self, secrets: &[HostedSecret]) -> Result<Secrets, Failure> {
+        match self.all_written(secrets).await {
+            Ok(kept) => Ok(Secrets::Outside(kept)),
+            Err(
+                error @ (DaytonaError::Forbidden { .. }
+                | DaytonaError::NotFound
+                | DaytonaError::Unavailable { status: 501, .. }),
+            ) => Ok(Secrets::Nowhere {
+                seen: error.to_string(),
+            }),
+            Err(error) => Err(error.failure()),
+        }
+    }
+
+    async fn mount_secrets(
+        &self,
+        sandbox: &Sandbox,
+        names: &BTreeMap<String, String>,
+    ) -> Result<(), Failure> {
+        let mounted = self.client.mount_secrets(&sandbox.id, names).await;
+        mounted.map_err(|e| e.failure())
+    }
+}
+
+/// A call of the control API.
+fn control(error: DaytonaError) -> ProviderError {
+    told(&error, error.failure())
+}
+
+/// A call into the sandbox.
+fn toolbox(error: DaytonaError) -> ProviderError {
+    told(&error, error.toolbox_failure())
+}
+
+fn told(error: &DaytonaError, failure: Failure) -> ProviderError {
+    ProviderError {
+        kind: match error {
+            DaytonaError::NotFound => ErrorKind::NotFound,
+            DaytonaError::CommandTimeout => ErrorKind::CommandTimeout,
+            _ => ErrorKind::Other,
+        },
+        failure,
+        seen: error.to_string(),
+    }
+}

@@ -1,0 +1,60 @@
+//! What a sandbox says of itself, whichever provider has it: whose it is, and which stack made it.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::ids::ThreadKey;
+
+/// Label that names the stack, as people call it: not unique in an organisation.
+pub const LABEL_STACK: &str = "bobbin";
+/// Label that holds the stack's own id ([`Stack::id`]). Sandboxes that were made before it was a label have none.
+pub const LABEL_STACK_ID: &str = "stack";
+/// Label that names the thread, by its short hash.
+pub const LABEL_THREAD: &str = "thread";
+/// Label that names the generation.
+pub const LABEL_GENERATION: &str = "generation";
+/// Label that names the tenant ([`ThreadKey::tenant`]): what a tenant has is counted by it.
+pub const LABEL_TENANT: &str = "tenant";
+
+/// A stack, as its sandboxes name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stack<'a> {
+    /// What people call it. Two accounts, regions or laptops may each have one of this name.
+    pub name: &'a str,
+    /// What no other stack has.
+    pub id: &'a str,
+}
+
+/// Label of a sandbox in which something stands for the model keys: no key goes into it, at no start.
+pub const LABEL_KEYS: &str = "keys";
+/// What that label says.
+pub const PLACEHOLDERS: &str = "placeholders";
+
+/// The label that every sandbox of a stack of this name carries. Others of that name are told apart by
+/// [`Sandbox::is_foreign`].
+#[must_use]
+pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
+    [(LABEL_STACK.to_owned(), stack.to_owned())].into()
+}
+
+/// The labels that every sandbox of a tenant of a stack carries.
+#[must_use]
+pub fn tenant_labels(stack: &str, tenant: &str) -> BTreeMap<String, String> {
+    let mut labels = stack_label(stack);
+    labels.insert(LABEL_TENANT.to_owned(), tenant.to_owned());
+    labels
+}
+
+/// The labels of a thread's sandbox.
+#[must_use]
+pub fn labels(stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> BTreeMap<String, String> {
+    [
+        (LABEL_STACK, stack.name.to_owned()),
+        (LABEL_STACK_ID, stack.id.to_owned()),
+        (LABEL_THREAD, thread.to_string()),
+        (LABEL_GENERATION, generation.to_string()),
+        (LABEL_TENANT, thread.tenant()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}

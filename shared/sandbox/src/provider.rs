@@ -1,0 +1,222 @@
+//! The seam: what Bobbin wants of whatever runs its sandboxes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_core::endpoint::{Endpoint, NoEndpoint};
+use bobbin_core::event::Coarse;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey};
+use tokio::time::Instant;
+
+use crate::labels::{
+    LABEL_GENERATION, LABEL_KEYS, LABEL_STACK_ID, LABEL_TENANT, LABEL_THREAD, PLACEHOLDERS, Stack,
+    labels,
+};
+
+/// A sandbox as its provider tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// The provider's id.
+    pub id: String,
+    /// Its name there.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What its state means for us.
+    pub state: Coarse,
+    /// The provider's own word for that; empty where it has said none.
+    pub said: String,
+    /// When it was made, where the provider says so.
+    pub created_ms: Option<Ms>,
+    /// Where the provider takes commands and files for it, if it has said so: only the provider reads this.
+    pub exec_base: Option<String>,
+}
+
+impl Sandbox {
+    /// Whose sandbox it is, by its labels: thread and generation.
+    #[must_use]
+    pub fn owner(&self) -> Option<(ThreadKey, u32)> {
+        Some((
+            self.labels.get(LABEL_THREAD)?.parse().ok()?,
+            self.labels.get(LABEL_GENERATION)?.parse().ok()?,
+        ))
+    }
+
+    /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then. The tenant
+    /// follows from the thread; a sandbox that was made before this, or the stack's id, was a label is ours all the same.
+    #[must_use]
+    pub fn belongs_to(&self, stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> bool {
+        !self.is_foreign(stack.id)
+            && labels(stack, thread, generation)
+                .iter()
+                .filter(|(name, _)| ![LABEL_TENANT, LABEL_STACK_ID].contains(&name.as_str()))
+                .all(|(name, value)| self.labels.get(name) == Some(value))
+    }
+
+    /// Whether something stands for the model keys in it.
+    #[must_use]
+    pub fn has_placeholders(&self) -> bool {
+        self.labels.get(LABEL_KEYS).map(String::as_str) == Some(PLACEHOLDERS)
+    }
+
+    /// Whether it says that another stack than this made it.
+    #[must_use]
+    pub fn is_foreign(&self, stack_id: &str) -> bool {
+        let said = self.labels.get(LABEL_STACK_ID);
+        said.is_some_and(|said| said != stack_id)
+    }
+}
+
+/// What came of a script in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Exit status; -1 when the shell could not be started.
+    pub exit_code: i64,
+    /// Both outputs, merged.
+    pub text: String,
+}
+
+/// A secret that the provider is to keep outside the sandboxes. Its value is in no log: there is no `Debug`.
+pub struct HostedSecret {
+    /// The variable in which a sandbox sees what stands for it.
+    pub variable: &'static str,
+    /// The value.
+    pub value: String,
+    /// Says which value it is, without saying the value.
+    pub version: String,
+    /// The only hosts that it is for.
+    pub hosts: Vec<String>,
+}
+
+/// What stands for a secret in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placeholder {
+    /// Name of the secret at the provider.
+    pub secret: String,
+    /// What a process in the sandbox sees.
+    pub text: String,
+}
+
+/// Where the provider has put secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Secrets {
+    /// Outside: per variable what stands for it.
+    Outside(BTreeMap<String, Placeholder>),
+    /// Nowhere: it keeps none, or none for this stack.
+    Nowhere {
+        /// What it said.
+        seen: String,
+    },
+}
+
+/// What went wrong, as far as a caller does something of its own about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The provider does not know the sandbox, or the sandbox does not have the file.
+    NotFound,
+    /// The script ran over its time and was ended.
+    CommandTimeout,
+    /// Whatever else.
+    Other,
+}
+
+/// A call to a provider that did not do what it was made for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{seen}")]
+pub struct ProviderError {
+    /// What a caller may do about it itself.
+    pub kind: ErrorKind,
+    /// What it means.
+    pub failure: Failure,
+    /// What was seen. It holds no key.
+    pub seen: String,
+}
+
+impl From<ProviderError> for NoEndpoint {
+    fn from(error: ProviderError) -> Self {
+        Self {
+            is_gone: error.kind == ErrorKind::NotFound,
+            failure: error.failure,
+            seen: error.seen,
+        }
+    }
+}
+
+/// Asked, or refused.
+pub type Told<T> = Result<T, ProviderError>;
+/// What the sandbox is after a call of its life cycle, or what kept that from being known.
+pub type Seen = Result<Coarse, Failure>;
+
+/// Runs the sandboxes of one stack. A name stands for one sandbox for ever; a repeat of any call is harmless.
+#[async_trait]
+pub trait Provider: fmt::Debug + Send + Sync {
+    /// Base of its API: endpoints may be on loopback where this is.
+    fn base(&self) -> &str;
+
+    /// Makes the sandbox of this thread and generation, with these secrets outside of it (variable to the secret's name).
+    /// One of that name that carries our labels is adopted. The answer is what is seen afterwards, and may lag.
+    async fn ensure(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        secrets: &BTreeMap<String, String>,
+    ) -> Seen;
+
+    /// Looks at the sandbox of this name.
+    async fn observe(&self, name: &str) -> Seen;
+
+    /// Starts it, or repairs it, if it stands still.
+    async fn resume(&self, name: &str) -> Seen;
+
+    /// Stops it, if it runs: every process ends, the disk stays. From this time on the stop itself is not asked for any more
+    /// ([`Failure::Wait`]): nothing can take back one that comes late.
+    async fn stop(&self, name: &str, latest: Instant) -> Seen;
+
+    /// Deletes it with its disk, by name or id; gone is success.
+    async fn destroy(&self, name: &str) -> Seen;
+
+    /// Reads it by name or id.
+    async fn find(&self, name: &str) -> Told<Sandbox>;
+
+    /// The sandboxes that carry this stack's name, those of a namesake too, all of them or one tenant's, in order of
+    /// creation. The list may lag: find a sandbox before acting on it.
+    async fn list(&self, tenant: Option<&str>) -> Told<Vec<Sandbox>>;
+
+    /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
+    /// or all others while that is not listed yet.
+    async fn count(&self, tenant: &str, older_than: Option<&str>) -> Told<u32>;
+
+    /// How a port is reached from outside. New with every start.
+    async fn endpoint(&self, name: &str, port: u16) -> Told<Endpoint>;
+
+    /// Runs a shell script. `env` lives only in its processes. The script is the shell's standard input.
+    async fn exec(
+        &self,
+        sandbox: &Sandbox,
+        script: &str,
+        env: &BTreeMap<String, String>,
+        timeout: Duration,
+    ) -> Told<Output>;
+
+    /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
+    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> Told<()>;
+
+    /// Reads a file.
+    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> Told<Vec<u8>>;
+
+    /// The files of a folder, not of those below it, with their bytes.
+    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> Told<BTreeMap<String, u64>>;
+
+    /// Sees to it that these secrets are kept outside the sandboxes, with these values.
+    async fn keep_secrets(&self, secrets: &[HostedSecret]) -> Result<Secrets, Failure>;
+
+    /// Puts what stands for secrets into a sandbox that was made before they were (variable to the secret's name).
+    async fn mount_secrets(
+        &self,
+        sandbox: &Sandbox,
+        names: &BTreeMap<String, String>,
+    ) -> Result<(), Failure>;
+}
