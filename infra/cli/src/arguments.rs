@@ -1,201 +1,99 @@
-//! The command line.
+//! The command line: what stands around the commands of set-up and of operation.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 
-use bobbin_core::ids::ThreadKey;
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::time::duration_ms;
+use crate::target::StackOptions;
+use crate::{operate, setup};
 
 const AFTER: &str = "\
-Exit codes: 0 done, 1 refused or failed, 2 used wrongly, 3 nothing found (or a dry run found something).
+Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
+it, or the stack has to be deployed first) or nothing was found.
 
-A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `threads`).
+A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin threads`).
 AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
-Every command is described in docs/OPERATE.md.";
+`bobbin COMMAND --help` says more; README.md describes set-up, docs/OPERATE.md every command of operation.";
 
-/// What runs in a stack of Bobbin, and what is to become of it.
+/// Sets up everything around a deployed Bobbin, shows what runs in it, and says what is to become of that.
 #[derive(Debug, Parser)]
-#[command(name = "bobbin-operate", version, after_help = AFTER)]
+#[command(name = "bobbin", version, after_help = AFTER)]
 pub struct Arguments {
     #[command(flatten)]
-    pub place: Place,
-    /// Answer with one JSON object, for programs
+    pub stack: StackOptions,
+    /// Answer with one JSON object, for programs (commands of operation)
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
-    pub what: What,
+    pub command: Option<Command>,
 }
 
-/// Which stack.
-#[derive(Debug, Args)]
-pub struct Place {
-    /// Name of the deployed stack
-    #[arg(long, global = true, env = "BOBBIN_STACK", value_name = "NAME")]
-    pub stack: Option<String>,
-    /// The laptop stack that runs beside this (`cargo run`)
-    #[arg(long, global = true, conflicts_with = "stack")]
-    pub laptop: bool,
-    /// State folder of the laptop stack, if it is not .bobbin/state of the checkout
-    #[arg(long, global = true, value_name = "DIR", requires = "laptop")]
-    pub state_dir: Option<PathBuf>,
-    /// Address that stands for AWS's own, such as an emulator's
-    #[arg(long, global = true, value_name = "URL", conflicts_with = "laptop")]
-    pub endpoint: Option<String>,
-}
-
+/// What is to be done.
 #[derive(Debug, Subcommand)]
-pub enum What {
-    /// List threads: those that have a sandbox or a turn, or with --gone all
-    Threads(Threads),
-    /// List the sandboxes that the provider has, joined with the records
-    Sandboxes(Sandboxes),
-    /// Show a thread with its timeline
-    Show(Show),
-    /// Show the log of the OpenCode server in a thread's sandbox
-    Log(Log),
-    /// Stop a thread's sandbox and keep its disk
-    Pause(Act),
-    /// Bring a thread's paused sandbox back
-    Resume(Act),
-    /// Delete a thread's sandbox with its files; the thread is told
-    Destroy(Act),
-    /// List dead letters, or send them again
-    Dead(Dead),
-    /// Find sandboxes that belong to nobody, as the sweeper does (a dry run, unless told to destroy)
-    Orphans(Orphans),
-    /// Everything that is stored of a thread, as JSON
-    Export(Export),
-    /// Delete what people wrote in a thread from the table; its sandbox must be destroyed before
-    Forget(Forget),
+pub enum Command {
+    /// Set-up.
+    #[command(flatten)]
+    Setup(setup::Command),
+    /// Operation.
+    #[command(flatten)]
+    Operate(operate::Command),
 }
 
-#[derive(Debug, Args)]
-pub struct Threads {
-    /// Only those in this phase
-    #[arg(long, value_name = "PHASE", value_parser = phase)]
-    pub phase: Option<bobbin_core::session::Phase>,
-    /// Only those of this tenant (discord:GUILD or slack:TEAM)
-    #[arg(long, value_name = "TENANT")]
-    pub tenant: Option<String>,
-    /// Only those in which nothing runs, and nothing has for so long (90s, 30m, 2h, 1d)
-    #[arg(long, value_name = "TIME", value_parser = duration_ms)]
-    pub idle: Option<u64>,
-    /// Only those that the sweeper should have looked at by now
-    #[arg(long)]
-    pub due: bool,
-    /// Those without a sandbox too: reads the whole table
-    #[arg(long)]
-    pub gone: bool,
-    /// At most so many (1 to 1000)
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub limit: u16,
-    /// Go on after this thread
-    #[arg(long, value_name = "THREAD")]
-    pub after: Option<ThreadKey>,
-    /// Page after page until there are no more (at most 100,000 threads)
-    #[arg(long, conflicts_with_all = ["limit", "after"])]
-    pub all: bool,
+/// The command line as clap knows it, with help that lists the commands by what they are for.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command().help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nSet-up:\n{}\nOperation:\n{}\nOptions:\n{{options}}{{after-help}}",
+        listed::<setup::Command>(),
+        listed::<operate::Command>()
+    ))
 }
 
-#[derive(Debug, Args)]
-pub struct Sandboxes {
-    /// Only those of this tenant
-    #[arg(long, value_name = "TENANT")]
-    pub tenant: Option<String>,
+fn listed<C: Subcommand>() -> String {
+    let commands = C::augment_subcommands(clap::Command::new("bobbin"));
+    let line = |one: &clap::Command| {
+        let about = one.get_about().map(ToString::to_string);
+        format!("  {:<11} {}\n", one.get_name(), about.unwrap_or_default())
+    };
+    commands.get_subcommands().map(line).collect()
 }
 
-#[derive(Debug, Args)]
-pub struct Show {
-    pub thread: ThreadKey,
-    /// Show the beginning of what was asked and answered, too
-    #[arg(long)]
-    pub content: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Log {
-    pub thread: ThreadKey,
-    /// Lines of its end
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=5000))]
-    pub lines: u32,
-    /// Go on showing what comes
-    #[arg(short, long)]
-    pub follow: bool,
-    /// Follow for so long at most (90s, 30m, 2h)
-    #[arg(long = "for", value_name = "TIME", default_value = "30m", value_parser = duration_ms, requires = "follow")]
-    pub within_ms: u64,
-    /// What the program wrote to its terminal, in place of OpenCode's own log
-    #[arg(long)]
-    pub server: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Act {
-    pub thread: ThreadKey,
-    /// End the turn that runs, as somebody who presses Stop
-    #[arg(long)]
-    pub even_if_busy: bool,
-    /// Wait for the result for so long (0s: not at all)
-    #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]
-    pub wait_ms: u64,
-}
-
-#[derive(Debug, Args)]
-pub struct Dead {
-    #[command(subcommand)]
-    pub what: Option<DeadWhat>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum DeadWhat {
-    /// Send a dead letter again, as it was; what has been done is not done twice
-    Replay(Replay),
-}
-
-#[derive(Debug, Args)]
-pub struct Replay {
-    /// Its id, as the list shows it
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub id: Option<String>,
-    /// Every one
-    #[arg(long)]
-    pub all: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Orphans {
-    /// Delete them
-    #[arg(long)]
-    pub destroy: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Export {
-    pub thread: ThreadKey,
-}
-
-#[derive(Debug, Args)]
-pub struct Forget {
-    pub thread: ThreadKey,
-    /// Wait for the result for so long
-    #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]
-    pub wait_ms: u64,
-}
-
-fn phase(word: &str) -> Result<bobbin_core::session::Phase, String> {
-    let all = bobbin_core::session::Phase::ALL;
-    let words = || all.map(bobbin_core::session::Phase::word).join(", ");
-    all.into_iter()
-        .find(|phase| phase.word() == word)
-        .ok_or_else(|| format!("the phases are {}", words()))
+/// Reads a command line.
+///
+/// # Errors
+/// What is wrong with it, as clap tells it.
+pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(line)?;
+    let arguments =
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    // What the environment says of another stack yields to --laptop; what is typed contradicts it.
+    let typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    for (id, option) in [("stack", "--stack"), ("aws_endpoint", "--aws-endpoint")] {
+        if arguments.stack.laptop && typed(id) {
+            let why = format!("{option} names another stack than --laptop: leave one of them out");
+            return Err(command.error(ErrorKind::ArgumentConflict, why));
+        }
+    }
+    if arguments.json && matches!(arguments.command, Some(Command::Setup(_))) {
+        let why = "--json is an option of the commands of operation: leave it out";
+        return Err(command.error(ErrorKind::UnknownArgument, why));
+    }
+    Ok(arguments)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
 
     use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        read(line.split_whitespace().map(OsString::from))
+    }
 
     /// The commands of this program that a text quotes: whole lines of code, and code within a line.
     fn quoted(text: &str) -> Vec<String> {
@@ -204,85 +102,167 @@ mod tests {
         for line in text.lines() {
             if line.trim_start().starts_with("```") {
                 block = !block;
-            } else if block {
+            } else if block || line.starts_with("    ") {
                 let line = line.trim().trim_start_matches("$ ");
                 found.push(line.to_owned());
             } else {
                 found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
             }
         }
-        found.retain(|code| {
-            code.starts_with("bobbin-operate ") || code.contains("-p bobbin-operate -- ")
-        });
+        found.retain(|code| code.starts_with("bobbin ") || code.contains("-p bobbin-cli"));
         found
     }
 
-    /// As a shell would, with something in place of what the reader fills in.
-    fn words(command: &str) -> Vec<String> {
+    /// As a shell would read it, with something in place of what the reader fills in.
+    fn words(command: &str) -> Vec<OsString> {
         let command = command
-            .split_once("-p bobbin-operate -- ")
+            .split_once("-p bobbin-cli -- ")
             .map_or(command, |(_, rest)| rest)
-            .trim_start_matches("bobbin-operate ");
-        let command = command.split(['#', '|', '>']).next().unwrap_or_default();
+            .trim_start_matches("bobbin ");
+        let command = command.split(['#', '|', '>', ')']).next();
         let filled = |word: &str| match word {
             "THREAD" | "$THREAD" => "discord:1:2".to_owned(),
+            "CHANNEL_ID" => "123456789012345678".to_owned(),
             "$STACK" => "bobbin-prod".to_owned(),
             other => other.to_owned(),
         };
-        std::iter::once("bobbin-operate".to_owned())
-            .chain(command.split_whitespace().map(filled))
+        let words = command.unwrap_or_default().split_whitespace().map(filled);
+        std::iter::once("bobbin".to_owned())
+            .chain(words)
+            .map(OsString::from)
             .collect()
     }
 
-    #[test]
-    fn every_command_that_the_documents_quote_is_one() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut files = vec![root.join("README.md")];
+    /// README.md, the documents, and what stands beside the events.
+    fn documents() -> Vec<PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut files = vec![root.join("README.md"), root.join("events/README.md")];
         let docs = std::fs::read_dir(root.join("docs")).expect("docs/");
         files.extend(docs.map(|entry| entry.expect("a file").path()));
         files.retain(|file| file.extension().is_some_and(|kind| kind == "md"));
-        let mut seen = std::collections::BTreeSet::new();
-        for file in files {
-            for command in quoted(&std::fs::read_to_string(&file).expect("readable")) {
-                match Arguments::try_parse_from(words(&command)) {
-                    Ok(arguments) => {
-                        let what = format!("{:?}", arguments.what);
-                        seen.insert(what.split('(').next().unwrap_or_default().to_owned());
-                    }
-                    Err(error) => panic!("{}: {command}\n{error}", file.display()),
-                }
-            }
-        }
-        assert_eq!(seen.len(), 11, "some command is nowhere quoted: {seen:?}");
+        files
     }
 
     #[test]
-    fn the_help_says_what_the_exit_codes_mean() {
-        use clap::CommandFactory as _;
-        Arguments::command().debug_assert();
-        let help = Arguments::command().render_help().to_string();
+    fn every_command_that_the_documents_quote_is_one_and_each_is_quoted() {
+        let mut seen = BTreeSet::new();
+        for file in documents() {
+            for quoted in quoted(&std::fs::read_to_string(&file).expect("readable")) {
+                // A build, or words about the program.
+                if quoted.starts_with("cargo build") {
+                    continue;
+                }
+                let line = words(&quoted);
+                read(line.clone())
+                    .unwrap_or_else(|e| panic!("{}: {quoted}\n{e}", file.display()));
+                let matches = command().try_get_matches_from(line).expect("it was read");
+                let named = matches.subcommand_name();
+                seen.insert(named.expect("a command").to_owned());
+            }
+        }
+        let all: BTreeSet<String> = command()
+            .get_subcommands()
+            .map(|one| one.get_name().to_owned())
+            .collect();
+        assert_eq!(all.len(), 22);
+        assert_eq!(seen, all, "some command is nowhere quoted");
+    }
+
+    #[test]
+    fn the_help_lists_each_command_once_by_what_it_is_for_and_says_what_the_exit_codes_mean() {
+        command().debug_assert();
+        let help = command().render_help().to_string();
+        let (setup, operation) = help.split_once("\nOperation:\n").expect("two groups");
+        for (group, name) in [
+            (setup, "setup"),
+            (setup, "credentials"),
+            (operation, "threads"),
+            (operation, "forget"),
+        ] {
+            assert!(group.contains(&format!("\n  {name} ")), "{name}: {help}");
+        }
+        for one in command().get_subcommands() {
+            let line = format!("\n  {:<11} ", one.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{line}: {help}");
+        }
         assert!(
-            help.contains("Exit codes: 0 done, 1 refused or failed, 2 used wrongly, 3 nothing found (or a dry run found something)."),
+            help.contains("Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do"),
             "{help}"
         );
     }
 
     #[test]
+    fn the_options_of_a_command_never_reach_another_one() {
+        for line in [
+            "bobbin setup --dry-run",
+            "bobbin all --dry-run",
+            "bobbin --stack mine setup --dry-run --from-env",
+            "bobbin setup --dry-run --stack mine",
+        ] {
+            let read = parse(line).expect(line);
+            let Some(Command::Setup(setup::Command::Setup(options))) = read.command else {
+                panic!("{line}: {:?}", read.command);
+            };
+            assert!(options.dry_run, "{line}");
+            assert_eq!(read.stack.stack.is_some(), line.contains("mine"), "{line}");
+        }
+        for (line, named) in [
+            ("bobbin --dry-run secrets", "--dry-run"),
+            ("bobbin --dry-run", "--dry-run"),
+            ("bobbin check --dry-run", "--dry-run"),
+            ("bobbin setup --dry", "--dry"),
+            ("bobbin chekc", "chekc"),
+        ] {
+            let refused = parse(line).expect_err(line);
+            assert_eq!(refused.exit_code(), 2, "{line}");
+            let refused = refused.to_string();
+            assert!(refused.contains(&format!("'{named}'")), "{line}: {refused}");
+        }
+        assert!(parse("bobbin").expect("no command").command.is_none());
+    }
+
+    #[test]
+    fn the_options_of_the_stack_are_the_same_for_every_command() {
+        for command in ["check", "threads", "discord endpoint", "dead replay --all"] {
+            for line in [
+                format!("bobbin --stack mine --aws-endpoint http://a {command}"),
+                format!("bobbin {command} --endpoint http://a --stack mine"),
+            ] {
+                let read = parse(&line).expect(&line).stack;
+                assert_eq!(read.stack.as_deref(), Some("mine"), "{line}");
+                assert_eq!(read.aws_endpoint.as_deref(), Some("http://a"), "{line}");
+            }
+            let laptop = format!("bobbin --laptop --state-dir /state {command}");
+            assert!(parse(&laptop).expect(&laptop).stack.laptop);
+            for line in [
+                format!("bobbin --laptop --stack a {command}"),
+                format!("bobbin --laptop {command} --stack a"),
+                format!("bobbin {command} --laptop --aws-endpoint http://a"),
+                format!("bobbin {command} --state-dir /state"),
+            ] {
+                let refused = parse(&line).expect_err(&line);
+                assert_eq!(refused.exit_code(), 2, "{line}");
+            }
+        }
+    }
+
+    #[test]
     fn wrong_words_are_named() {
-        let parse = |line: &str| {
-            Arguments::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())
-        };
         for (line, says) in [
             (
-                "bobbin-operate threads --phase sleeping",
+                "bobbin threads --phase sleeping",
                 "the phases are creating, active",
             ),
-            ("bobbin-operate threads --idle soon", "90s, 30m, 2h or 1d"),
-            ("bobbin-operate show nonsense", "nonsense"),
-            ("bobbin-operate dead replay", "<ID>"),
-            ("bobbin-operate --laptop --stack a threads", "--stack"),
+            ("bobbin threads --idle soon", "90s, 30m, 2h or 1d"),
+            ("bobbin show nonsense", "nonsense"),
+            ("bobbin dead replay", "<ID>"),
+            (
+                "bobbin --laptop --stack a threads",
+                "--stack names another stack",
+            ),
+            ("bobbin --json check", "--json is an option of"),
         ] {
-            let error = parse(line).expect_err(line);
+            let error = parse(line).expect_err(line).to_string();
             assert!(error.contains(says), "{line}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! What is being set up: the stack, looked for when it is first needed, the keys, and the addresses of the services.
+//! What a command works on: the stack, looked for when it is first needed, the keys, and the addresses of the services.
 
 use std::path::PathBuf;
 
@@ -18,24 +18,25 @@ use crate::keys::{self, KEYS, Key, OUTPUTS};
 
 /// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by others.
 #[derive(Debug, Clone, Args)]
-pub struct Around {
-    /// Name of the CloudFormation stack
-    #[arg(
-        long,
-        global = true,
-        env = "BOBBIN_STACK",
-        default_value = "bobbin",
-        value_name = "NAME"
-    )]
-    pub stack: String,
-    /// The laptop stack that runs beside this (`cargo run`), whatever else is said of a stack
+#[command(next_help_heading = "Which stack, and where its services are")]
+pub struct StackOptions {
+    /// Name of the CloudFormation stack; where none is named, set-up takes bobbin, and operation asks for one
+    #[arg(long, global = true, env = "BOBBIN_STACK", value_name = "NAME")]
+    pub stack: Option<String>,
+    /// The laptop stack that runs beside this (`cargo run`), whatever the environment says of another one
     #[arg(long, global = true)]
     pub laptop: bool,
     /// State folder of the laptop stack, if it is not .bobbin/state of the checkout
     #[arg(long, global = true, value_name = "DIR", requires = "laptop")]
     pub state_dir: Option<PathBuf>,
-    /// Address of AWS, where it is not Amazon's: an emulator's
-    #[arg(long, global = true, env = "AWS_ENDPOINT_URL", value_name = "URL")]
+    /// Address that stands for AWS's own, such as an emulator's
+    #[arg(
+        long,
+        global = true,
+        env = "AWS_ENDPOINT_URL",
+        value_name = "URL",
+        alias = "endpoint"
+    )]
     pub aws_endpoint: Option<String>,
     /// Base of Discord's API; without it the stack's, or https://discord.com/api/v10
     #[arg(
@@ -81,6 +82,9 @@ pub struct Around {
     pub openrouter_api: Option<String>,
 }
 
+/// What the laptop stack is called where none runs to say it.
+const LAPTOP: &str = "local";
+
 /// A key that was found.
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -90,9 +94,19 @@ pub struct Found {
     pub source: &'static str,
 }
 
-/// What is being set up.
-pub struct Place {
-    around: Around,
+/// Which stack is meant.
+#[derive(Debug, Clone)]
+enum Which {
+    /// The one that runs beside this, with its state folder where that is not the checkout's.
+    Laptop(Option<PathBuf>),
+    /// A deployed one, by its name.
+    Deployed(String),
+}
+
+/// What a command works on.
+pub struct Target {
+    which: Which,
+    options: StackOptions,
     stack: OnceCell<Result<Deployed, String>>,
     stored: OnceCell<Result<Vec<(&'static Key, Secret)>, String>>,
 }
@@ -105,12 +119,27 @@ pub fn of_environment(key: &Key) -> Option<Secret> {
     (!value.is_empty()).then(|| Secret::from(value.to_owned()))
 }
 
-impl Place {
-    /// Nothing is looked for yet.
-    #[must_use]
-    pub fn new(around: Around) -> Self {
+impl Target {
+    /// Nothing is looked for yet. `default` is the stack's name where none is given.
+    ///
+    /// # Errors
+    /// That no stack is named, and how that is done.
+    pub fn new(options: StackOptions, default: Option<&str>) -> Result<Self, String> {
+        let name = options.stack.as_deref().or(default);
+        let which = match (options.laptop, name) {
+            (true, _) => Which::Laptop(options.state_dir.clone()),
+            (false, Some(name)) => Which::Deployed(name.to_owned()),
+            (false, None) => {
+                return Err("Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.".to_owned());
+            }
+        };
+        Ok(Self::of(which, options))
+    }
+
+    fn of(which: Which, options: StackOptions) -> Self {
         Self {
-            around,
+            which,
+            options,
             stack: OnceCell::new(),
             stored: OnceCell::new(),
         }
@@ -118,8 +147,8 @@ impl Place {
 
     /// The same, with everything to be looked for anew.
     #[must_use]
-    pub fn again(&self) -> Self {
-        Self::new(self.around.clone())
+    pub fn afresh(&self) -> Self {
+        Self::of(self.which.clone(), self.options.clone())
     }
 
     /// The stack.
@@ -128,11 +157,10 @@ impl Place {
     /// Why it is not found, and what to do.
     pub async fn stack(&self) -> Result<&Deployed, String> {
         let find = || async {
-            match self.laptop()? {
-                Some(laptop) => laptop.deployed().await,
-                None => {
-                    let endpoint = self.around.aws_endpoint.as_deref();
-                    Deployed::find(&self.around.stack, endpoint).await
+            match &self.which {
+                Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())?.deployed().await,
+                Which::Deployed(name) => {
+                    Deployed::find(name, self.options.aws_endpoint.as_deref()).await
                 }
             }
         };
@@ -145,34 +173,41 @@ impl Place {
     /// # Errors
     /// That it does not run, and how to start it.
     pub fn laptop(&self) -> Result<Option<Laptop>, String> {
-        let find = || Laptop::find(self.around.state_dir.as_deref());
-        self.around.laptop.then(find).transpose()
+        match &self.which {
+            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref()).map(Some),
+            Which::Deployed(_) => Ok(None),
+        }
     }
 
     /// The address that stands for AWS's own, where one does.
     ///
     /// # Errors
-    /// As [`Place::laptop`].
+    /// As [`Target::laptop`].
     pub fn aws_endpoint(&self) -> Result<Option<String>, String> {
         Ok(match self.laptop()? {
             Some(laptop) => Some(laptop.whereabouts.aws_endpoint),
-            None => self.around.aws_endpoint.clone(),
+            None => self.options.aws_endpoint.clone(),
         })
     }
 
     /// How the stack is named on a command line of this program.
     #[must_use]
     pub fn said(&self) -> String {
-        match self.laptop() {
-            Ok(Some(laptop)) => laptop.said,
-            _ => format!("--stack {}", self.around.stack),
+        match &self.which {
+            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
+                .map_or_else(|_| "--laptop".to_owned(), |laptop| laptop.said),
+            Which::Deployed(name) => format!("--stack {name}"),
         }
     }
 
     /// The stack's name, whether it is there or not.
     #[must_use]
-    pub fn stack_name(&self) -> &str {
-        &self.around.stack
+    pub fn stack_name(&self) -> String {
+        match &self.which {
+            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
+                .map_or_else(|_| LAPTOP.to_owned(), |laptop| laptop.whereabouts.stack),
+            Which::Deployed(name) => name.clone(),
+        }
     }
 
     /// The keys that the stack holds.
@@ -219,7 +254,7 @@ impl Place {
             return Ok(found);
         }
         let stack = match self.stored().await {
-            Ok(_) => format!("The stack {} has none either.", self.around.stack),
+            Ok(_) => format!("The stack {} has none either.", self.stack_name()),
             Err(why) => format!("Nor was it taken from a stack: {why}"),
         };
         Err(format!(
@@ -235,18 +270,24 @@ impl Place {
         stack.parameter(name).filter(|value| !value.is_empty())
     }
 
-    /// What the stack overrides, if it has been looked for and found; the defaults where it cannot be read, which its
-    /// functions say at their start.
+    /// What the stack overrides, if it has been looked for and found; otherwise the defaults.
+    ///
+    /// # Errors
+    /// What of it this version does not know.
+    pub fn read_overrides(&self) -> Result<Overrides, String> {
+        Overrides::parse(self.parameter("Overrides").unwrap_or_default())
+    }
+
+    /// The same, with the defaults where it cannot be read, which its functions say at their start.
     #[must_use]
     pub fn overrides(&self) -> Overrides {
-        let text = self.parameter("Overrides").unwrap_or_default();
-        Overrides::parse(text).unwrap_or_default()
+        self.read_overrides().unwrap_or_default()
     }
 
     /// Base of Discord's API.
     #[must_use]
     pub fn discord_api(&self) -> String {
-        let given = self.around.discord_api.clone();
+        let given = self.options.discord_api.clone();
         let base = given.unwrap_or_else(|| self.overrides().discord_api);
         base.trim_end_matches('/').to_owned()
     }
@@ -277,7 +318,7 @@ impl Place {
     /// # Errors
     /// Why the address cannot be used.
     pub fn slack(&self, token: &Secret) -> Result<Slack, String> {
-        let given = self.around.slack_api.clone();
+        let given = self.options.slack_api.clone();
         let base = given.unwrap_or_else(|| self.overrides().slack_api);
         Slack::new(&base, token.expose()).map_err(|e| format!("--slack-api: {e}"))
     }
@@ -285,20 +326,25 @@ impl Place {
     /// A client of Daytona.
     ///
     /// # Errors
-    /// Why the address cannot be used.
+    /// Why the address cannot be used, and whose it is.
     pub fn daytona(&self, key: &Secret) -> Result<Daytona, String> {
-        let given = self.around.daytona_api.clone();
-        let base = given.unwrap_or_else(|| self.overrides().daytona_api);
-        Daytona::new(&base, key.expose()).map_err(|e| format!("--daytona-api: {e}"))
+        match &self.options.daytona_api {
+            Some(base) => {
+                Daytona::new(base, key.expose()).map_err(|e| format!("--daytona-api: {e}"))
+            }
+            None => Daytona::new(&self.overrides().daytona_api, key.expose()).map_err(|e| {
+                format!("The daytona_api of the stack's parameter Overrides cannot be used: {e}. Deploy it with another one.")
+            }),
+        }
     }
 
     /// Base of a model provider's API.
     #[must_use]
     pub fn model_api(&self, provider: ModelProvider) -> String {
         let given = match provider {
-            ModelProvider::Anthropic => &self.around.anthropic_api,
-            ModelProvider::OpenAi => &self.around.openai_api,
-            ModelProvider::OpenRouter => &self.around.openrouter_api,
+            ModelProvider::Anthropic => &self.options.anthropic_api,
+            ModelProvider::OpenAi => &self.options.openai_api,
+            ModelProvider::OpenRouter => &self.options.openrouter_api,
         };
         given.clone().unwrap_or_else(|| provider.base().to_owned())
     }

@@ -15,11 +15,12 @@ use bobbin_core::message::{
 use bobbin_core::session::{Operated, Session, Turn};
 use serde::Serialize;
 
-use crate::arguments::Act;
-use crate::stack::Stack;
-use crate::threads::stage;
+use super::arguments::Act;
+use super::stack::Stack;
+use super::threads::stage;
 use crate::time::{pause, span};
-use crate::{Code, Shown, Trouble, show};
+use super::show;
+use crate::output::{CommandError, Output, Status};
 
 /// Between two looks at the record.
 const LOOK_MS: u64 = 500;
@@ -43,13 +44,13 @@ struct Answer {
 }
 
 /// Does one of the three.
-pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Shown, Trouble> {
+pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, CommandError> {
     let (session, marks) = show::record(stack, &what.thread).await?;
     let queues = stack.queues()?;
     let mut halted = None;
     match (outlook(&session, want), &session.turn) {
         (Outlook::Pointless(why), _) => {
-            return Err(Trouble::nothing(format!(
+            return Err(CommandError::not_found(format!(
                 "There is nothing to {}: {why}. It is {} now.",
                 want.word(),
                 session.phase.word()
@@ -74,7 +75,7 @@ pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Shown, Tr
 
 fn busy(stack: &Stack, want: Operation, thread: &ThreadKey, turn: &Turn) -> String {
     format!(
-        "A turn of {} is under way there ({}, for {}; {}). Nothing was done.\nTry again when it has ended, or end it first: bobbin-operate {} {} {thread} --even-if-busy",
+        "A turn of {} is under way there ({}, for {}; {}). Nothing was done.\nTry again when it has ended, or end it first: bobbin {} {} {thread} --even-if-busy",
         turn.by.name,
         stage(&turn.stage),
         span(now_ms().saturating_sub(turn.accepted_at_ms)),
@@ -85,7 +86,7 @@ fn busy(stack: &Stack, want: Operation, thread: &ThreadKey, turn: &Turn) -> Stri
 }
 
 /// Ends the turn as Stop does.
-async fn halt(queues: &Queues, thread: &ThreadKey, turn: &Turn) -> Result<(), Trouble> {
+async fn halt(queues: &Queues, thread: &ThreadKey, turn: &Turn) -> Result<(), CommandError> {
     let control = Control {
         id: format!(
             "halt-{}",
@@ -113,7 +114,7 @@ pub async fn ask(
     want: Operation,
     thread: &ThreadKey,
     wait_ms: u64,
-) -> Result<(Session, Option<Operated>), Trouble> {
+) -> Result<(Session, Option<Operated>), CommandError> {
     let accepted_at_ms = now_ms();
     let id = format!("{}-{}-{accepted_at_ms}", want.word(), thread.short_hash());
     let message = Message {
@@ -149,7 +150,7 @@ pub fn shown(
     thread: &ThreadKey,
     (session, operated): (Session, Option<Operated>),
     halted: Option<String>,
-) -> Result<Shown, Trouble> {
+) -> Result<Output, CommandError> {
     let phase = session.phase.word();
     let done = match want {
         Operation::Pause => "It is paused; its disk is kept, and the next message brings it back.",
@@ -164,22 +165,22 @@ pub fn shown(
             "waiting",
             None,
             format!(
-                "It is asked for, and not done yet: the sandbox is {phase}. Look again with: bobbin-operate {} show {thread}",
+                "It is asked for, and not done yet: the sandbox is {phase}. Look again with: bobbin {} show {thread}",
                 stack.said
             ),
-            Code::Failed,
+            Status::Failed,
         ),
-        Some(Operated { trouble: None, .. }) => ("done", None, done.to_owned(), Code::Done),
+        Some(Operated { trouble: None, .. }) => ("done", None, done.to_owned(), Status::Done),
         Some(Operated {
             trouble: Some(why), ..
         }) => (
             "failed",
             Some(why.clone()),
             format!(
-                "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: bobbin-operate {} show {thread}",
+                "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: bobbin {} show {thread}",
                 stack.said
             ),
-            Code::Failed,
+            Status::Failed,
         ),
     };
     let answer = Answer {
@@ -190,5 +191,5 @@ pub fn shown(
         phase,
         halted,
     };
-    Shown::new(words, &answer, code)
+    Output::new(words, &answer, code)
 }

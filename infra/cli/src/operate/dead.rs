@@ -10,11 +10,11 @@ use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Message, Want, Work};
 use serde::Serialize;
 
-use crate::arguments::{Dead, DeadWhat};
-use crate::stack::Stack;
+use super::arguments::{Dead, DeadWhat};
+use super::stack::Stack;
 use crate::table::{table, width};
 use crate::time::when;
-use crate::{Code, Shown, Trouble};
+use crate::output::{CommandError, Output, Status};
 
 /// A dead letter, as it is told to programs.
 #[derive(Serialize)]
@@ -51,7 +51,7 @@ struct Judged {
 }
 
 /// Lists them, or sends them again.
-pub async fn run(stack: &Stack, what: &Dead) -> Result<Shown, Trouble> {
+pub async fn run(stack: &Stack, what: &Dead) -> Result<Output, CommandError> {
     let letters = stack.letters()?;
     let taken = letters.take().await.map_err(|e| {
         format!("{e}. Your credentials need sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:DeleteMessage and sqs:SendMessage.")
@@ -148,7 +148,7 @@ fn words(replay: &Replay) -> (&'static str, String) {
         ),
         Replay::Unreadable => (
             "unreadable",
-            "this version cannot read it: use the bobbin-operate of the commit that is deployed"
+            "this version cannot read it: use the bobbin of the commit that is deployed"
                 .to_owned(),
         ),
     }
@@ -196,30 +196,30 @@ async fn put_back(letters: &Letters, all: impl Iterator<Item = &Letter>) {
     }
 }
 
-fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Shown, Trouble> {
+fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
     if judged.is_empty() {
         let answer = Answer {
             letters: Vec::new(),
         };
         let words = "There are no dead letters. (The worker takes them away by itself, and tells whoever waits.)";
-        return Shown::new(words.to_owned(), &answer, Code::Nothing);
+        return Output::new(words.to_owned(), &answer, Status::Notice);
     }
     let can = judged.iter().any(|one| one.replay == Replay::Send);
     let lines: Vec<Line> = judged.into_iter().map(|one| one.line).collect();
     let mut words = shown(&lines);
     if can {
         words.push_str(&format!(
-            "\nSend one again with: bobbin-operate {} dead replay ID (or --all)",
+            "\nSend one again with: bobbin {} dead replay ID (or --all)",
             stack.said
         ));
     }
-    Shown::new(words, &Answer { letters: lines }, Code::Done)
+    Output::new(words, &Answer { letters: lines }, Status::Done)
 }
 
-async fn send(stack: &Stack, letters: &Letters, wanted: Vec<Judged>) -> Result<Shown, Trouble> {
+async fn send(stack: &Stack, letters: &Letters, wanted: Vec<Judged>) -> Result<Output, CommandError> {
     if wanted.is_empty() {
-        return Err(Trouble::nothing(format!(
-            "There is no such dead letter. What there is: bobbin-operate {} dead",
+        return Err(CommandError::not_found(format!(
+            "There is no such dead letter. What there is: bobbin {} dead",
             stack.said
         )));
     }
@@ -247,18 +247,18 @@ async fn send(stack: &Stack, letters: &Letters, wanted: Vec<Judged>) -> Result<S
         .filter(|line| line.done == Some("sent"))
         .count();
     let code = match sent {
-        _ if failed => Code::Failed,
-        0 => Code::Nothing,
-        _ => Code::Done,
+        _ if failed => Status::Failed,
+        0 => Status::Notice,
+        _ => Status::Done,
     };
     let words = format!("{}\n{sent} of {} sent again.", shown(&lines), lines.len());
-    Shown::new(words, &Answer { letters: lines }, code)
+    Output::new(words, &Answer { letters: lines }, code)
 }
 
 fn follow(stack: &Stack, letter: &Letter) -> String {
     match letter.group.parse::<ThreadKey>() {
         Ok(thread) => format!(
-            "sent again; follow it with: bobbin-operate {} show {thread}",
+            "sent again; follow it with: bobbin {} show {thread}",
             stack.said
         ),
         Err(_) => "sent again".to_owned(),

@@ -7,9 +7,10 @@ use bobbin_core::wire::daytona::stack_label;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::arguments::{Export, Forget};
-use crate::stack::Stack;
-use crate::{Code, Shown, Trouble, act, show};
+use super::arguments::{Export, Forget};
+use super::stack::Stack;
+use super::{act, show};
+use crate::output::{CommandError, Output, Status};
 
 #[derive(Serialize)]
 struct Exported {
@@ -31,7 +32,7 @@ struct Forgotten {
 }
 
 /// Everything that is stored of a thread. JSON, with `--json` or without.
-pub async fn export(stack: &Stack, what: &Export) -> Result<Shown, Trouble> {
+pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError> {
     let items = stack
         .store
         .everything(&what.thread)
@@ -57,18 +58,18 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Shown, Trouble> {
             .collect(),
     };
     if exported.items.is_empty() && exported.sandboxes.is_empty() {
-        return Err(Trouble::nothing(format!(
-            "Nothing is stored of {}. Threads are listed by: bobbin-operate {} threads --gone",
+        return Err(CommandError::not_found(format!(
+            "Nothing is stored of {}. Threads are listed by: bobbin {} threads --gone",
             what.thread, stack.said
         )));
     }
-    let mut shown = Shown::new(String::new(), &exported, Code::Done)?;
-    shown.words = format!("{:#}", shown.json);
+    let mut shown = Output::new(String::new(), &exported, Status::Done)?;
+    shown.text = format!("{:#}", shown.json);
     Ok(shown)
 }
 
 /// Names and reasons leave the record by the thread's own group; then the ledger's items, which nobody writes any more.
-pub async fn forget(stack: &Stack, what: &Forget) -> Result<Shown, Trouble> {
+pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError> {
     let thread = &what.thread;
     let (session, marks) = show::record(stack, thread).await?;
     let waiting = marks.waiting().len();
@@ -80,7 +81,7 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Shown, Trouble> {
     };
     if let Some(why) = refused {
         return Err(format!(
-            "Nothing was deleted: {why}. First: bobbin-operate {} destroy {thread}",
+            "Nothing was deleted: {why}. First: bobbin {} destroy {thread}",
             stack.said
         )
         .into());
@@ -104,5 +105,5 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Shown, Trouble> {
         thread: thread.to_string(),
         deleted,
     };
-    Shown::new(words, &forgotten, Code::Done)
+    Output::new(words, &forgotten, Status::Done)
 }

@@ -9,10 +9,11 @@ use bobbin_core::ids::sandbox_name;
 use bobbin_core::wire::daytona::Sandbox;
 use serde::Serialize;
 
-use crate::arguments::Log;
-use crate::stack::Stack;
+use super::arguments::Log;
+use super::stack::Stack;
 use crate::time::pause;
-use crate::{Code, Shown, Trouble, show};
+use super::show;
+use crate::output::{CommandError, Output, Status};
 
 /// Between two looks.
 const LOOK_MS: u64 = 2_000;
@@ -28,7 +29,7 @@ struct Answer<'a> {
 }
 
 /// Shows it, and goes on where that is wanted.
-pub async fn run(stack: &Stack, what: &Log) -> Result<Shown, Trouble> {
+pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
     let (session, _) = show::record(stack, &what.thread).await?;
     let name = sandbox_name(&stack.name, &what.thread, session.generation);
     let daytona = stack.daytona().await?;
@@ -52,16 +53,16 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Shown, Trouble> {
         lines: text.lines().collect(),
     };
     let code = if answer.lines.is_empty() {
-        Code::Nothing
+        Status::Notice
     } else {
-        Code::Done
+        Status::Done
     };
     let words = if answer.lines.is_empty() {
         format!("{} is empty.", place.file)
     } else {
         visible(&text)
     };
-    Shown::new(words, &answer, code)
+    Output::new(words, &answer, code)
 }
 
 /// The sandbox, if it runs: it is never started for its log.
@@ -70,12 +71,12 @@ async fn running(
     daytona: &Daytona,
     name: &str,
     what: &Log,
-) -> Result<Sandbox, Trouble> {
+) -> Result<Sandbox, CommandError> {
     let sandbox = match daytona.get(name).await {
         Ok(sandbox) => sandbox,
         Err(DaytonaError::NotFound) => {
-            return Err(Trouble::nothing(format!(
-                "The thread has no sandbox now, so there is no log. What happened: bobbin-operate {} show {}",
+            return Err(CommandError::not_found(format!(
+                "The thread has no sandbox now, so there is no log. What happened: bobbin {} show {}",
                 stack.said, what.thread
             )));
         }
@@ -88,7 +89,7 @@ async fn running(
     match sandbox.coarse() {
         Coarse::Running => Ok(sandbox),
         _ => Err(format!(
-            "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin-operate {} resume {}",
+            "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin {} resume {}",
             sandbox.state.as_deref().unwrap_or("in no known state"),
             stack.said,
             what.thread
@@ -103,17 +104,17 @@ async fn follow(
     which: Which,
     what: &Log,
     (text, mut place): (String, Place),
-) -> Result<Shown, Trouble> {
+) -> Result<Output, CommandError> {
     let until = Instant::now() + Duration::from_millis(what.within_ms);
     let mut failures = 0;
-    let mut shown = crate::print(&visible(&text));
+    let mut shown = crate::output::print(&visible(&text));
     // Who reads has gone, or the time is over.
     while shown.is_ok() && Instant::now() < until {
         pause(LOOK_MS).await;
         match agent_log::read(daytona, sandbox, which, From::Place(&place)).await {
             Ok((text, now)) => {
                 (failures, place) = (0, now);
-                shown = crate::print(&visible(&text));
+                shown = crate::output::print(&visible(&text));
             }
             Err(why) => {
                 failures += 1;
@@ -123,12 +124,12 @@ async fn follow(
             }
         }
     }
-    Shown::new(String::new(), &serde_json::Value::Null, Code::Done)
+    Output::new(String::new(), &serde_json::Value::Null, Status::Done)
 }
 
-fn trouble(why: &LogError) -> Trouble {
+fn trouble(why: &LogError) -> CommandError {
     match why {
-        LogError::None => Trouble::nothing(
+        LogError::None => CommandError::not_found(
             "The sandbox has no such log yet: its server has not been started. With --server it is what the program wrote to its terminal.",
         ),
         other => format!("The log could not be read: {other}. Try again in a minute.").into(),

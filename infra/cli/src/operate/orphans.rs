@@ -6,10 +6,10 @@ use bobbin_adapters::world::now_ms;
 use bobbin_core::event::Coarse;
 use serde::Serialize;
 
-use crate::arguments::Orphans;
-use crate::sandboxes::{self, Found, Line};
-use crate::stack::Stack;
-use crate::{Code, Shown, Trouble};
+use super::arguments::Orphans;
+use super::sandboxes::{self, Found, Line};
+use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
 
 /// Sandboxes deleted by one command; the next one finds the rest.
 const DESTROYED_MAX: usize = 200;
@@ -24,7 +24,7 @@ struct Answer<'a> {
 }
 
 /// Finds them, and deletes them where that is wanted.
-pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
+pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> {
     let mut found = sandboxes::found(stack, None).await?;
     found.retain(|one| one.judged == Judged::Orphan && one.sandbox.coarse() != Coarse::Gone);
     let mut answer = Answer {
@@ -34,19 +34,19 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
     };
     if found.is_empty() {
         let code = if what.destroy {
-            Code::Nothing
+            Status::Notice
         } else {
-            Code::Done
+            Status::Done
         };
-        return Shown::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
+        return Output::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
     }
     if !what.destroy {
         let words = format!(
-            "{}\nThis was a dry run. Delete them with: bobbin-operate {} orphans --destroy",
+            "{}\nThis was a dry run. Delete them with: bobbin {} orphans --destroy",
             sandboxes::shown(&answer.orphans),
             stack.said
         );
-        return Shown::new(words, &answer, Code::Nothing);
+        return Output::new(words, &answer, Status::Notice);
     }
     let daytona = stack.daytona().await?;
     for one in found.iter().take(DESTROYED_MAX) {
@@ -73,11 +73,11 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Shown, Trouble> {
         ));
     }
     let code = if answer.failed.is_empty() {
-        Code::Done
+        Status::Done
     } else {
-        Code::Failed
+        Status::Failed
     };
-    Shown::new(lines.join("\n"), &answer, code)
+    Output::new(lines.join("\n"), &answer, code)
 }
 
 /// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.

@@ -11,11 +11,11 @@ use bobbin_core::session::Session;
 use bobbin_core::wire::daytona::{Sandbox, stack_label, tenant_labels};
 use serde::Serialize;
 
-use crate::arguments::Sandboxes;
-use crate::stack::Stack;
+use super::arguments::Sandboxes;
+use super::stack::Stack;
 use crate::table::{table, width};
 use crate::time::span;
-use crate::{Code, Shown, Trouble};
+use crate::output::{CommandError, Output, Status};
 
 /// Records that one call reads.
 const BATCH: usize = 100;
@@ -56,7 +56,7 @@ struct Answer<'a> {
 }
 
 /// What the provider lists of this stack, judged by the records, which are read after it.
-pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Trouble> {
+pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, CommandError> {
     let labels = match tenant {
         Some(tenant) => tenant_labels(&stack.name, tenant),
         None => stack_label(&stack.name),
@@ -161,7 +161,7 @@ fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
 }
 
 /// Lists them.
-pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Shown, Trouble> {
+pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
     let found = found(stack, what.tenant.as_deref()).await?;
     let lines: Vec<&Line> = found
         .iter()
@@ -169,16 +169,16 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Shown, Trouble> {
         .map(|one| &one.line)
         .collect();
     let code = if lines.is_empty() {
-        Code::Nothing
+        Status::Notice
     } else {
-        Code::Done
+        Status::Done
     };
     let words = if lines.is_empty() {
         "The provider lists no sandbox of this stack.".to_owned()
     } else {
         shown(&lines)
     };
-    Shown::new(words, &Answer { sandboxes: lines }, code)
+    Output::new(words, &Answer { sandboxes: lines }, code)
 }
 
 /// The table.

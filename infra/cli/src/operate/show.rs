@@ -8,12 +8,12 @@ use bobbin_core::status;
 use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 
-use crate::arguments::Show;
-use crate::stack::Stack;
+use super::arguments::Show;
+use super::stack::Stack;
 use crate::table::{cut, width};
-use crate::threads::{Line, line, stage};
+use super::threads::{Line, line, stage};
 use crate::time::{span, when};
-use crate::{Code, Shown, Trouble};
+use crate::output::{CommandError, Output, Status};
 
 /// Ended turns whose ledger entries are read.
 const TURNS_MAX: usize = 40;
@@ -73,13 +73,13 @@ struct Event {
 }
 
 /// The record of a thread.
-pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks), Trouble> {
+pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks), CommandError> {
     let (session, marks) = stack.store.record(thread).await.map_err(|e| {
-        format!("{e}. If it is of a newer version, use the bobbin-operate of the commit that is deployed.")
+        format!("{e}. If it is of a newer version, use the bobbin of the commit that is deployed.")
     })?;
     let session = session.ok_or_else(|| {
-        Trouble::nothing(format!(
-            "There is no record of {thread}. Threads are listed by: bobbin-operate {} threads --gone",
+        CommandError::not_found(format!(
+            "There is no record of {thread}. Threads are listed by: bobbin {} threads --gone",
             stack.said
         ))
     })?;
@@ -87,7 +87,7 @@ pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks
 }
 
 /// Shows it.
-pub async fn run(stack: &Stack, what: &Show) -> Result<Shown, Trouble> {
+pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let (session, marks) = record(stack, &what.thread).await?;
     let newest = session.ended.iter().rev().take(TURNS_MAX);
     let turns: Vec<String> = newest.map(|ended| ended.id.clone()).collect();
@@ -109,7 +109,7 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Shown, Trouble> {
         timeline: timeline(&session, &entries, what.content),
     };
     let words = words(&answer, &session, now_ms);
-    Shown::new(words, &answer, Code::Done)
+    Output::new(words, &answer, Status::Done)
 }
 
 fn asks(turn: &Turn) -> Vec<AskLine> {

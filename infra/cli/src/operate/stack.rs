@@ -1,16 +1,15 @@
-//! The stack that is operated: found by its name or beside this program, and what of it is spoken to.
+//! The stack that is operated, and what of it is spoken to.
 
 use bobbin_adapters::daytona::Daytona;
 use bobbin_adapters::deployed::Deployed;
-use bobbin_adapters::laptop::Laptop;
 use bobbin_adapters::letters::{Letters, Pair};
+use bobbin_adapters::queue::Queues;
 use bobbin_adapters::store::Store;
 use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
-use bobbin_core::overrides::Overrides;
 
-use crate::Trouble;
-use crate::arguments::Place;
+use crate::output::CommandError;
+use crate::target::Target;
 
 /// A stack, with clients for what is always needed.
 pub struct Stack {
@@ -24,70 +23,56 @@ pub struct Stack {
     pub limits: Limits,
     /// How its commands are said: `--laptop` or `--stack NAME`.
     pub said: String,
-    daytona_api: String,
+    target: Target,
     deployed: Deployed,
 }
 
 impl Stack {
     /// Finds it.
-    pub async fn find(place: &Place) -> Result<Self, Trouble> {
-        let (deployed, said) = match (&place.stack, place.laptop) {
-            (_, true) => {
-                let laptop = Laptop::find(place.state_dir.as_deref())?;
-                (laptop.deployed().await?, laptop.said)
-            }
-            (Some(name), false) => (
-                Deployed::find(name, place.endpoint.as_deref()).await?,
-                format!("--stack {name}"),
-            ),
-            (None, false) => {
-                return Err("Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.".into());
-            }
-        };
-        let text = deployed.parameter("Overrides").unwrap_or_default();
-        let overrides = Overrides::parse(text).map_err(|why| {
-            format!("{why}. Use the bobbin-operate of the commit that is deployed.")
-        })?;
-        let store = deployed.store()?;
+    ///
+    /// # Errors
+    /// Why it is not found, or that it is of another version, and what to do.
+    pub async fn open(target: Target) -> Result<Self, CommandError> {
+        let deployed = target.stack().await?.clone();
+        let overrides = target
+            .read_overrides()
+            .map_err(|why| format!("{why}. Use the bobbin of the commit that is deployed."))?;
         Ok(Self {
             name: deployed.name().to_owned(),
             id: deployed.id().to_owned(),
-            store,
+            store: deployed.store()?,
             limits: overrides.limits,
-            daytona_api: overrides.daytona_api,
-            said,
+            said: target.said(),
+            target,
             deployed,
         })
     }
 
     /// Its sandbox provider, with the key of the stack's secret.
-    pub async fn daytona(&self) -> Result<Daytona, Trouble> {
+    ///
+    /// # Errors
+    /// That there is no key, or no such address, and what to do.
+    pub async fn daytona(&self) -> Result<Daytona, CommandError> {
         let ring = self.deployed.keyring("ProviderSecretArn").await?;
         let name = Key::DaytonaApiKey.name();
         let key = ring.get(name).ok_or_else(|| {
-            format!("The stack's secret holds no {name}: store it with bobbin-setup secrets.")
+            format!("The stack's secret holds no {name}: store it with bobbin secrets.")
         })?;
-        Daytona::new(&self.daytona_api, key.expose()).map_err(|e| {
-            format!("The daytona_api of the stack's parameter Overrides cannot be used: {e}. Deploy it with another one.").into()
-        })
+        Ok(self.target.daytona(&key)?)
     }
 
     /// Its queues of work.
-    pub fn queues(&self) -> Result<bobbin_adapters::queue::Queues, Trouble> {
-        let pairs = self.pairs()?;
-        Ok(bobbin_adapters::queue::Queues::of(
-            self.deployed.aws(),
-            &pairs,
-        ))
+    pub fn queues(&self) -> Result<Queues, CommandError> {
+        Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
     /// Its dead letters.
-    pub fn letters(&self) -> Result<Letters, Trouble> {
+    pub fn letters(&self) -> Result<Letters, CommandError> {
         Ok(Letters::new(self.deployed.aws(), self.pairs()?))
     }
 
-    fn pairs(&self) -> Result<[Pair; 2], Trouble> {
-        let pair = |name, home: &str, dead: &str| -> Result<Pair, Trouble> {
+    fn pairs(&self) -> Result<[Pair; 2], CommandError> {
+        let pair = |name, home: &str, dead: &str| -> Result<Pair, CommandError> {
             Ok(Pair {
                 name,
                 home_url: self.deployed.output(home)?.to_owned(),

@@ -5,11 +5,11 @@ use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::session::{Marks, Phase, Session, Stage, Turn};
 use serde::Serialize;
 
-use crate::arguments::Threads;
-use crate::stack::Stack;
+use super::arguments::Threads;
+use super::stack::Stack;
 use crate::table::{table, width};
 use crate::time::{span, when};
-use crate::{Code, Shown, Trouble};
+use crate::output::{CommandError, Output, Status};
 
 /// Records that one call reads.
 const BATCH: usize = 100;
@@ -102,7 +102,7 @@ pub fn line(session: &Session, marks: &Marks) -> Line {
 }
 
 /// Lists them.
-pub async fn run(stack: &Stack, what: &Threads) -> Result<Shown, Trouble> {
+pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> {
     let now_ms = now_ms();
     let wanted = |session: &Session| {
         let tenant = what.tenant.as_ref();
@@ -127,11 +127,11 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Shown, Trouble> {
         armed(stack, what, most, wanted).await?
     };
     let code = if answer.threads.is_empty() && answer.unreadable.is_empty() {
-        Code::Nothing
+        Status::Notice
     } else {
-        Code::Done
+        Status::Done
     };
-    Shown::new(words(&answer, &stack.said, now_ms), &answer, code)
+    Output::new(words(&answer, &stack.said, now_ms), &answer, code)
 }
 
 /// By the index of what is due: cheap, however long the table.
@@ -140,7 +140,7 @@ async fn armed(
     what: &Threads,
     most: usize,
     wanted: impl Fn(&Session) -> bool,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, CommandError> {
     let all = stack.store.all_armed().await.map_err(|e| e.to_string())?;
     let after = what.after.as_ref().map(ToString::to_string);
     let mut keys: Vec<ThreadKey> = all
@@ -191,7 +191,7 @@ async fn everywhere(
     what: &Threads,
     most: usize,
     wanted: impl Fn(&Session) -> bool,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, CommandError> {
     let mut answer = Answer {
         threads: Vec::new(),
         unreadable: Vec::new(),
@@ -232,13 +232,13 @@ fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
     };
     if !answer.unreadable.is_empty() {
         text.push_str(&format!(
-            "\nNot readable by this version (use the bobbin-operate of the commit that is deployed): {}",
+            "\nNot readable by this version (use the bobbin of the commit that is deployed): {}",
             answer.unreadable.join(", ")
         ));
     }
     if let Some(next) = &answer.next {
         text.push_str(&format!(
-            "\nThere are more: repeat it with --after {next}, or with --all (bobbin-operate {said} …)."
+            "\nThere are more: repeat it with --after {next}, or with --all (bobbin {said} …)."
         ));
     }
     text

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::place::Place;
-use crate::report::Report;
-use crate::{check, discord, secrets, slack, snapshot, trial};
+use crate::target::Target;
+use super::report::Report;
+use super::{check, discord, secrets, slack, smoke_test, snapshot};
 
 /// Steps of the whole.
 const STEPS: u32 = 8;
@@ -13,7 +13,7 @@ const UNDO_STEPS: u32 = 4;
 
 /// Do every step.
 #[derive(Debug, Clone, Args)]
-pub struct All {
+pub struct Options {
     /// Ask for no key: take those of the environment alone
     #[arg(long)]
     from_env: bool,
@@ -21,7 +21,7 @@ pub struct All {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    test: trial::Wanted,
+    test: smoke_test::Options,
 }
 
 /// Undo every step: what Discord was told, the keys of the stack, the snapshot.
@@ -34,12 +34,12 @@ pub struct Undo {
 
 /// Does every step; what one needs and lacks is told, and the others go on where they can. Without a stack those are done
 /// that need none, and it is said how to deploy one.
-pub async fn run(place: &Place, wanted: &All) -> Report {
+pub async fn run(target: &Target, options: &Options) -> Report {
     let mut report = Report::of(STEPS);
     report.step("The stack");
-    let is_there = match place.stack().await {
+    let is_there = match target.stack().await {
         Ok(_) => {
-            check::stack(place, &mut report).await;
+            check::stack(target, &mut report).await;
             true
         }
         Err(why) => {
@@ -49,52 +49,52 @@ pub async fn run(place: &Place, wanted: &All) -> Report {
     };
 
     report.step("The Slack app");
-    slack_app(place, &mut report, is_there).await;
+    slack_app(target, &mut report, is_there).await;
 
     // Keys that are typed are stored before they are checked: a wrong one is stored over later.
     report.step("The keys in the stack's secrets");
     if is_there {
         let keys = secrets::Secrets {
-            from_env: wanted.from_env,
-            dry_run: wanted.dry_run,
+            from_env: options.from_env,
+            dry_run: options.dry_run,
             forget: Vec::new(),
         };
-        let done = secrets::run(place, &mut report, &keys).await;
+        let done = secrets::run(target, &mut report, &keys).await;
         or_wrong(&mut report, done);
     } else {
         report.note("They are stored once there is a stack.");
     }
     // What was typed is in the stack now, and was not when its keys were first read.
-    let anew = place.again();
-    let place = if is_there { &anew } else { place };
+    let anew = target.afresh();
+    let target = if is_there { &anew } else { target };
 
     report.step("The keys, tried");
-    if is_there && let Err(why) = place.stack().await {
+    if is_there && let Err(why) = target.stack().await {
         report.wrong(&why, "");
     }
-    check::run(place, &mut report).await;
+    check::run(target, &mut report).await;
 
     report.step("The sandboxes' snapshot");
-    match place.key("daytona_api_key").await {
+    match target.key("daytona_api_key").await {
         Some(_) => {
-            let snapshot = snapshot::Wanted {
-                dry_run: wanted.dry_run,
-                ..snapshot::Wanted::default()
+            let snapshot = snapshot::Options {
+                dry_run: options.dry_run,
+                ..snapshot::Options::default()
             };
-            let done = snapshot::run(place, &mut report, &snapshot).await;
+            let done = snapshot::run(target, &mut report, &snapshot).await;
             or_wrong(&mut report, done);
         }
         None => report.note("Left out: there is no Daytona API key."),
     }
 
-    let discord_is_on = place.key("discord_bot_token").await.is_some();
+    let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's commands");
     if discord_is_on {
         let commands = discord::Commands {
-            dry_run: wanted.dry_run,
+            dry_run: options.dry_run,
             ..discord::Commands::default()
         };
-        let done = discord::commands(place, &mut report, &commands).await;
+        let done = discord::commands(target, &mut report, &commands).await;
         or_wrong(&mut report, done);
     } else {
         report.note("Left out: there is no Discord bot token.");
@@ -104,10 +104,10 @@ pub async fn run(place: &Place, wanted: &All) -> Report {
     match (discord_is_on, is_there) {
         (true, true) => {
             let endpoint = discord::Endpoint {
-                dry_run: wanted.dry_run,
+                dry_run: options.dry_run,
                 ..discord::Endpoint::default()
             };
-            let done = discord::endpoint(place, &mut report, &endpoint).await;
+            let done = discord::endpoint(target, &mut report, &endpoint).await;
             or_wrong(&mut report, done);
         }
         (true, false) => report
@@ -116,18 +116,18 @@ pub async fn run(place: &Place, wanted: &All) -> Report {
     }
 
     report.step("A test turn");
-    test(place, &mut report, wanted, is_there).await;
+    test(target, &mut report, options, is_there).await;
     if !is_there {
-        report.left(&deployment(place).await);
+        report.left(&deployment(target).await);
     }
     report
 }
 
-async fn slack_app(place: &Place, report: &mut Report, is_there: bool) {
-    if place.key("slack_bot_token").await.is_some() {
+async fn slack_app(target: &Target, report: &mut Report, is_there: bool) {
+    if target.key("slack_bot_token").await.is_some() {
         report.right("There is a bot token already");
     } else if is_there {
-        match slack::link_for_stack(place).await {
+        match slack::link_for_stack(target).await {
             Ok(link) => report.note(&format!(
                 "To use Slack, make the app with this link, install it to the workspace, and give its signing secret and bot token in the next step:\n{link}"
             )),
@@ -138,35 +138,35 @@ async fn slack_app(place: &Place, report: &mut Report, is_there: bool) {
     }
 }
 
-async fn test(place: &Place, report: &mut Report, wanted: &All, is_there: bool) {
+async fn test(target: &Target, report: &mut Report, options: &Options, is_there: bool) {
     if !is_there {
         report.note("It is sent once there is a stack.");
-    } else if !wanted.test.says_where() {
+    } else if !options.test.says_where() {
         report.note("Left out: say where it is to be seen, with --discord-channel ID, or --slack-channel ID and --slack-user ID.");
-    } else if wanted.dry_run {
+    } else if options.dry_run {
         report.left("A test turn would be sent");
     } else if report.is_wrong() {
         report.note(
-            "Left out until nothing above is wrong; bobbin-setup test sends it nevertheless.",
+            "Left out until nothing above is wrong; bobbin test sends it nevertheless.",
         );
     } else {
-        let done = trial::run(place, report, &wanted.test).await;
+        let done = smoke_test::run(target, report, &options.test).await;
         or_wrong(report, done);
     }
 }
 
 /// The command that deploys with what is known by now.
-async fn deployment(place: &Place) -> String {
+async fn deployment(target: &Target) -> String {
     let mut parameters = Vec::new();
-    if let Some(found) = place.key("discord_bot_token").await
-        && let Ok(app) = place.discord_application(&found.value).await
+    if let Some(found) = target.key("discord_bot_token").await
+        && let Ok(app) = target.discord_application(&found.value).await
     {
         parameters.push(format!(
             "DiscordApplicationId={} DiscordPublicKey={} AllowedGuilds=YOUR_SERVER_ID",
             app.id, app.verify_key
         ));
     }
-    if place.key("daytona_api_key").await.is_some() {
+    if target.key("daytona_api_key").await.is_some() {
         let name =
             bobbin_core::wire::daytona::prepared::snapshot_name(bobbin_adapters::world::DOCKERFILE);
         parameters.push(format!("DaytonaSnapshot={name}"));
@@ -178,15 +178,15 @@ async fn deployment(place: &Place) -> String {
     };
     format!(
         "Deploy the stack, then run this again:\nsam build && sam deploy --guided --stack-name {}{overrides}",
-        place.stack_name()
+        target.stack_name()
     )
 }
 
 /// Undoes what the steps did, the last first.
-pub async fn undo(place: &Place, wanted: &Undo) -> Report {
+pub async fn undo(target: &Target, options: &Undo) -> Report {
     let mut report = Report::of(UNDO_STEPS);
-    let dry_run = !wanted.yes;
-    let discord_is_on = place.key("discord_bot_token").await.is_some();
+    let dry_run = !options.yes;
+    let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's endpoint");
     if discord_is_on {
         let endpoint = discord::Endpoint {
@@ -194,7 +194,7 @@ pub async fn undo(place: &Place, wanted: &Undo) -> Report {
             dry_run,
             address: None,
         };
-        let done = discord::endpoint(place, &mut report, &endpoint).await;
+        let done = discord::endpoint(target, &mut report, &endpoint).await;
         or_wrong(&mut report, done);
     } else {
         report.note("Left out: there is no Discord bot token.");
@@ -206,27 +206,27 @@ pub async fn undo(place: &Place, wanted: &Undo) -> Report {
             dry_run,
             ..discord::Commands::default()
         };
-        let done = discord::commands(place, &mut report, &commands).await;
+        let done = discord::commands(target, &mut report, &commands).await;
         or_wrong(&mut report, done);
     } else {
         report.note("Left out: there is no Discord bot token.");
     }
     report.step("The sandboxes' snapshot");
-    if place.key("daytona_api_key").await.is_some() {
-        let snapshot = snapshot::Wanted {
+    if target.key("daytona_api_key").await.is_some() {
+        let snapshot = snapshot::Options {
             remove: true,
             dry_run,
-            ..snapshot::Wanted::default()
+            ..snapshot::Options::default()
         };
-        let done = snapshot::run(place, &mut report, &snapshot).await;
+        let done = snapshot::run(target, &mut report, &snapshot).await;
         or_wrong(&mut report, done);
     } else {
         report.note("Left out: there is no Daytona API key.");
     }
     report.step("The keys in the stack's secrets");
-    let done = secrets::run(place, &mut report, &secrets::forget_all(dry_run)).await;
+    let done = secrets::run(target, &mut report, &secrets::forget_all(dry_run)).await;
     or_wrong(&mut report, done);
-    report.note(&format!("The Slack app is deleted at https://api.slack.com/apps, the stack with: sam delete --stack-name {}", place.stack_name()));
+    report.note(&format!("The Slack app is deleted at https://api.slack.com/apps, the stack with: sam delete --stack-name {}", target.stack_name()));
     if dry_run {
         report.note("Nothing was changed; with --yes it is.");
     }

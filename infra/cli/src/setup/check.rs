@@ -7,21 +7,21 @@ mod discord;
 mod models;
 mod slack;
 
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use super::report::Report;
 
 /// Does it. Without a stack the keys of the environment are checked.
-pub async fn run(place: &Place, report: &mut Report) {
-    discord::check(place, report).await;
-    slack::check(place, report).await;
-    daytona::check(place, report).await;
-    models::check(place, report).await;
-    deployment::check(place, report).await;
+pub async fn run(target: &Target, report: &mut Report) {
+    discord::check(target, report).await;
+    slack::check(target, report).await;
+    daytona::check(target, report).await;
+    models::check(target, report).await;
+    deployment::check(target, report).await;
 }
 
 /// Looks for the stack and says so; what is not found is a note here, because keys can be checked before there is one.
-pub async fn stack(place: &Place, report: &mut Report) {
-    match place.stack().await {
+pub async fn stack(target: &Target, report: &mut Report) {
+    match target.stack().await {
         Ok(stack) => {
             report.right(&format!(
                 "Stack {} in {} ({})",
@@ -29,7 +29,7 @@ pub async fn stack(place: &Place, report: &mut Report) {
                 stack.region(),
                 stack.status()
             ));
-            if let Err(why) = place.stored().await {
+            if let Err(why) = target.stored().await {
                 report.wrong(&format!("Its keys are not known: {why}"), "");
             }
         }

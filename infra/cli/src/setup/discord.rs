@@ -4,8 +4,8 @@ use bobbin_adapters::discord::{Application, Discord, DiscordError};
 use bobbin_core::wire::discord::commands::Difference;
 use clap::{Args, Subcommand};
 
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use super::report::Report;
 
 /// Discord's permissions that Bobbin asks for when it is invited: view channels, send messages, also in threads, create
 /// public threads, read message history, embed links, attach files, add reactions.
@@ -19,7 +19,7 @@ const INVALID_FORM: u64 = 50_035;
 
 /// What of it is set up.
 #[derive(Debug, Clone, Subcommand)]
-pub enum What {
+pub enum Command {
     /// Register the slash and menu commands
     Commands(Commands),
     /// Have Discord deliver interactions to the stack
@@ -61,10 +61,10 @@ pub struct Endpoint {
 ///
 /// # Errors
 /// What went wrong and what to do about it.
-pub async fn run(place: &Place, report: &mut Report, what: &What) -> Result<(), String> {
-    match what {
-        What::Commands(wanted) => commands(place, report, wanted).await,
-        What::Endpoint(wanted) => endpoint(place, report, wanted).await,
+pub async fn run(target: &Target, report: &mut Report, command: &Command) -> Result<(), String> {
+    match command {
+        Command::Commands(options) => commands(target, report, options).await,
+        Command::Endpoint(options) => endpoint(target, report, options).await,
     }
 }
 
@@ -80,26 +80,26 @@ pub fn invitation(application: &str) -> String {
 ///
 /// # Errors
 /// What went wrong and what to do about it.
-pub async fn commands(place: &Place, report: &mut Report, wanted: &Commands) -> Result<(), String> {
-    let token = place.needed("discord_bot_token").await?.value;
-    let app = match &wanted.application {
+pub async fn commands(target: &Target, report: &mut Report, options: &Commands) -> Result<(), String> {
+    let token = target.needed("discord_bot_token").await?.value;
+    let app = match &options.application {
         Some(id) => Application {
             id: id.clone(),
             name: String::new(),
             verify_key: String::new(),
             endpoint: None,
         },
-        None => place
+        None => target
             .discord_application(&token)
             .await
             .map_err(|error| told(&error, None, ""))?,
     };
-    let discord = place.discord(&app.id, &token)?;
-    let guild = wanted.guild.as_deref();
-    let changes = changed(&discord, guild, wanted).await;
+    let discord = target.discord(&app.id, &token)?;
+    let guild = options.guild.as_deref();
+    let changes = changed(&discord, guild, options).await;
     let changes = changes.map_err(|error| told(&error, guild, &app.id))?;
-    let words = summary(&app, wanted, &changes);
-    if wanted.dry_run && !changes.is_empty() {
+    let words = summary(&app, options, &changes);
+    if options.dry_run && !changes.is_empty() {
         report.left(&words);
     } else {
         report.right(&words);
@@ -110,9 +110,9 @@ pub async fn commands(place: &Place, report: &mut Report, wanted: &Commands) -> 
 async fn changed(
     discord: &Discord,
     guild: Option<&str>,
-    wanted: &Commands,
+    options: &Commands,
 ) -> Result<Vec<Difference>, DiscordError> {
-    match (wanted.remove, wanted.dry_run) {
+    match (options.remove, options.dry_run) {
         (false, true) => discord.command_differences(guild).await,
         (false, false) => discord.register_commands(guild).await,
         (true, true) => discord.removable_commands(guild).await,
@@ -120,12 +120,12 @@ async fn changed(
     }
 }
 
-fn summary(app: &Application, wanted: &Commands, changes: &[Difference]) -> String {
-    let place = match &wanted.guild {
+fn summary(app: &Application, options: &Commands, changes: &[Difference]) -> String {
+    let place = match &options.guild {
         Some(id) => format!("server {id}"),
         None => "all servers".to_owned(),
     };
-    let done = match (changes.is_empty(), wanted.dry_run, wanted.remove) {
+    let done = match (changes.is_empty(), options.dry_run, options.remove) {
         (true, _, false) => "the commands are as they should be, nothing was written",
         (true, _, true) => "there are no commands, nothing was written",
         (false, true, _) => "these commands would change, nothing was written",
@@ -154,14 +154,14 @@ fn called(app: &Application) -> String {
 ///
 /// # Errors
 /// What went wrong and what to do about it.
-pub async fn endpoint(place: &Place, report: &mut Report, wanted: &Endpoint) -> Result<(), String> {
-    let token = place.needed("discord_bot_token").await?.value;
-    let address = match (&wanted.address, wanted.clear) {
+pub async fn endpoint(target: &Target, report: &mut Report, options: &Endpoint) -> Result<(), String> {
+    let token = target.needed("discord_bot_token").await?.value;
+    let address = match (&options.address, options.clear) {
         (_, true) => None,
         (Some(address), false) => Some(address.clone()),
-        (None, false) => Some(place.stack().await?.output("DiscordEndpoint")?.to_owned()),
+        (None, false) => Some(target.stack().await?.output("DiscordEndpoint")?.to_owned()),
     };
-    let app = place
+    let app = target
         .discord_application(&token)
         .await
         .map_err(|error| told(&error, None, ""))?;
@@ -175,33 +175,33 @@ pub async fn endpoint(place: &Place, report: &mut Report, wanted: &Endpoint) -> 
         ));
         return Ok(());
     }
-    if wanted.dry_run {
+    if options.dry_run {
         report.left(&format!("Discord application {name}: interactions would be delivered to {after}, now to {before}; nothing was written"));
         return Ok(());
     }
-    let discord = place.discord(&app.id, &token)?;
+    let discord = target.discord(&app.id, &token)?;
     match discord.set_endpoint(address.as_deref()).await {
         Ok(_) => {
             let undo = match &app.endpoint {
                 Some(before) => format!("--address {before}"),
                 None => "--clear".to_owned(),
             };
-            report.right(&format!("Discord application {name}: interactions are delivered to {after} now, before to {before}\nTo go back: bobbin-setup discord endpoint {undo}"));
+            report.right(&format!("Discord application {name}: interactions are delivered to {after} now, before to {before}\nTo go back: bobbin discord endpoint {undo}"));
             Ok(())
         }
         Err(DiscordError::Api {
             code: INVALID_FORM, ..
-        }) => Err(unverified(place, &app, &after)),
+        }) => Err(unverified(target, &app, &after)),
         Err(error) => Err(told(&error, None, &app.id)),
     }
 }
 
 /// Discord asks a new address twice before it keeps it; this says what can be wrong with the answers.
-fn unverified(place: &Place, app: &Application, address: &str) -> String {
+fn unverified(target: &Target, app: &Application, address: &str) -> String {
     let mut words = format!(
         "Discord does not take {address}. Before it keeps an address it sends a PING there, which has to be answered within 3 s, and one with a wrong signature, which has to be refused with 401."
     );
-    match place.parameter("DiscordPublicKey") {
+    match target.parameter("DiscordPublicKey") {
         Some(key) if key.eq_ignore_ascii_case(&app.verify_key) => words.push_str(
             " The stack has this application's public key, so look whether the ingress runs: its log group in CloudWatch, and GET /health of its address.",
         ),

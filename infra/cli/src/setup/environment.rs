@@ -11,15 +11,15 @@ use bobbin_adapters::http::is_loopback;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use super::report::Report;
 
 /// How the containers of Docker Desktop call the machine that they run on.
 const DOCKER_DESKTOP: &str = "host.docker.internal";
 
 /// Write env.json.
 #[derive(Debug, Clone, Args)]
-pub struct Wanted {
+pub struct Options {
     /// Where to write it; `-` prints it
     #[arg(long, value_name = "FILE", default_value = "env.json")]
     file: PathBuf,
@@ -106,25 +106,25 @@ const OWN: [(&str, &[(&str, From)]); 3] = [
 /// # Errors
 /// Why the stack is not found or is older than this program, how containers are to reach it, or that the file cannot be
 /// written.
-pub async fn run(place: &Place, report: &mut Report, wanted: &Wanted) -> Result<(), String> {
-    let stack = place.stack().await?;
-    let endpoint = endpoint(place, wanted)?;
+pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+    let stack = target.stack().await?;
+    let endpoint = endpoint(target, options)?;
     let variables = variables(stack, endpoint.as_deref().unwrap_or_default())?;
     let text = format!("{variables:#}\n");
-    if wanted.file.as_os_str() == "-" {
+    if options.file.as_os_str() == "-" {
         print!("{text}");
         return Ok(());
     }
-    let file = wanted.file.display();
-    std::fs::write(&wanted.file, text).map_err(|e| {
+    let file = options.file.display();
+    std::fs::write(&options.file, text).map_err(|e| {
         format!("{file} cannot be written: {e}. Name another file with --file, or print it with --file -.")
     })?;
     report.right(&format!(
         "{file} has every variable of Ingress, Worker and Sweeper for the stack {}; no key is in it",
         stack.name()
     ));
-    report.note(&how_to_go_on(place, stack, &file.to_string()));
-    if !is_of(place)? {
+    report.note(&how_to_go_on(target, stack, &file.to_string()));
+    if !is_of(target)? {
         report.note("The functions then work on the deployed stack itself: a Sweeper that is invoked deletes what it would delete there.");
     }
     Ok(())
@@ -135,8 +135,8 @@ pub async fn run(place: &Place, report: &mut Report, wanted: &Wanted) -> Result<
 ///
 /// # Errors
 /// That it was not asked for the laptop stack's, or that none runs.
-pub fn credentials(place: &Place) -> Result<(), String> {
-    let laptop = place.laptop()?.ok_or(
+pub fn credentials(target: &Target) -> Result<(), String> {
+    let laptop = target.laptop()?.ok_or(
         "Only the laptop stack has credentials of its own: add --laptop. For a deployed one, eval \"$(aws configure export-credentials --format env)\".",
     )?;
     let (id, secret) = laptop.aws_key()?;
@@ -148,36 +148,36 @@ pub fn credentials(place: &Place) -> Result<(), String> {
 }
 
 /// Whether the stack is one of this machine.
-fn is_of(place: &Place) -> Result<bool, String> {
-    Ok(place.aws_endpoint()?.is_some_and(|at| is_loopback(&at)))
+fn is_of(target: &Target) -> Result<bool, String> {
+    Ok(target.aws_endpoint()?.is_some_and(|at| is_loopback(&at)))
 }
 
-fn how_to_go_on(place: &Place, stack: &Deployed, file: &str) -> String {
-    let keys = match place.laptop() {
+fn how_to_go_on(target: &Target, stack: &Deployed, file: &str) -> String {
+    let keys = match target.laptop() {
         Ok(Some(_)) => format!(
-            "eval \"$(cargo run -q -p bobbin-setup -- {} credentials)\"\n",
-            place.said()
+            "eval \"$(cargo run -q -p bobbin -- {} credentials)\"\n",
+            target.said()
         ),
         _ => String::new(),
     };
     format!(
-        "cargo run -p bobbin-setup -- {} event events/discord/ping.json --file event.json\n{keys}sam local invoke Ingress --region {} --env-vars {file} --event event.json",
-        place.said(),
+        "cargo run -p bobbin -- {} event events/discord/ping.json --file event.json\n{keys}sam local invoke Ingress --region {} --env-vars {file} --event event.json",
+        target.said(),
         stack.region(),
     )
 }
 
 /// The stack's address of AWS, as a container reaches it.
-fn endpoint(place: &Place, wanted: &Wanted) -> Result<Option<String>, String> {
-    let Some(endpoint) = place.aws_endpoint()? else {
+fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String> {
+    let Some(endpoint) = target.aws_endpoint()? else {
         return Ok(None);
     };
     if !is_loopback(&endpoint) {
         return Ok(Some(endpoint));
     }
-    let listening = place.laptop()?.and_then(|it| it.whereabouts.container_host);
+    let listening = target.laptop()?.and_then(|it| it.whereabouts.container_host);
     let desktop = cfg!(target_os = "macos").then(|| DOCKER_DESKTOP.to_owned());
-    let host = wanted.container_host.clone().or(listening).or(desktop);
+    let host = options.container_host.clone().or(listening).or(desktop);
     let host = host.ok_or(
         "The stack listens on loopback alone, where no container reaches it. Start it with cargo run -- --containers, which listens on Docker's bridge too, and run this again; with Docker Desktop add --container-host host.docker.internal instead.",
     )?;

@@ -19,7 +19,7 @@ use clap::Args;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::target::Target;
 
 const DISCORD_SIGNATURE: &str = "x-signature-ed25519";
 const DISCORD_TIME: &str = "x-signature-timestamp";
@@ -39,7 +39,7 @@ const QUEUES: [(&str, &str); 4] = [
 
 /// Make a file of events/ an event of this stack and of now.
 #[derive(Debug, Clone, Args)]
-pub struct Wanted {
+pub struct Options {
     /// The event: a file of events/, or `-` for what comes by a pipe
     event: PathBuf,
     /// Where to write it; `-` prints it, for `sam local invoke --event -`
@@ -51,19 +51,19 @@ pub struct Wanted {
 ///
 /// # Errors
 /// What is no event, which key is missing and where it is found, or why the stack cannot be reached.
-pub async fn run(place: &Place, wanted: &Wanted) -> Result<(), String> {
-    let event = read(&wanted.event)?;
-    let (event, notes) = made(place, event).await?;
+pub async fn run(target: &Target, options: &Options) -> Result<(), String> {
+    let event = read(&options.event)?;
+    let (event, notes) = made(target, event).await?;
     for note in notes {
         eprintln!("{note}");
     }
     let text = format!("{event:#}\n");
-    if wanted.file.as_os_str() == "-" {
+    if options.file.as_os_str() == "-" {
         print!("{text}");
         return Ok(());
     }
-    let file = wanted.file.display();
-    std::fs::write(&wanted.file, text)
+    let file = options.file.display();
+    std::fs::write(&options.file, text)
         .map_err(|e| format!("{file} cannot be written: {e}. Name another one with --file."))?;
     eprintln!(
         "{file} is an event for: sam local invoke {} --event {file}",
@@ -101,13 +101,13 @@ fn function(event: &Value) -> &'static str {
     }
 }
 
-async fn made(place: &Place, event: Value) -> Result<(Value, Vec<String>), String> {
+async fn made(target: &Target, event: Value) -> Result<(Value, Vec<String>), String> {
     let has = |header: &str| event["headers"][header].is_string();
     let (discord, slack) = (has(DISCORD_SIGNATURE), has(SLACK_SIGNATURE));
     match function(&event) {
-        "Worker" => record(place, event).await,
-        "Ingress" if discord => interaction(place, event).await,
-        "Ingress" if slack => delivery(place, event).await,
+        "Worker" => record(target, event).await,
+        "Ingress" if discord => interaction(target, event).await,
+        "Ingress" if slack => delivery(target, event).await,
         _ => Ok((
             event,
             vec!["Nothing of it is signed or belongs to a stack: it is as it was.".to_owned()],
@@ -115,9 +115,9 @@ async fn made(place: &Place, event: Value) -> Result<(Value, Vec<String>), Strin
     }
 }
 
-async fn interaction(place: &Place, mut event: Value) -> Result<(Value, Vec<String>), String> {
-    let Some(laptop) = place.laptop()? else {
-        return Err("Discord alone has the key that this would be signed with, so for a deployed stack nobody else can sign it. What can be tried there: the event as it is, which is answered with 401, as a stranger's request would be; `bobbin-setup discord endpoint`, for which Discord sends a signed PING itself; and a signed one on the laptop stack, with --laptop.".to_owned());
+async fn interaction(target: &Target, mut event: Value) -> Result<(Value, Vec<String>), String> {
+    let Some(laptop) = target.laptop()? else {
+        return Err("Discord alone has the key that this would be signed with, so for a deployed stack nobody else can sign it. What can be tried there: the event as it is, which is answered with 401, as a stranger's request would be; `bobbin discord endpoint`, for which Discord sends a signed PING itself; and a signed one on the laptop stack, with --laptop.".to_owned());
     };
     let body = text(&event)?;
     let body = of_laptop(&body, &laptop.whereabouts.ids, now_ms());
@@ -140,9 +140,9 @@ async fn interaction(place: &Place, mut event: Value) -> Result<(Value, Vec<Stri
     Ok((event, Vec::new()))
 }
 
-async fn delivery(place: &Place, mut event: Value) -> Result<(Value, Vec<String>), String> {
-    let laptop = place.laptop()?;
-    let secret = place.needed("slack_signing_secret").await?.value;
+async fn delivery(target: &Target, mut event: Value) -> Result<(Value, Vec<String>), String> {
+    let laptop = target.laptop()?;
+    let secret = target.needed("slack_signing_secret").await?.value;
     let mut raw = text(&event)?;
     let mut notes = Vec::new();
     match &laptop {
@@ -214,9 +214,9 @@ fn of_laptop(text: &str, ids: &Ids, now_ms: u64) -> String {
         })
 }
 
-async fn record(place: &Place, mut event: Value) -> Result<(Value, Vec<String>), String> {
-    let stack = place.stack().await?;
-    let laptop = place.laptop()?;
+async fn record(target: &Target, mut event: Value) -> Result<(Value, Vec<String>), String> {
+    let stack = target.stack().await?;
+    let laptop = target.laptop()?;
     let mut notes = Vec::new();
     let records = event["Records"].as_array_mut();
     for record in records.into_iter().flatten() {

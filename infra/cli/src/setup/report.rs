@@ -1,9 +1,6 @@
 //! What a person sees while it works: numbered steps, and a line for each thing with what is right, wrong or left to do.
 
-use std::process::ExitCode;
-
-/// Something is left to do: a dry run found it, or another step has to come first.
-const TO_DO: u8 = 3;
+use crate::output::Status;
 
 /// Counts what is told, so that the program ends with the right code.
 #[derive(Debug, Default)]
@@ -69,13 +66,14 @@ impl Report {
         self.wrong > 0
     }
 
-    /// The exit code: 1 where something is wrong, 3 where something is left to do.
+    /// How the command ends: what is wrong counts before what is left to do (a dry run found it, or another step has to come
+    /// first).
     #[must_use]
-    pub fn code(&self) -> ExitCode {
+    pub const fn status(&self) -> Status {
         match (self.wrong, self.left) {
-            (0, 0) => ExitCode::SUCCESS,
-            (0, _) => ExitCode::from(TO_DO),
-            _ => ExitCode::FAILURE,
+            (0, 0) => Status::Done,
+            (0, _) => Status::Notice,
+            _ => Status::Failed,
         }
     }
 }

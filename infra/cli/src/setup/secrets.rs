@@ -8,8 +8,8 @@ use bobbin_adapters::secrets::Secret;
 use clap::Args;
 
 use crate::keys::{KEYS, Key, OUTPUTS, named};
-use crate::place::{Place, of_environment};
-use crate::report::Report;
+use crate::target::{Target, of_environment};
+use super::report::Report;
 
 /// Store keys in the stack's secrets, or take them out again.
 #[derive(Debug, Clone, Default, Args)]
@@ -37,18 +37,18 @@ type Changes = BTreeMap<&'static str, (&'static Key, Change)>;
 ///
 /// # Errors
 /// Why the stack or its secrets cannot be reached, and what to do.
-pub async fn run(place: &Place, report: &mut Report, wanted: &Secrets) -> Result<(), String> {
-    let changes = if wanted.forget.is_empty() {
+pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Result<(), String> {
+    let changes = if options.forget.is_empty() {
         let mut changes = given();
-        if !wanted.from_env && std::io::stdin().is_terminal() {
-            typed(place, &mut changes).await?;
+        if !options.from_env && std::io::stdin().is_terminal() {
+            typed(target, &mut changes).await?;
         }
         changes
     } else {
         let forget = |key: &&'static Key| (key.name(), (*key, Change::Forget));
-        wanted.forget.iter().map(forget).collect()
+        options.forget.iter().map(forget).collect()
     };
-    write(place, report, changes, wanted.dry_run).await
+    write(target, report, changes, options.dry_run).await
 }
 
 /// What forgetting every key comes to: the undoing of the whole step.
@@ -71,8 +71,8 @@ fn given() -> Changes {
 }
 
 /// Asks for what neither the environment nor the stack has.
-async fn typed(place: &Place, changes: &mut Changes) -> Result<(), String> {
-    let stored = place.stored().await?;
+async fn typed(target: &Target, changes: &mut Changes) -> Result<(), String> {
+    let stored = target.stored().await?;
     for key in &KEYS {
         let known = changes.contains_key(key.name()) || stored.iter().any(|(one, _)| *one == key);
         if known {
@@ -91,12 +91,12 @@ async fn typed(place: &Place, changes: &mut Changes) -> Result<(), String> {
 }
 
 async fn write(
-    place: &Place,
+    target: &Target,
     report: &mut Report,
     changes: Changes,
     dry_run: bool,
 ) -> Result<(), String> {
-    let stack = place.stack().await?;
+    let stack = target.stack().await?;
     if changes.is_empty() {
         report.note("No key was given, so nothing is stored.");
     }

@@ -4,11 +4,11 @@ use bobbin_adapters::http::is_loopback;
 use bobbin_core::wire::slack::manifest::{link, manifest};
 use clap::{Args, Subcommand};
 
-use crate::place::Place;
+use crate::target::Target;
 
 /// What of it is set up.
 #[derive(Debug, Clone, Subcommand)]
-pub enum What {
+pub enum Command {
     /// Print the manifest of the app, and the link that makes the app from it
     Manifest(Manifest),
 }
@@ -29,7 +29,7 @@ pub struct Manifest {
 fn of_this_machine(address: &str) -> Option<String> {
     is_loopback(address).then(|| {
         format!(
-            "This stack answers at {address}, on this machine alone, and Slack delivers to https addresses that it can reach. Open a tunnel to it, and name that: bobbin-setup slack manifest --address https://TUNNEL. The chat page of the laptop stack needs no app."
+            "This stack answers at {address}, on this machine alone, and Slack delivers to https addresses that it can reach. Open a tunnel to it, and name that: bobbin slack manifest --address https://TUNNEL. The chat page of the laptop stack needs no app."
         )
     })
 }
@@ -38,20 +38,20 @@ fn of_this_machine(address: &str) -> Option<String> {
 ///
 /// # Errors
 /// Why the address cannot be one, or is not known.
-pub async fn run(place: &Place, what: &What) -> Result<(), String> {
-    let What::Manifest(wanted) = what;
-    let address = match &wanted.address {
+pub async fn run(target: &Target, command: &Command) -> Result<(), String> {
+    let Command::Manifest(options) = command;
+    let address = match &options.address {
         Some(address) => address.clone(),
-        None => address_of(place).await?,
+        None => address_of(target).await?,
     };
     let manifest = manifest(&address).map_err(|e| format!("--address: {e}"))?;
     let link = link(&manifest);
-    if wanted.link {
+    if options.link {
         println!("{link}")
     } else {
         println!(
             "{manifest:#}\n\nPaste it under \"Create New App\", \"From a manifest\" at https://api.slack.com/apps, or open:\n{link}\n\n\
-Then install the app to the workspace, and store its signing secret and bot token: bobbin-setup secrets."
+Then install the app to the workspace, and store its signing secret and bot token: bobbin secrets."
         )
     }
     Ok(())
@@ -61,15 +61,15 @@ Then install the app to the workspace, and store its signing secret and bot toke
 ///
 /// # Errors
 /// Why there is none.
-pub async fn link_for_stack(place: &Place) -> Result<String, String> {
-    let manifest = manifest(&address_of(place).await?).map_err(|e| e.to_string())?;
+pub async fn link_for_stack(target: &Target) -> Result<String, String> {
+    let manifest = manifest(&address_of(target).await?).map_err(|e| e.to_string())?;
     Ok(link(&manifest))
 }
 
-async fn address_of(place: &Place) -> Result<String, String> {
-    let address = match place.laptop()? {
+async fn address_of(target: &Target) -> Result<String, String> {
+    let address = match target.laptop()? {
         Some(laptop) => laptop.whereabouts.ingress,
-        None => place.stack().await?.output("IngressAddress")?.to_owned(),
+        None => target.stack().await?.output("IngressAddress")?.to_owned(),
     };
     match of_this_machine(&address) {
         Some(why) => Err(why),

@@ -15,13 +15,13 @@ use bobbin_adapters::world::now_ms;
 use bobbin_core::ids::digest;
 use clap::Args;
 
-use crate::discord::snowflake;
-use crate::place::Place;
-use crate::report::Report;
+use crate::setup::discord::snowflake;
+use crate::target::Target;
+use super::report::Report;
 
 /// Send a test turn, follow it to its end, and clean up.
 #[derive(Debug, Clone, Args)]
-pub struct Wanted {
+pub struct Options {
     /// Channel of Discord in which the test is seen
     #[arg(long, env = "DISCORD_CHANNEL_ID", value_name = "ID", value_parser = snowflake)]
     pub discord_channel: Option<String>,
@@ -44,7 +44,7 @@ pub struct Wanted {
     pub keep: bool,
 }
 
-impl Wanted {
+impl Options {
     /// Whether it says where.
     #[must_use]
     pub const fn says_where(&self) -> bool {
@@ -66,7 +66,7 @@ impl Task {
     fn new(platform: &str) -> Self {
         let now = now_ms();
         let salt = format!("{now} {}", std::process::id());
-        let word = format!("bobbin-{}", &digest(&["trial", platform, &salt])[..8]);
+        let word = format!("bobbin-{}", &digest(&["smoke-test", platform, &salt])[..8]);
         Self {
             id: format!("setup-{platform}-{now}"),
             // The last line is how the laptop stack's scripted model is told to answer.
@@ -82,24 +82,24 @@ impl Task {
 ///
 /// # Errors
 /// Where the test cannot begin, and what to do.
-pub async fn run(place: &Place, report: &mut Report, wanted: &Wanted) -> Result<(), String> {
-    if !wanted.says_where() {
+pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+    if !options.says_where() {
         return Err("Say where the test is to be seen: --discord-channel ID, or --slack-channel ID with --slack-user ID.".to_owned());
     }
-    place.stack().await?;
-    ingress(place, report).await?;
-    if let Some(channel) = &wanted.discord_channel {
-        discord::run(place, report, wanted, channel).await?;
+    target.stack().await?;
+    ingress(target, report).await?;
+    if let Some(channel) = &options.discord_channel {
+        discord::run(target, report, options, channel).await?;
     }
-    if let (Some(channel), Some(user)) = (&wanted.slack_channel, &wanted.slack_user) {
-        slack::run(place, report, wanted, channel, user).await?;
+    if let (Some(channel), Some(user)) = (&options.slack_channel, &options.slack_user) {
+        slack::run(target, report, options, channel, user).await?;
     }
     Ok(())
 }
 
 /// The ingress answers, and refuses what is not signed.
-async fn ingress(place: &Place, report: &mut Report) -> Result<(), String> {
-    let stack = place.stack().await?;
+async fn ingress(target: &Target, report: &mut Report) -> Result<(), String> {
+    let stack = target.stack().await?;
     let base = stack.output("IngressAddress")?.trim_end_matches('/');
     let http = Http::new(base, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
     let silent = |why: String| {
@@ -118,12 +118,12 @@ async fn ingress(place: &Place, report: &mut Report) -> Result<(), String> {
         (
             "/discord/interactions",
             "Discord",
-            place.parameter("DiscordPublicKey").is_some(),
+            target.parameter("DiscordPublicKey").is_some(),
         ),
         (
             "/slack/events",
             "Slack",
-            place.key("slack_signing_secret").await.is_some(),
+            target.key("slack_signing_secret").await.is_some(),
         ),
     ] {
         if !on {

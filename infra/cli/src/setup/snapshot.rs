@@ -13,8 +13,8 @@ use bobbin_core::wire::daytona::prepared::{
 use clap::Args;
 use tokio::time::Instant;
 
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use super::report::Report;
 
 /// Between two looks at a build.
 const POLL_MS: u64 = 2_000;
@@ -27,7 +27,7 @@ const TRIES_MAX: u32 = 3;
 
 /// Build and activate the snapshot that sandboxes start from, or remove it.
 #[derive(Debug, Clone, Args)]
-pub struct Wanted {
+pub struct Options {
     /// Remove it
     #[arg(long)]
     pub remove: bool,
@@ -45,7 +45,7 @@ pub struct Wanted {
     pub wait: u64,
 }
 
-impl Default for Wanted {
+impl Default for Options {
     fn default() -> Self {
         Self {
             remove: false,
@@ -61,18 +61,18 @@ impl Default for Wanted {
 ///
 /// # Errors
 /// What went wrong and what to do about it.
-pub async fn run(place: &Place, report: &mut Report, wanted: &Wanted) -> Result<(), String> {
-    let key = place.needed("daytona_api_key").await?.value;
-    let daytona = place.daytona(&key)?;
-    let name = wanted
+pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+    let key = target.needed("daytona_api_key").await?.value;
+    let daytona = target.daytona(&key)?;
+    let name = options
         .name
         .clone()
         .unwrap_or_else(|| snapshot_name(DOCKERFILE));
-    if wanted.remove {
-        return remove(place, report, &daytona, &name, wanted).await;
+    if options.remove {
+        return remove(target, report, &daytona, &name, options).await;
     }
-    if build(report, &daytona, &name, wanted).await? {
-        deployed(place, report, &name).await;
+    if build(report, &daytona, &name, options).await? {
+        deployed(target, report, &name).await;
         older(report, &daytona, &name).await;
     }
     Ok(())
@@ -83,7 +83,7 @@ async fn build(
     report: &mut Report,
     daytona: &Daytona,
     name: &str,
-    wanted: &Wanted,
+    options: &Options,
 ) -> Result<bool, String> {
     for _ in 0..TRIES_MAX {
         let found = daytona.snapshot(name).await.map_err(|e| told(&e))?;
@@ -98,7 +98,7 @@ async fn build(
             Some(Readiness::Underway) => "is being built",
             None => "would be built",
         };
-        if wanted.dry_run {
+        if options.dry_run {
             report.left(&format!("Snapshot {name} {what}"));
             return Ok(false);
         }
@@ -114,11 +114,11 @@ async fn build(
                 report.progress(&format!(
                     "Snapshot {name} had failed ({reason}) and is built anew"
                 ));
-                gone(daytona, &found, wanted.wait).await?;
+                gone(daytona, &found, options.wait).await?;
                 continue;
             }
             (Some(Readiness::Going), Some(found)) => {
-                gone(daytona, &found, wanted.wait).await?;
+                gone(daytona, &found, options.wait).await?;
                 continue;
             }
             (None, _) => {
@@ -134,7 +134,7 @@ async fn build(
             }
             _ => report.progress(&format!("Snapshot {name} is being built already")),
         }
-        follow(report, daytona, name, wanted.wait).await?;
+        follow(report, daytona, name, options.wait).await?;
     }
     Err(format!(
         "Snapshot {name} is still not ready after {TRIES_MAX} tries. The dashboard shows it: https://app.daytona.io/dashboard/snapshots."
@@ -177,7 +177,7 @@ async fn follow(
             Readiness::Ready | Readiness::Asleep => return Ok(()),
             Readiness::Failed(reason) => {
                 return Err(format!(
-                    "The build of {name} failed: {reason}. The last lines of its log are above; bobbin-setup snapshot tries again, bobbin-setup snapshot --remove takes it away."
+                    "The build of {name} failed: {reason}. The last lines of its log are above; bobbin snapshot tries again, bobbin snapshot --remove takes it away."
                 ));
             }
             Readiness::Underway | Readiness::Going => {}
@@ -185,7 +185,7 @@ async fn follow(
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
     }
     Err(format!(
-        "Snapshot {name} is not ready after {minutes} minutes; Daytona goes on. bobbin-setup snapshot looks again."
+        "Snapshot {name} is not ready after {minutes} minutes; Daytona goes on. bobbin snapshot looks again."
     ))
 }
 
@@ -227,38 +227,38 @@ async fn gone(daytona: &Daytona, snapshot: &Snapshot, minutes: u64) -> Result<()
 }
 
 async fn remove(
-    place: &Place,
+    target: &Target,
     report: &mut Report,
     daytona: &Daytona,
     name: &str,
-    wanted: &Wanted,
+    options: &Options,
 ) -> Result<(), String> {
     let Some(found) = daytona.snapshot(name).await.map_err(|e| told(&e))? else {
         report.right(&format!("Snapshot {name} is not there"));
         return Ok(());
     };
     // Whoever has no stack, or may not look at it, removes nothing that it uses.
-    let _ = place.stack().await;
-    if place.parameter("DaytonaSnapshot") == Some(name) && !wanted.anyway {
+    let _ = target.stack().await;
+    if target.parameter("DaytonaSnapshot") == Some(name) && !options.anyway {
         return Err(format!(
             "The stack {} makes its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway.",
-            place.stack_name()
+            target.stack_name()
         ));
     }
-    if wanted.dry_run {
+    if options.dry_run {
         report.left(&format!("Snapshot {name} would be removed"));
         return Ok(());
     }
-    gone(daytona, &found, wanted.wait).await?;
+    gone(daytona, &found, options.wait).await?;
     report.right(&format!("Snapshot {name} is removed"));
     Ok(())
 }
 
 /// Whether the stack uses it, and how it does.
-async fn deployed(place: &Place, report: &mut Report, name: &str) {
+async fn deployed(target: &Target, report: &mut Report, name: &str) {
     let deploy = format!("sam deploy --parameter-overrides DaytonaSnapshot={name}");
-    match place.stack().await {
-        Ok(_) if place.parameter("DaytonaSnapshot") == Some(name) => {
+    match target.stack().await {
+        Ok(_) if target.parameter("DaytonaSnapshot") == Some(name) => {
             report.right("The stack makes its sandboxes from it");
         }
         Ok(_) => report.left(&format!("The stack does not use it yet: {deploy}")),
@@ -270,7 +270,7 @@ async fn deployed(place: &Place, report: &mut Report, name: &str) {
 async fn older(report: &mut Report, daytona: &Daytona, name: &str) {
     for old in daytona.snapshots(SNAPSHOT_PREFIX).await.unwrap_or_default() {
         if old.name != name && old.name.starts_with(SNAPSHOT_PREFIX) {
-            report.note(&format!("{} is of another version; when nothing uses it: bobbin-setup snapshot --remove --name {}", old.name, old.name));
+            report.note(&format!("{} is of another version; when nothing uses it: bobbin snapshot --remove --name {}", old.name, old.name));
         }
     }
 }
@@ -278,7 +278,7 @@ async fn older(report: &mut Report, daytona: &Daytona, name: &str) {
 fn told(error: &DaytonaError) -> String {
     match error {
         DaytonaError::BadKey => "Daytona refused the API key: make a new one at https://app.daytona.io/dashboard/keys and set DAYTONA_API_KEY to it.".to_owned(),
-        DaytonaError::Forbidden { message } => format!("Daytona does not allow it: {message}. The API key needs write:snapshots, and delete:snapshots to remove one; bobbin-setup check says what it has."),
+        DaytonaError::Forbidden { message } => format!("Daytona does not allow it: {message}. The API key needs write:snapshots, and delete:snapshots to remove one; bobbin check says what it has."),
         DaytonaError::RateLimited { after_ms } => format!("Daytona takes no more calls just now. Try again in {} s.", after_ms.div_ceil(1000).max(1)),
         other => format!("The snapshot could not be seen to: {other}"),
     }

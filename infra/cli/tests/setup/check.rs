@@ -25,9 +25,9 @@ async fn what_is_right_is_said_of_each_key() {
   ok    Slack: it has the 11 scopes that are needed
   ok    Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and may do what is needed
   ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
-  note  Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin-setup snapshot builds {}
+  note  Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin snapshot builds {}
   ok    Anthropic: the key of ANTHROPIC_API_KEY counts
-", link(), bobbin_core::wire::daytona::prepared::snapshot_name(include_str!("../../../infra/sandbox/Dockerfile"))));
+", link(), bobbin_core::wire::daytona::prepared::snapshot_name(include_str!("../../../sandbox/Dockerfile"))));
 }
 
 #[tokio::test]
@@ -58,14 +58,14 @@ async fn what_is_wrong_is_said_with_what_to_do() {
         sam deploy --parameter-overrides DiscordPublicKey={}
   WRONG Discord: AllowedGuilds is empty, so nobody may use it there
         sam deploy --parameter-overrides AllowedGuilds=ID, the server's id: with Developer Mode on, Copy ID in the server's menu
-  note  Discord: interactions are delivered nowhere yet; bobbin-setup discord endpoint changes that
+  note  Discord: interactions are delivered nowhere yet; bobbin discord endpoint changes that
   note  Discord: whoever manages a server adds the application with this link; it asks for no privileged intent:
         {}
   WRONG Slack: what SLACK_SIGNING_SECRET holds is not a signing secret: one has 32 hex digits
         Take the Signing Secret of Basic Information, App Credentials; not the client secret, not the verification token.
   ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
   WRONG Slack: it lacks app_mentions:read, assistant:write, channels:history, commands, files:read, files:write, groups:history, im:history, mpim:history, users:read
-        Paste the manifest of bobbin-setup slack manifest under App Manifest, then install the app again under OAuth & Permissions.
+        Paste the manifest of bobbin slack manifest under App Manifest, then install the app again under OAuth & Permissions.
   note  Slack: it has more than is needed: admin
   WRONG Slack: AllowedTeams does not list {team}, so nobody may use it there
         sam deploy --parameter-overrides AllowedTeams={team}
@@ -74,7 +74,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
         Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.
   ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
   WRONG Daytona: there is no snapshot gone, which the stack names
-        bobbin-setup snapshot builds one and says what to deploy.
+        bobbin snapshot builds one and says what to deploy.
   WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused
         Make a new one: https://platform.claude.com/settings/keys.
   ok    OpenRouter: the key of OPENROUTER_API_KEY counts, $4.50 left to spend

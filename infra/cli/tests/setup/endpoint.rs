@@ -14,14 +14,14 @@ async fn interactions_are_delivered_to_the_stack_and_nowhere_again() {
         .await;
     dry.is(3, &format!("  to do {name}: interactions would be delivered to {here}, now to nowhere; nothing was written\n"));
     let set = world.run(&["discord", "endpoint"], &TOKEN).await;
-    set.is(0, &format!("  ok    {name}: interactions are delivered to {here} now, before to nowhere\n        To go back: bobbin-setup discord endpoint --clear\n"));
+    set.is(0, &format!("  ok    {name}: interactions are delivered to {here} now, before to nowhere\n        To go back: bobbin discord endpoint --clear\n"));
     let again = world.run(&["discord", "endpoint"], &TOKEN).await;
     again.is(
         0,
         &format!("  ok    {name}: interactions are delivered to {here} already\n"),
     );
     let cleared = world.run(&["discord", "endpoint", "--clear"], &TOKEN).await;
-    cleared.is(0, &format!("  ok    {name}: interactions are delivered to nowhere now, before to {here}\n        To go back: bobbin-setup discord endpoint --address {here}\n"));
+    cleared.is(0, &format!("  ok    {name}: interactions are delivered to nowhere now, before to {here}\n        To go back: bobbin discord endpoint --address {here}\n"));
     let writes = world.requests("discord").await;
     assert_eq!(
         writes.iter().filter(|one| one.starts_with("PATCH")).count(),

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::support::{SIGNING_SECRET, World};
 
-const PING: &str = "../events/discord/ping.json";
-const MENTION: &str = "../events/slack/app_mention.json";
+const PING: &str = "../../events/discord/ping.json";
+const MENTION: &str = "../../events/slack/app_mention.json";
 const KEY: [(&str, &str); 1] = [("SLACK_SIGNING_SECRET", SIGNING_SECRET)];
 
 #[tokio::test]
@@ -56,12 +56,12 @@ async fn what_is_no_event_and_a_stack_that_is_not_there_are_told_with_what_to_do
     let world = World::start().await;
     for (arguments, words) in [
         (
-            &["event", "../events/nowhere.json"][..],
-            "../events/nowhere.json cannot be read",
+            &["event", "../../events/nowhere.json"][..],
+            "../../events/nowhere.json cannot be read",
         ),
         (
-            &["event", "../events/README.md"],
-            "../events/README.md is not JSON",
+            &["event", "../../events/README.md"],
+            "../../events/README.md is not JSON",
         ),
         (&["event", "-"], "- is not JSON"),
         (

@@ -9,7 +9,7 @@ use crate::support::{DAYTONA_KEY, Options, World};
 const KEY: [(&str, &str); 1] = [("DAYTONA_API_KEY", DAYTONA_KEY)];
 
 fn name() -> String {
-    snapshot_name(include_str!("../../../infra/sandbox/Dockerfile"))
+    snapshot_name(include_str!("../../../sandbox/Dockerfile"))
 }
 
 /// Without what depends on how quick the machine is: seconds, and which states were seen on the way.
@@ -120,7 +120,7 @@ async fn one_that_the_stack_uses_is_not_removed_and_older_ones_are_named() {
     world.provider(Method::POST, "/api/snapshots", old).await;
     let built = world.run(&["snapshot"], &KEY).await;
     assert_eq!(built.code, 0, "{}{}", built.out, built.err);
-    built.holds("  ok    The stack makes its sandboxes from it\n  note  bobbin-sandbox-0123456789ab is of another version; when nothing uses it: bobbin-setup snapshot --remove --name bobbin-sandbox-0123456789ab\n");
+    built.holds("  ok    The stack makes its sandboxes from it\n  note  bobbin-sandbox-0123456789ab is of another version; when nothing uses it: bobbin snapshot --remove --name bobbin-sandbox-0123456789ab\n");
     let kept = world.run(&["snapshot", "--remove"], &KEY).await;
     kept.refused(&format!("The stack bobbin makes its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway."));
     let removed = world.run(&["snapshot", "--remove", "--anyway"], &KEY).await;

@@ -190,7 +190,7 @@ impl World {
 
     /// Runs the program with nothing in its environment but what reaches this world, and these variables.
     pub async fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bobbin-setup"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bobbin"));
         command
             .args(arguments)
             .env_clear()
@@ -221,7 +221,7 @@ impl World {
     #[cfg(target_os = "linux")]
     pub async fn type_in(&self, command: &str, prompt: &str, lines: &[&str]) -> String {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let program = env!("CARGO_BIN_EXE_bobbin-setup");
+        let program = env!("CARGO_BIN_EXE_bobbin");
         let mut terminal = tokio::process::Command::new("script")
             .args([
                 "--quiet",

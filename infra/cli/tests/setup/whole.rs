@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{APPLICATION, KEYED, Options, World};
 
 fn name() -> String {
-    snapshot_name(include_str!("../../../infra/sandbox/Dockerfile"))
+    snapshot_name(include_str!("../../../sandbox/Dockerfile"))
 }
 
 fn steps(out: &str) -> Vec<&str> {
@@ -125,6 +125,6 @@ async fn a_wrong_key_stops_the_test_turn_and_nothing_else() {
     said.holds("  WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused\n");
     said.holds("all servers: these commands were written\n");
     said.holds(
-        "  note  Left out until nothing above is wrong; bobbin-setup test sends it nevertheless.\n",
+        "  note  Left out until nothing above is wrong; bobbin test sends it nevertheless.\n",
     );
 }

@@ -6,11 +6,11 @@ use bobbin_core::wire::daytona::prepared::{
     ApiKey, Readiness, RegionUsage, SECRETS_PERMISSION, snapshot_name,
 };
 
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use crate::setup::report::Report;
 
-pub async fn check(place: &Place, report: &mut Report) {
-    let Some(found) = place.key("daytona_api_key").await else {
+pub async fn check(target: &Target, report: &mut Report) {
+    let Some(found) = target.key("daytona_api_key").await else {
         report.wrong(
             "Daytona: no API key, so there can be no sandbox",
             "Set DAYTONA_API_KEY: https://app.daytona.io/dashboard/keys.",
@@ -18,7 +18,7 @@ pub async fn check(place: &Place, report: &mut Report) {
         return;
     };
     let source = found.source;
-    let daytona = match place.daytona(&found.value) {
+    let daytona = match target.daytona(&found.value) {
         Ok(daytona) => daytona,
         Err(why) => return report.wrong(&format!("Daytona: {why}"), ""),
     };
@@ -38,7 +38,7 @@ pub async fn check(place: &Place, report: &mut Report) {
         }
     }
     organization(report, &daytona).await;
-    snapshot(place, report, &daytona).await;
+    snapshot(target, report, &daytona).await;
 }
 
 fn permissions(report: &mut Report, key: &ApiKey, source: &str) {
@@ -118,11 +118,11 @@ fn quota(report: &mut Report, name: &str, region: &RegionUsage) {
 }
 
 /// The snapshot that the stack names has to be there.
-async fn snapshot(place: &Place, report: &mut Report, daytona: &Daytona) {
+async fn snapshot(target: &Target, report: &mut Report, daytona: &Daytona) {
     let ours = snapshot_name(DOCKERFILE);
-    let Some(named) = place.parameter("DaytonaSnapshot") else {
-        if place.stack().await.is_ok() {
-            report.note(&format!("Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin-setup snapshot builds {ours}"));
+    let Some(named) = target.parameter("DaytonaSnapshot") else {
+        if target.stack().await.is_ok() {
+            report.note(&format!("Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin snapshot builds {ours}"));
         }
         return;
     };
@@ -132,16 +132,16 @@ async fn snapshot(place: &Place, report: &mut Report, daytona: &Daytona) {
             if named != ours
                 && named.starts_with(bobbin_core::wire::daytona::prepared::SNAPSHOT_PREFIX)
             {
-                report.note(&format!("Daytona: it is of another version of infra/sandbox; bobbin-setup snapshot builds {ours}"));
+                report.note(&format!("Daytona: it is of another version of infra/sandbox; bobbin snapshot builds {ours}"));
             }
         }
         Ok(Some(found)) => report.wrong(
             &format!("Daytona: the stack's snapshot {named} is {}", found.state),
-            "bobbin-setup snapshot builds or wakes it.",
+            "bobbin snapshot builds or wakes it.",
         ),
         Ok(None) => report.wrong(
             &format!("Daytona: there is no snapshot {named}, which the stack names"),
-            "bobbin-setup snapshot builds one and says what to deploy.",
+            "bobbin snapshot builds one and says what to deploy.",
         ),
         Err(error) => report.wrong(
             &format!("Daytona: the snapshot {named} could not be looked at: {error}"),

@@ -1,8 +1,8 @@
 //! The stack as it was deployed: whether the account has the concurrency that it counts on, and whether its table can be
 //! deleted by mistake.
 
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use crate::setup::report::Report;
 
 /// The shares that the template's parameter `Concurrency` takes.
 const SHARES: [u64; 7] = [10, 50, 100, 200, 500, 1000, 2000];
@@ -11,19 +11,19 @@ const RESERVED_FROM: u64 = 200;
 /// What Lambda gives an account that has been used for a while, and the least that can be asked for.
 const USUAL: u64 = 1000;
 
-pub async fn check(place: &Place, report: &mut Report) {
-    let Ok(stack) = place.stack().await else {
+pub async fn check(target: &Target, report: &mut Report) {
+    let Ok(stack) = target.stack().await else {
         return;
     };
-    if let Some(words) = unprotected(place.parameter("ProtectTable")) {
+    if let Some(words) = unprotected(target.parameter("ProtectTable")) {
         report.note(words);
     }
-    let share = place.parameter("Concurrency");
+    let share = target.parameter("Concurrency");
     let Some(share) = share.and_then(|share| share.parse().ok()) else {
         return;
     };
     // A laptop is nobody's account.
-    if !matches!(place.laptop(), Ok(None)) {
+    if !matches!(target.laptop(), Ok(None)) {
         return;
     }
     match stack.concurrency().await {
@@ -153,7 +153,7 @@ then: sam deploy --parameter-overrides Concurrency=1000"
 
     #[test]
     fn the_shares_are_those_of_the_template() {
-        let template = include_str!("../../../template.yaml");
+        let template = include_str!("../../../../../template.yaml");
         let listed: Vec<String> = SHARES.iter().map(u64::to_string).collect();
         let line = format!("AllowedValues: [{}]", listed.join(", "));
         assert_eq!(template.matches(&line).count(), 1, "{line}");

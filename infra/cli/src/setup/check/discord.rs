@@ -2,17 +2,17 @@
 
 use bobbin_adapters::discord::{Application, DiscordError};
 
-use crate::discord::invitation;
-use crate::place::Place;
-use crate::report::Report;
+use crate::setup::discord::invitation;
+use crate::target::Target;
+use crate::setup::report::Report;
 
-pub async fn check(place: &Place, report: &mut Report) {
-    let Some(found) = place.key("discord_bot_token").await else {
+pub async fn check(target: &Target, report: &mut Report) {
+    let Some(found) = target.key("discord_bot_token").await else {
         report.note("Discord: no bot token (DISCORD_BOT_TOKEN), so it stays off");
         return;
     };
     let source = found.source;
-    let app = match place.discord_application(&found.value).await {
+    let app = match target.discord_application(&found.value).await {
         Ok(app) => app,
         Err(DiscordError::Revoked) => {
             report.wrong(
@@ -33,10 +33,10 @@ pub async fn check(place: &Place, report: &mut Report) {
         "Discord: the bot token of {source} is that of the application {} ({})",
         app.name, app.id
     ));
-    match place.stack().await {
+    match target.stack().await {
         Ok(_) => {
-            agrees(place, report, &app);
-            endpoint(place, report, &app).await;
+            agrees(target, report, &app);
+            endpoint(target, report, &app).await;
         }
         Err(_) => report.note(&format!(
             "Discord: for sam deploy, DiscordApplicationId={} DiscordPublicKey={}",
@@ -50,7 +50,7 @@ pub async fn check(place: &Place, report: &mut Report) {
 }
 
 /// Whether the stack has the id and the key of the token's own application.
-fn agrees(place: &Place, report: &mut Report, app: &Application) {
+fn agrees(target: &Target, report: &mut Report, app: &Application) {
     let pairs = [
         ("DiscordApplicationId", app.id.as_str()),
         ("DiscordPublicKey", app.verify_key.as_str()),
@@ -58,7 +58,7 @@ fn agrees(place: &Place, report: &mut Report, app: &Application) {
     let differs: Vec<String> = pairs
         .iter()
         .filter(|(name, right)| {
-            !place
+            !target
                 .parameter(name)
                 .is_some_and(|set| set.eq_ignore_ascii_case(right))
         })
@@ -72,7 +72,7 @@ fn agrees(place: &Place, report: &mut Report, app: &Application) {
             &format!("sam deploy --parameter-overrides {}", differs.join(" ")),
         );
     }
-    if place.parameter("AllowedGuilds").is_none() {
+    if target.parameter("AllowedGuilds").is_none() {
         report.wrong(
             "Discord: AllowedGuilds is empty, so nobody may use it there",
             "sam deploy --parameter-overrides AllowedGuilds=ID, the server's id: with Developer Mode on, Copy ID in the server's menu",
@@ -80,8 +80,8 @@ fn agrees(place: &Place, report: &mut Report, app: &Application) {
     }
 }
 
-async fn endpoint(place: &Place, report: &mut Report, app: &Application) {
-    let Ok(Ok(wanted)) = place
+async fn endpoint(target: &Target, report: &mut Report, app: &Application) {
+    let Ok(Ok(wanted)) = target
         .stack()
         .await
         .map(|stack| stack.output("DiscordEndpoint"))
@@ -90,7 +90,7 @@ async fn endpoint(place: &Place, report: &mut Report, app: &Application) {
     };
     match app.endpoint.as_deref() {
         Some(set) if set == wanted => report.right("Discord: interactions are delivered to this stack"),
-        Some(set) => report.note(&format!("Discord: interactions are delivered to {set}; bobbin-setup discord endpoint changes that")),
-        None => report.note("Discord: interactions are delivered nowhere yet; bobbin-setup discord endpoint changes that"),
+        Some(set) => report.note(&format!("Discord: interactions are delivered to {set}; bobbin discord endpoint changes that")),
+        None => report.note("Discord: interactions are delivered nowhere yet; bobbin discord endpoint changes that"),
     }
 }

@@ -2,19 +2,19 @@
 
 use bobbin_adapters::model_keys::{KeyState, ModelProvider, look, offered};
 
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use crate::setup::report::Report;
 
-pub async fn check(place: &Place, report: &mut Report) {
+pub async fn check(target: &Target, report: &mut Report) {
     let mut keyed = Vec::new();
     for provider in ModelProvider::ALL {
-        if one(place, report, provider).await {
+        if one(target, report, provider).await {
             keyed.push(provider.prefix());
         }
     }
-    let base = place.overrides().model_base_url;
-    match place.parameter("Model") {
-        Some(model) if !base.is_empty() => endpoint(place, report, model, &base).await,
+    let base = target.overrides().model_base_url;
+    match target.parameter("Model") {
+        Some(model) if !base.is_empty() => endpoint(target, report, model, &base).await,
         Some(model) => {
             let prefix = model.split('/').next().unwrap_or_default();
             if !keyed.contains(&prefix) {
@@ -33,13 +33,13 @@ pub async fn check(place: &Place, report: &mut Report) {
 }
 
 /// True: there is a key. Whether it counts is told.
-async fn one(place: &Place, report: &mut Report, provider: ModelProvider) -> bool {
+async fn one(target: &Target, report: &mut Report, provider: ModelProvider) -> bool {
     let name = format!("{}_api_key", provider.prefix());
-    let Some(found) = place.key(&name).await else {
+    let Some(found) = target.key(&name).await else {
         return false;
     };
     let source = found.source;
-    match look(provider, &place.model_api(provider), &found.value).await {
+    match look(provider, &target.model_api(provider), &found.value).await {
         KeyState::Valid(more) if more.is_empty() => {
             report.right(&format!("{provider}: the key of {source} counts"));
         }
@@ -62,8 +62,8 @@ async fn one(place: &Place, report: &mut Report, provider: ModelProvider) -> boo
 }
 
 /// An endpoint of one's own: it has to answer, and to offer the model.
-async fn endpoint(place: &Place, report: &mut Report, model: &str, base: &str) {
-    let key = place.key("openai_api_key").await;
+async fn endpoint(target: &Target, report: &mut Report, model: &str, base: &str) {
+    let key = target.key("openai_api_key").await;
     let name = model.split_once('/').map_or(model, |(_, name)| name);
     match offered(base, key.as_ref().map(|found| &found.value)).await {
         Ok(models) if models.iter().any(|one| one == name) => {

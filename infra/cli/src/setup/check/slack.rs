@@ -6,15 +6,15 @@ use bobbin_adapters::slack::{Installed, SlackError};
 use bobbin_core::wire::slack::manifest::scopes;
 
 use super::lists;
-use crate::place::Place;
-use crate::report::Report;
+use crate::target::Target;
+use crate::setup::report::Report;
 
 /// Hex digits of a signing secret.
 const SIGNING_SECRET_DIGITS: usize = 32;
 
-pub async fn check(place: &Place, report: &mut Report) {
-    let token = place.key("slack_bot_token").await;
-    let secret = place.key("slack_signing_secret").await;
+pub async fn check(target: &Target, report: &mut Report) {
+    let token = target.key("slack_bot_token").await;
+    let secret = target.key("slack_signing_secret").await;
     let (Some(token), Some(secret)) = (&token, &secret) else {
         match (token, secret) {
             (None, None) => report.note("Slack: no bot token (SLACK_BOT_TOKEN) and no signing secret (SLACK_SIGNING_SECRET), so it stays off"),
@@ -30,7 +30,7 @@ pub async fn check(place: &Place, report: &mut Report) {
             "Take the Signing Secret of Basic Information, App Credentials; not the client secret, not the verification token.",
         );
     }
-    let installed = match place.slack(&token.value) {
+    let installed = match target.slack(&token.value) {
         Ok(slack) => slack.installed().await,
         Err(why) => {
             report.wrong(&format!("Slack: {why}"), "");
@@ -38,7 +38,7 @@ pub async fn check(place: &Place, report: &mut Report) {
         }
     };
     match installed {
-        Ok(installed) => installed_app(place, report, &installed, token.source).await,
+        Ok(installed) => installed_app(target, report, &installed, token.source).await,
         Err(SlackError::Token { error }) => report.wrong(
             &format!("Slack: the bot token of {} is refused ({error})", token.source),
             "Take the Bot User OAuth Token (xoxb-) of OAuth & Permissions; installing the app again makes a new one.",
@@ -50,7 +50,7 @@ pub async fn check(place: &Place, report: &mut Report) {
     }
 }
 
-async fn installed_app(place: &Place, report: &mut Report, app: &Installed, source: &str) {
+async fn installed_app(target: &Target, report: &mut Report, app: &Installed, source: &str) {
     let team = &app.identity.team;
     if app.identity.bot.is_empty() {
         report.wrong(
@@ -64,7 +64,7 @@ async fn installed_app(place: &Place, report: &mut Report, app: &Installed, sour
         app.identity.user, app.team_name
     ));
     told_scopes(report, app.scopes.as_deref());
-    if place.stack().await.is_ok() && !lists(place.parameter("AllowedTeams"), team) {
+    if target.stack().await.is_ok() && !lists(target.parameter("AllowedTeams"), team) {
         report.wrong(
             &format!("Slack: AllowedTeams does not list {team}, so nobody may use it there"),
             &format!("sam deploy --parameter-overrides AllowedTeams={team}"),
@@ -89,7 +89,7 @@ fn told_scopes(report: &mut Report, has: Option<&[String]>) {
     } else {
         report.wrong(
             &format!("Slack: it lacks {}", missing.join(", ")),
-            "Paste the manifest of bobbin-setup slack manifest under App Manifest, then install the app again under OAuth & Permissions.",
+            "Paste the manifest of bobbin slack manifest under App Manifest, then install the app again under OAuth & Permissions.",
         );
     }
     if !more.is_empty() {

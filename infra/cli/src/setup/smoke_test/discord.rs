@@ -4,11 +4,11 @@ use bobbin_adapters::world::now_ms;
 use bobbin_core::message::{Body, Message, Open, Person, Prompt, Reply, Standing, Work};
 
 use super::follow::{Followed, Turn, follow, tidy};
-use super::{Task, Wanted};
-use crate::check::lists;
-use crate::discord::told;
-use crate::place::Place;
-use crate::report::Report;
+use super::{Task, Options};
+use crate::setup::check::lists;
+use crate::setup::discord::told;
+use crate::target::Target;
+use crate::setup::report::Report;
 
 /// Discord's code for a channel that does not exist, or not for the bot.
 const UNKNOWN_CHANNEL: u64 = 10_003;
@@ -16,16 +16,16 @@ const UNKNOWN_CHANNEL: u64 = 10_003;
 const WITH_THREADS: [u64; 2] = [0, 5];
 
 pub async fn run(
-    place: &Place,
+    target: &Target,
     report: &mut Report,
-    wanted: &Wanted,
+    options: &Options,
     channel: &str,
 ) -> Result<(), String> {
-    let stack = place.stack().await?;
-    let token = place.needed("discord_bot_token").await?.value;
-    let app = place.discord_application(&token).await;
+    let stack = target.stack().await?;
+    let token = target.needed("discord_bot_token").await?.value;
+    let app = target.discord_application(&token).await;
     let app = app.map_err(|error| told(&error, None, ""))?;
-    let discord = place.discord(&app.id, &token)?;
+    let discord = target.discord(&app.id, &token)?;
     let found = discord.channel(channel).await.map_err(|error| match error.code() {
         UNKNOWN_CHANNEL => format!("Discord knows no channel {channel}: with Developer Mode on, its id is in its menu as Copy ID."),
         _ => told(&error, None, &app.id),
@@ -35,7 +35,7 @@ pub async fn run(
             "The channel {channel} is not a text channel of a server: name one."
         ));
     };
-    if !lists(place.parameter("AllowedGuilds"), &guild) {
+    if !lists(target.parameter("AllowedGuilds"), &guild) {
         report.wrong(
             &format!("AllowedGuilds does not list {guild}, the server of that channel: the test works, people would be refused"),
             &format!("sam deploy --parameter-overrides AllowedGuilds={guild}"),
@@ -89,7 +89,7 @@ pub async fn run(
         reply: open.reply.clone(),
         standing: open.prompt.standing.clone(),
     };
-    let followed = follow(stack, report, &turn, wanted.wait).await?;
+    let followed = follow(stack, report, &turn, options.wait).await?;
     if followed == Followed::Answered {
         let bobbin_core::ids::ThreadKey::Discord { thread: id, .. } = &thread else {
             return Err("Discord made no thread of its own.".to_owned());
@@ -102,7 +102,7 @@ pub async fn run(
             words.iter().any(|words| words.contains(&task.word)),
         );
     }
-    tidy(place, stack, report, &turn, wanted).await
+    tidy(target, stack, report, &turn, options).await
 }
 
 /// The answer stands where people read it, or it does not.

@@ -11,9 +11,9 @@ use bobbin_core::message::{Body, Control, Message, Person, Reply, Standing, Want
 use bobbin_core::session::{Outcome, Phase, Session, Stage};
 use tokio::time::Instant;
 
-use super::Wanted;
-use crate::place::Place;
-use crate::report::Report;
+use super::Options;
+use crate::target::Target;
+use crate::setup::report::Report;
 
 /// Between two looks at the record.
 const POLL_MS: u64 = 500;
@@ -117,7 +117,7 @@ fn told(report: &mut Report, outcome: &Outcome, seconds: f64) -> Followed {
         }
         Outcome::Failed { reason } => report.wrong(
             &format!("The turn has failed: {reason}"),
-            "bobbin-setup check tries the keys; the worker's log group in CloudWatch has the details.",
+            "bobbin check tries the keys; the worker's log group in CloudWatch has the details.",
         ),
         Outcome::Cancelled { by } => report.wrong(&format!("The turn was stopped by {by}"), ""),
         Outcome::Lost => report.wrong(
@@ -133,13 +133,13 @@ fn told(report: &mut Report, outcome: &Outcome, seconds: f64) -> Followed {
 /// # Errors
 /// What is left, and how it is taken down by hand.
 pub async fn tidy(
-    place: &Place,
+    target: &Target,
     stack: &Deployed,
     report: &mut Report,
     turn: &Turn,
-    wanted: &Wanted,
+    options: &Options,
 ) -> Result<(), String> {
-    if wanted.keep {
+    if options.keep {
         report.note("The sandbox is left as it is; it pauses and ends by itself.");
         return Ok(());
     }
@@ -163,7 +163,7 @@ pub async fn tidy(
                 && session.turn.is_none()
                 && session.generation >= generation
         });
-        if gone && gone_at_provider(place, stack, &turn.thread, generation).await {
+        if gone && gone_at_provider(target, stack, &turn.thread, generation).await {
             report.right("The test's sandbox is taken down; its thread stays as the proof");
             return Ok(());
         }
@@ -178,15 +178,15 @@ pub async fn tidy(
 
 /// The provider's own word; without a key here, or without an answer, the record's has to do.
 async fn gone_at_provider(
-    place: &Place,
+    target: &Target,
     stack: &Deployed,
     thread: &ThreadKey,
     generation: u32,
 ) -> bool {
-    let Some(key) = place.key("daytona_api_key").await else {
+    let Some(key) = target.key("daytona_api_key").await else {
         return true;
     };
-    let Ok(daytona) = place.daytona(&key.value) else {
+    let Ok(daytona) = target.daytona(&key.value) else {
         return true;
     };
     let name = sandbox_name(stack.name(), thread, generation);

@@ -8,25 +8,25 @@ use serde_json::json;
 
 use super::discord::seen;
 use super::follow::{Followed, Turn, follow, tidy};
-use super::{Task, Wanted};
-use crate::check::lists;
-use crate::place::Place;
-use crate::report::Report;
+use super::{Task, Options};
+use crate::setup::check::lists;
+use crate::target::Target;
+use crate::setup::report::Report;
 
 pub async fn run(
-    place: &Place,
+    target: &Target,
     report: &mut Report,
-    wanted: &Wanted,
+    options: &Options,
     channel: &str,
     user: &str,
 ) -> Result<(), String> {
-    let stack = place.stack().await?;
-    let token = place.needed("slack_bot_token").await?.value;
-    let secret = place.needed("slack_signing_secret").await?.value;
-    let slack = place.slack(&token)?;
+    let stack = target.stack().await?;
+    let token = target.needed("slack_bot_token").await?.value;
+    let secret = target.needed("slack_signing_secret").await?.value;
+    let slack = target.slack(&token)?;
     let told = |error: bobbin_adapters::slack::SlackError| format!("{error}");
     let app = slack.installed().await.map_err(told)?.identity;
-    if !lists(place.parameter("AllowedTeams"), &app.team) {
+    if !lists(target.parameter("AllowedTeams"), &app.team) {
         return Err(format!(
             "AllowedTeams does not list {}, the workspace of that token, so the ingress would let nothing in: sam deploy --parameter-overrides AllowedTeams={}",
             app.team, app.team
@@ -38,7 +38,7 @@ pub async fn run(
         .say(
             channel,
             &format!(
-                "A test of the installation, asked for by bobbin-setup in the name of {user}."
+                "A test of the installation, asked for by bobbin in the name of {user}."
             ),
         )
         .await
@@ -60,7 +60,7 @@ pub async fn run(
     match deliver(ingress, secret.expose(), &event, now_ms()).await {
         Ok(200) => report.right("The ingress takes the mention, signed as Slack signs it"),
         Ok(401) => {
-            return Err("The ingress refuses the signature: the stack holds another signing secret than the one here. Store this one: bobbin-setup secrets.".to_owned());
+            return Err("The ingress refuses the signature: the stack holds another signing secret than the one here. Store this one: bobbin secrets.".to_owned());
         }
         Ok(status) => {
             return Err(format!(
@@ -87,12 +87,12 @@ pub async fn run(
             ..Standing::default()
         },
     };
-    let followed = follow(stack, report, &turn, wanted.wait).await?;
+    let followed = follow(stack, report, &turn, options.wait).await?;
     if followed == Followed::Answered {
         let words = slack.words_of_thread(channel, &root).await.map_err(told)?;
         // The first message is the one that asks.
         let there = words.iter().skip(1).any(|words| words.contains(&task.word));
         seen(report, &task, there);
     }
-    tidy(place, stack, report, &turn, wanted).await
+    tidy(target, stack, report, &turn, options).await
 }
