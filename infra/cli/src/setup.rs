@@ -25,8 +25,8 @@ const DEFAULT_STACK: &str = "bobbin";
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Do every step of set-up: look first, write only what differs
-    #[command(visible_alias = "all")]
-    Setup(all::Options),
+    #[command(alias = "all")]
+    Setup(all::All),
     /// Try each key, and say what is wrong with it
     Check,
     /// Store keys in the stack's secrets, or take them out again

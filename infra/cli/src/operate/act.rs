@@ -16,11 +16,11 @@ use bobbin_core::session::{Operated, Session, Turn};
 use serde::Serialize;
 
 use super::arguments::Act;
+use super::show;
 use super::stack::Stack;
 use super::threads::stage;
-use crate::time::{pause, span};
-use super::show;
 use crate::output::{CommandError, Output, Status};
+use crate::time::{pause, span};
 
 /// Between two looks at the record.
 const LOOK_MS: u64 = 500;

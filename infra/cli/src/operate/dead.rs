@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::arguments::{Dead, DeadWhat};
 use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
 use crate::table::{table, width};
 use crate::time::when;
-use crate::output::{CommandError, Output, Status};
 
 /// A dead letter, as it is told to programs.
 #[derive(Serialize)]
@@ -148,8 +148,7 @@ fn words(replay: &Replay) -> (&'static str, String) {
         ),
         Replay::Unreadable => (
             "unreadable",
-            "this version cannot read it: use the bobbin of the commit that is deployed"
-                .to_owned(),
+            "this version cannot read it: use the bobbin of the commit that is deployed".to_owned(),
         ),
     }
 }
@@ -216,7 +215,11 @@ fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
     Output::new(words, &Answer { letters: lines }, Status::Done)
 }
 
-async fn send(stack: &Stack, letters: &Letters, wanted: Vec<Judged>) -> Result<Output, CommandError> {
+async fn send(
+    stack: &Stack,
+    letters: &Letters,
+    wanted: Vec<Judged>,
+) -> Result<Output, CommandError> {
     if wanted.is_empty() {
         return Err(CommandError::not_found(format!(
             "There is no such dead letter. What there is: bobbin {} dead",

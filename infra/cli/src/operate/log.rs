@@ -10,10 +10,10 @@ use bobbin_core::wire::daytona::Sandbox;
 use serde::Serialize;
 
 use super::arguments::Log;
-use super::stack::Stack;
-use crate::time::pause;
 use super::show;
+use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
+use crate::time::pause;
 
 /// Between two looks.
 const LOOK_MS: u64 = 2_000;

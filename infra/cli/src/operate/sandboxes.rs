@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::arguments::Sandboxes;
 use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
 use crate::table::{table, width};
 use crate::time::span;
-use crate::output::{CommandError, Output, Status};
 
 /// Records that one call reads.
 const BATCH: usize = 100;

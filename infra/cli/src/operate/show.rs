@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::arguments::Show;
 use super::stack::Stack;
-use crate::table::{cut, width};
 use super::threads::{Line, line, stage};
-use crate::time::{span, when};
 use crate::output::{CommandError, Output, Status};
+use crate::table::{cut, width};
+use crate::time::{span, when};
 
 /// Ended turns whose ledger entries are read.
 const TURNS_MAX: usize = 40;

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::arguments::Threads;
 use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
 use crate::table::{table, width};
 use crate::time::{span, when};
-use crate::output::{CommandError, Output, Status};
 
 /// Records that one call reads.
 const BATCH: usize = 100;

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::target::Target;
 use super::report::Report;
 use super::{check, discord, secrets, slack, smoke_test, snapshot};
+use crate::target::Target;
 
 /// Steps of the whole.
 const STEPS: u32 = 8;
@@ -13,7 +13,7 @@ const UNDO_STEPS: u32 = 4;
 
 /// Do every step.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct All {
     /// Ask for no key: take those of the environment alone
     #[arg(long)]
     from_env: bool,
@@ -34,7 +34,7 @@ pub struct Undo {
 
 /// Does every step; what one needs and lacks is told, and the others go on where they can. Without a stack those are done
 /// that need none, and it is said how to deploy one.
-pub async fn run(target: &Target, options: &Options) -> Report {
+pub async fn run(target: &Target, options: &All) -> Report {
     let mut report = Report::of(STEPS);
     report.step("The stack");
     let is_there = match target.stack().await {
@@ -138,7 +138,7 @@ async fn slack_app(target: &Target, report: &mut Report, is_there: bool) {
     }
 }
 
-async fn test(target: &Target, report: &mut Report, options: &Options, is_there: bool) {
+async fn test(target: &Target, report: &mut Report, options: &All, is_there: bool) {
     if !is_there {
         report.note("It is sent once there is a stack.");
     } else if !options.test.says_where() {
@@ -146,9 +146,7 @@ async fn test(target: &Target, report: &mut Report, options: &Options, is_there:
     } else if options.dry_run {
         report.left("A test turn would be sent");
     } else if report.is_wrong() {
-        report.note(
-            "Left out until nothing above is wrong; bobbin test sends it nevertheless.",
-        );
+        report.note("Left out until nothing above is wrong; bobbin test sends it nevertheless.");
     } else {
         let done = smoke_test::run(target, report, &options.test).await;
         or_wrong(report, done);

@@ -7,8 +7,8 @@ mod discord;
 mod models;
 mod slack;
 
-use crate::target::Target;
 use super::report::Report;
+use crate::target::Target;
 
 /// Does it. Without a stack the keys of the environment are checked.
 pub async fn run(target: &Target, report: &mut Report) {

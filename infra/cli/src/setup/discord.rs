@@ -4,8 +4,8 @@ use bobbin_adapters::discord::{Application, Discord, DiscordError};
 use bobbin_core::wire::discord::commands::Difference;
 use clap::{Args, Subcommand};
 
-use crate::target::Target;
 use super::report::Report;
+use crate::target::Target;
 
 /// Discord's permissions that Bobbin asks for when it is invited: view channels, send messages, also in threads, create
 /// public threads, read message history, embed links, attach files, add reactions.
@@ -80,7 +80,11 @@ pub fn invitation(application: &str) -> String {
 ///
 /// # Errors
 /// What went wrong and what to do about it.
-pub async fn commands(target: &Target, report: &mut Report, options: &Commands) -> Result<(), String> {
+pub async fn commands(
+    target: &Target,
+    report: &mut Report,
+    options: &Commands,
+) -> Result<(), String> {
     let token = target.needed("discord_bot_token").await?.value;
     let app = match &options.application {
         Some(id) => Application {
@@ -154,7 +158,11 @@ fn called(app: &Application) -> String {
 ///
 /// # Errors
 /// What went wrong and what to do about it.
-pub async fn endpoint(target: &Target, report: &mut Report, options: &Endpoint) -> Result<(), String> {
+pub async fn endpoint(
+    target: &Target,
+    report: &mut Report,
+    options: &Endpoint,
+) -> Result<(), String> {
     let token = target.needed("discord_bot_token").await?.value;
     let address = match (&options.address, options.clear) {
         (_, true) => None,

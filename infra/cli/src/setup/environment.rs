@@ -11,8 +11,8 @@ use bobbin_adapters::http::is_loopback;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::target::Target;
 use super::report::Report;
+use crate::target::Target;
 
 /// How the containers of Docker Desktop call the machine that they run on.
 const DOCKER_DESKTOP: &str = "host.docker.internal";
@@ -175,7 +175,9 @@ fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String
     if !is_loopback(&endpoint) {
         return Ok(Some(endpoint));
     }
-    let listening = target.laptop()?.and_then(|it| it.whereabouts.container_host);
+    let listening = target
+        .laptop()?
+        .and_then(|it| it.whereabouts.container_host);
     let desktop = cfg!(target_os = "macos").then(|| DOCKER_DESKTOP.to_owned());
     let host = options.container_host.clone().or(listening).or(desktop);
     let host = host.ok_or(

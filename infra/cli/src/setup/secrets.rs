@@ -7,9 +7,9 @@ use std::io::IsTerminal;
 use bobbin_adapters::secrets::Secret;
 use clap::Args;
 
+use super::report::Report;
 use crate::keys::{KEYS, Key, OUTPUTS, named};
 use crate::target::{Target, of_environment};
-use super::report::Report;
 
 /// Store keys in the stack's secrets, or take them out again.
 #[derive(Debug, Clone, Default, Args)]

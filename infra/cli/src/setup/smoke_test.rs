@@ -15,9 +15,9 @@ use bobbin_adapters::world::now_ms;
 use bobbin_core::ids::digest;
 use clap::Args;
 
+use super::report::Report;
 use crate::setup::discord::snowflake;
 use crate::target::Target;
-use super::report::Report;
 
 /// Send a test turn, follow it to its end, and clean up.
 #[derive(Debug, Clone, Args)]

@@ -13,8 +13,8 @@ use bobbin_core::wire::daytona::prepared::{
 use clap::Args;
 use tokio::time::Instant;
 
-use crate::target::Target;
 use super::report::Report;
+use crate::target::Target;
 
 /// Between two looks at a build.
 const POLL_MS: u64 = 2_000;

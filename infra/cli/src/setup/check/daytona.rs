@@ -6,8 +6,8 @@ use bobbin_core::wire::daytona::prepared::{
     ApiKey, Readiness, RegionUsage, SECRETS_PERMISSION, snapshot_name,
 };
 
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 pub async fn check(target: &Target, report: &mut Report) {
     let Some(found) = target.key("daytona_api_key").await else {

@@ -1,8 +1,8 @@
 //! The stack as it was deployed: whether the account has the concurrency that it counts on, and whether its table can be
 //! deleted by mistake.
 
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 /// The shares that the template's parameter `Concurrency` takes.
 const SHARES: [u64; 7] = [10, 50, 100, 200, 500, 1000, 2000];

@@ -3,8 +3,8 @@
 use bobbin_adapters::discord::{Application, DiscordError};
 
 use crate::setup::discord::invitation;
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 pub async fn check(target: &Target, report: &mut Report) {
     let Some(found) = target.key("discord_bot_token").await else {
@@ -89,8 +89,14 @@ async fn endpoint(target: &Target, report: &mut Report, app: &Application) {
         return;
     };
     match app.endpoint.as_deref() {
-        Some(set) if set == wanted => report.right("Discord: interactions are delivered to this stack"),
-        Some(set) => report.note(&format!("Discord: interactions are delivered to {set}; bobbin discord endpoint changes that")),
-        None => report.note("Discord: interactions are delivered nowhere yet; bobbin discord endpoint changes that"),
+        Some(set) if set == wanted => {
+            report.right("Discord: interactions are delivered to this stack")
+        }
+        Some(set) => report.note(&format!(
+            "Discord: interactions are delivered to {set}; bobbin discord endpoint changes that"
+        )),
+        None => report.note(
+            "Discord: interactions are delivered nowhere yet; bobbin discord endpoint changes that",
+        ),
     }
 }

@@ -2,8 +2,8 @@
 
 use bobbin_adapters::model_keys::{KeyState, ModelProvider, look, offered};
 
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 pub async fn check(target: &Target, report: &mut Report) {
     let mut keyed = Vec::new();

@@ -6,8 +6,8 @@ use bobbin_adapters::slack::{Installed, SlackError};
 use bobbin_core::wire::slack::manifest::scopes;
 
 use super::lists;
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 /// Hex digits of a signing secret.
 const SIGNING_SECRET_DIGITS: usize = 32;

@@ -4,11 +4,11 @@ use bobbin_adapters::world::now_ms;
 use bobbin_core::message::{Body, Message, Open, Person, Prompt, Reply, Standing, Work};
 
 use super::follow::{Followed, Turn, follow, tidy};
-use super::{Task, Options};
+use super::{Options, Task};
 use crate::setup::check::lists;
 use crate::setup::discord::told;
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 /// Discord's code for a channel that does not exist, or not for the bot.
 const UNKNOWN_CHANNEL: u64 = 10_003;

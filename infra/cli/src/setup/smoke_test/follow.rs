@@ -12,8 +12,8 @@ use bobbin_core::session::{Outcome, Phase, Session, Stage};
 use tokio::time::Instant;
 
 use super::Options;
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 /// Between two looks at the record.
 const POLL_MS: u64 = 500;

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::discord::seen;
 use super::follow::{Followed, Turn, follow, tidy};
-use super::{Task, Options};
+use super::{Options, Task};
 use crate::setup::check::lists;
-use crate::target::Target;
 use crate::setup::report::Report;
+use crate::target::Target;
 
 pub async fn run(
     target: &Target,
@@ -37,9 +37,7 @@ pub async fn run(
     let root = slack
         .say(
             channel,
-            &format!(
-                "A test of the installation, asked for by bobbin in the name of {user}."
-            ),
+            &format!("A test of the installation, asked for by bobbin in the name of {user}."),
         )
         .await
         .map_err(told)?;
