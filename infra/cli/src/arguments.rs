@@ -21,11 +21,11 @@ AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AW
 #[derive(Debug, Parser)]
 #[command(name = "bobbin", version, after_help = AFTER)]
 pub struct Arguments {
-    #[command(flatten)]
-    pub stack: StackOptions,
     /// Answer with one JSON object, for programs (commands of operation)
     #[arg(long, global = true)]
     pub json: bool,
+    #[command(flatten)]
+    pub stack: StackOptions,
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -70,6 +70,7 @@ pub struct Sandboxes {
 
 #[derive(Debug, Args)]
 pub struct Show {
+    /// As `bobbin threads` lists it
     pub thread: ThreadKey,
     /// Show the beginning of what was asked and answered, too
     #[arg(long)]
@@ -78,6 +79,7 @@ pub struct Show {
 
 #[derive(Debug, Args)]
 pub struct Log {
+    /// As `bobbin threads` lists it
     pub thread: ThreadKey,
     /// Lines of its end
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=5000))]
@@ -95,6 +97,7 @@ pub struct Log {
 
 #[derive(Debug, Args)]
 pub struct Act {
+    /// As `bobbin threads` lists it
     pub thread: ThreadKey,
     /// End the turn that runs, as somebody who presses Stop
     #[arg(long)]
@@ -135,11 +138,13 @@ pub struct Orphans {
 
 #[derive(Debug, Args)]
 pub struct Export {
+    /// As `bobbin threads` lists it
     pub thread: ThreadKey,
 }
 
 #[derive(Debug, Args)]
 pub struct Forget {
+    /// As `bobbin threads` lists it
     pub thread: ThreadKey,
     /// Wait for the result for so long
     #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]

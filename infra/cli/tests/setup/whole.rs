@@ -29,7 +29,7 @@ const STEPS: [&str; 8] = [
 async fn before_there_is_a_stack_everything_is_done_that_needs_none_and_the_deployment_is_spelt_out()
  {
     let world = World::start().await;
-    let said = world.run(&["--stack", "mine"], &KEYED).await;
+    let said = world.run(&["setup", "--stack", "mine"], &KEYED).await;
     assert_eq!((said.code, said.err.as_str()), (3, ""), "{}", said.out);
     assert_eq!(steps(&said.out), STEPS);
     said.holds(&format!("  ok    Snapshot {} is ready\n", name()));
@@ -50,14 +50,14 @@ async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_ba
         ..Options::default()
     })
     .await;
-    let dry = world.run_keyed(&["--dry-run", "--from-env"]).await;
+    let dry = world.run_keyed(&["setup", "--dry-run", "--from-env"]).await;
     // The stack names a snapshot that is not built yet, which is wrong; nothing was written all the same.
     assert_eq!(dry.code, 1, "{}", dry.out);
     assert_eq!(world.secret("ProviderSecret").await, json!({}));
 
     let snapshot = world.run_keyed(&["snapshot"]).await;
     assert_eq!(snapshot.code, 0, "{}", snapshot.err);
-    let first = world.run_keyed(&["all", "--from-env"]).await;
+    let first = world.run_keyed(&["setup", "--from-env"]).await;
     assert_eq!((first.code, first.err.as_str()), (0, ""), "{}", first.out);
     assert_eq!(steps(&first.out), STEPS);
     first.holds("  ok    Daytona API key is stored now\n");
@@ -68,8 +68,8 @@ async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_ba
     ));
     first.holds("  note  Left out: say where it is to be seen, with --discord-channel ID, or --slack-channel ID and --slack-user ID.\n");
 
-    // No key in the environment: those of the stack are used.
-    let second = world.run(&[], &[]).await;
+    // No key in the environment: those of the stack are used. `all` is the same command.
+    let second = world.run(&["all"], &[]).await;
     assert_eq!(
         (second.code, second.err.as_str()),
         (0, ""),
@@ -119,7 +119,7 @@ async fn a_wrong_key_stops_the_test_turn_and_nothing_else() {
         ("DISCORD_CHANNEL_ID", channel.as_str()),
     ];
     let said = world
-        .run(&["all", "--from-env"], &[&KEYED[..], &wrong].concat())
+        .run(&["setup", "--from-env"], &[&KEYED[..], &wrong].concat())
         .await;
     assert_eq!(said.code, 1, "{}", said.out);
     said.holds("  WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused\n");
