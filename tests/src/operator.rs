@@ -29,7 +29,7 @@ impl Ran {
     }
 }
 
-/// Runs `bobbin-operate` with these words on the world's stack. It never shows a credential of that stack.
+/// Runs `bobbin` with these words on the world's stack. It never shows a credential of that stack.
 ///
 /// # Panics
 /// When it cannot be run, or shows one.
@@ -59,7 +59,7 @@ pub async fn operate(world: &World, words: &[&str]) -> Ran {
 /// # Panics
 /// When it cannot be run.
 pub async fn plainly(words: &[&str]) -> Ran {
-    let mut command = Command::new(binaries::folder().join("bobbin-operate"));
+    let mut command = Command::new(binaries::folder().join("bobbin"));
     command
         .args(words)
         .env_clear()
@@ -73,7 +73,7 @@ pub async fn plainly(words: &[&str]) -> Ran {
     } = run
         .await
         .expect("nothing panics there")
-        .unwrap_or_else(|why| panic!("bobbin-operate cannot be run: {why}"));
+        .unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
     Ran {
         code: status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&stdout).into_owned(),

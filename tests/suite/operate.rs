@@ -270,7 +270,7 @@ async fn acts(world: World, platform: Platform) {
     let log = operate(&world, &["log", &thread]).await;
     assert_eq!(log.code, 1);
     assert!(
-        log.err.starts_with("The sandbox is stopped, and a log can be read only while it runs. Bring it back with: bobbin-operate --laptop"),
+        log.err.starts_with("The sandbox is stopped, and a log can be read only while it runs. Bring it back with: bobbin --laptop"),
         "{}",
         log.err
     );
@@ -432,7 +432,7 @@ async fn dead_letter(world: World) {
             "\
 ID QUEUE WHAT OF DEAD WHY
 TURN messages prompt THREAD TIME ago never ended: if it is sent again, it is worked on
-Send one again with: bobbin-operate --laptop"
+Send one again with: bobbin --laptop"
         ),
         "{shown}"
     );
@@ -517,7 +517,7 @@ async fn orphan(world: World) {
         assert_eq!(dry.code, 3, "{dry:?}");
         assert!(
             dry.out
-                .contains("This was a dry run. Delete them with: bobbin-operate --laptop"),
+                .contains("This was a dry run. Delete them with: bobbin --laptop"),
             "{}",
             dry.out
         );
@@ -558,7 +558,7 @@ async fn wrong_words(world: World) {
     assert_eq!(ran.code, 3);
     assert!(
         ran.err.starts_with(
-            "There is no record of discord:1:2. Threads are listed by: bobbin-operate --laptop"
+            "There is no record of discord:1:2. Threads are listed by: bobbin --laptop"
         ),
         "{}",
         ran.err

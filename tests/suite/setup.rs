@@ -1,4 +1,4 @@
-//! `bobbin-setup test`: a turn that people see, through the whole stack, with every stage told and nothing left behind.
+//! `bobbin test`: a turn that people see, through the whole stack, with every stage told and nothing left behind.
 
 use std::process::{Output, Stdio};
 
@@ -35,7 +35,7 @@ pub fn trials() -> Vec<Trial> {
 /// Runs the program with nothing in its environment but what reaches this stack.
 async fn run(world: &World, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let ready = &world.ready;
-    let mut command = Command::new(binaries::folder().join("bobbin-setup"));
+    let mut command = Command::new(binaries::folder().join("bobbin"));
     command
         .args(["--stack", "local", "test"])
         .args(arguments)

@@ -12,7 +12,7 @@ use bobbin_core::ids::Ms;
 /// Longest time for reading the secret: Slack waits three seconds in all.
 pub const READ_MS_MAX: u64 = 1_500;
 /// For the log: which key is missing where, and what stores it.
-const MISSING: &str = "slack: the key slack_signing_secret is missing in the secret IngressSecret, `bobbin-setup secrets` stores it";
+const MISSING: &str = "slack: the key slack_signing_secret is missing in the secret IngressSecret, `bobbin secrets` stores it";
 
 /// One request as Slack signs it.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +96,7 @@ impl Signing {
 fn later(note: &'static str) -> Intake {
     let answer = HttpAnswer::text(
         503,
-        "Bobbin has no signing secret of this Slack app yet, or cannot read it just now. Its operator stores it with `bobbin-setup secrets`; it is used a minute later at most.",
+        "Bobbin has no signing secret of this Slack app yet, or cannot read it just now. Its operator stores it with `bobbin secrets`; it is used a minute later at most.",
     );
     Intake::only(answer, note)
 }

@@ -105,7 +105,13 @@ impl Sweeper {
         listed.retain(|sandbox| !sandbox.is_foreign(&config.stack_id));
         let (orphans, vanished) = tokio::join!(
             orphans::reap(config, store, &*provider, metrics, &listed),
-            vanished::look(store, queues, &config.limits, &listed, now_ms())
+            vanished::look(
+                store,
+                queues,
+                &config.limits,
+                (&listed, provider.listed_max()),
+                now_ms()
+            )
         );
         Ok(json!({"orphans": orphans?, "vanished": vanished?}))
     }

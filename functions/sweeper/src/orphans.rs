@@ -89,7 +89,7 @@ async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, Strin
     }
     match provider.destroy(&listed.id).await {
         Ok(_) => Ok(true),
-        Err(failure) => Err(format!("{failure:?}")),
+        Err(failure) => Err(failure.to_string()),
     }
 }
 

@@ -48,7 +48,7 @@ impl KeyedProvider {
         {
             return Ok(Some(Arc::clone(provider)));
         }
-        let provider = providers::provider(&self.config, secret.daytona_api_key.expose())?;
+        let provider = providers::configured(&self.config, secret.daytona_api_key.expose())?;
         *made = Some((secret, Arc::clone(&provider)));
         Ok(Some(provider))
     }

@@ -10,8 +10,7 @@ use bobbin_cloud::store::{DUE_SHARDS, Store};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Work};
-use bobbin_sandbox::daytona::LISTED_MAX;
-use bobbin_sandbox::daytona::Sandbox;
+use bobbin_sandbox::Sandbox;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
@@ -22,7 +21,7 @@ const TICK_MS: u64 = 60_000;
 /// Looks asked for in one tick; the next one that looks asks for the rest.
 const LOOKS_MAX: usize = 200;
 
-/// Asks the threads whose records have a sandbox that is not `listed` to look, when it is time for that.
+/// Asks the threads whose records have a sandbox that is not `listed` (of `listed_max` at most) to look, when it is time for that.
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried.
@@ -30,14 +29,14 @@ pub async fn look(
     store: &Store,
     queues: &Queues,
     limits: &Limits,
-    listed: &[Sandbox],
+    (listed, listed_max): (&[Sandbox], usize),
     now_ms: Ms,
 ) -> Result<Value, String> {
     if now_ms % limits.look_ms.max(TICK_MS) >= TICK_MS {
         return Ok(json!({"looked": false}));
     }
     // Of a list that is not whole it cannot be told what is missing from it.
-    if listed.len() >= LISTED_MAX {
+    if listed.len() >= listed_max {
         tracing::warn!(
             event = "sweep.looked",
             listed = listed.len(),

@@ -56,7 +56,7 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    let provider = providers::provider(config, keys.provider.daytona_api_key.expose())?;
+    let provider = providers::configured(config, keys.provider.daytona_api_key.expose())?;
     Sandboxes::new(settings, provider).map_err(|e| e.to_string())
 }
 

@@ -7,8 +7,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bobbin_app::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
@@ -382,7 +382,8 @@ fn settings(model: &Model, discord: &str) -> SandboxSettings {
 fn scene(provider: Provider, model: Model) -> Scene {
     let files = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let discord = format!("http://{}", files.local_addr().unwrap());
-    let sandboxes = Sandboxes::new(settings(&model, &discord), at(&provider, STACK, STACK_ID)).unwrap();
+    let sandboxes =
+        Sandboxes::new(settings(&model, &discord), at(&provider, STACK, STACK_ID)).unwrap();
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
         marks: Mutex::default(),
@@ -428,10 +429,13 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     assert_eq!(scene.provider.sandboxes()[0].pids, servers);
     assert_eq!(scene.perform(check).await, Event::Healthy);
-    let other = Sandboxes::new(SandboxSettings {
-        stack: "other".to_owned(),
-        ..settings(&scene.model, "http://127.0.0.1:1")
-    }, at(&scene.provider, "other", STACK_ID))
+    let other = Sandboxes::new(
+        SandboxSettings {
+            stack: "other".to_owned(),
+            ..settings(&scene.model, "http://127.0.0.1:1")
+        },
+        at(&scene.provider, "other", STACK_ID),
+    )
     .unwrap();
     let look = Effect::Observe {
         generation: GENERATION,
@@ -501,15 +505,18 @@ fn digits(key: &str) -> String {
 
 /// A stack with a key for an endpoint, as its sandboxes are made and its servers started.
 fn with_key(scene: &Scene, endpoint: &str, key: &str) -> Sandboxes {
-    Sandboxes::new(SandboxSettings {
-        model: format!("openai/{MODEL_ID}"),
-        model_base_url: Some(endpoint.to_owned()),
-        keys: ModelKeys {
-            openai: key.to_owned(),
-            ..ModelKeys::default()
+    Sandboxes::new(
+        SandboxSettings {
+            model: format!("openai/{MODEL_ID}"),
+            model_base_url: Some(endpoint.to_owned()),
+            keys: ModelKeys {
+                openai: key.to_owned(),
+                ..ModelKeys::default()
+            },
+            ..settings(&scene.model, "http://127.0.0.1:1")
         },
-        ..settings(&scene.model, "http://127.0.0.1:1")
-    }, at(&scene.provider, STACK, STACK_ID))
+        at(&scene.provider, STACK, STACK_ID),
+    )
     .unwrap()
 }
 
@@ -720,10 +727,13 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
     // That they would have run: a tenant that is trusted gets what it asks for.
     let ours = std::mem::replace(
         &mut scene.sandboxes,
-        Sandboxes::new(SandboxSettings {
-            project_config_of: vec![scene.thread.tenant()],
-            ..settings(&scene.model, "http://127.0.0.1:1")
-        }, at(&scene.provider, STACK, STACK_ID))
+        Sandboxes::new(
+            SandboxSettings {
+                project_config_of: vec![scene.thread.tenant()],
+                ..settings(&scene.model, "http://127.0.0.1:1")
+            },
+            at(&scene.provider, STACK, STACK_ID),
+        )
         .unwrap(),
     );
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);

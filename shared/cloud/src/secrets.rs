@@ -235,7 +235,7 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
         // The decoder's message can quote the value, so only its position is told.
         serde_json::from_str(text.expose()).map_err(|e| {
             format!(
-                "the secret {id} is not a JSON object of texts (line {}, column {}): store it again with `bobbin-setup secrets`",
+                "the secret {id} is not a JSON object of texts (line {}, column {}): store it again with `bobbin secrets`",
                 e.line(),
                 e.column()
             )

@@ -5,30 +5,36 @@
 use serde::{Deserialize, Serialize};
 
 /// The class of a failure, named by what is to be done about it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "class", rename_all = "snake_case")]
 pub enum Failure {
     /// OpenCode does not know the session: find it by title, else make a new one in the same sandbox.
+    #[error("the agent does not know the session")]
     SessionMissing,
     /// The sandbox or its server does not answer: observe, start, restart the server; never stop.
+    #[error("{seen}")]
     SandboxDown {
         /// What was seen.
         seen: String,
     },
     /// The provider does not know the sandbox: a new generation, or a lost turn.
+    #[error("the provider does not know the sandbox")]
     SandboxGone,
     /// Started, but not healthy within its bound.
+    #[error("{seen}")]
     ResumeFailed {
         /// What was seen.
         seen: String,
     },
     /// Repeating cannot help: report, with what to do.
+    #[error("{advice}")]
     NonRecoverable {
         /// A sentence for people: what is wrong and what to do.
         advice: String,
     },
     /// The provider itself does not answer (5xx, no connection, no reply in time): hold the message without counting an
     /// attempt, bounded by time.
+    #[error("{seen}")]
     Outage {
         /// Milliseconds until it may be asked again, or 0.
         after_ms: u64,
@@ -36,6 +42,7 @@ pub enum Failure {
         seen: String,
     },
     /// Not now: hold the message and try again, bounded.
+    #[error("{seen}")]
     Wait {
         /// Milliseconds that the service asked for, or 0.
         after_ms: u64,
@@ -43,16 +50,19 @@ pub enum Failure {
         seen: String,
     },
     /// Something stored is of a shape that only a newer worker reads: leave it alone and hold the message for that one.
+    #[error("{seen}")]
     Newer {
         /// What, and which shape.
         seen: String,
     },
     /// The thread or channel is gone or closed to us: nothing can be said there any more.
+    #[error("{seen}")]
     ThreadGone {
         /// What was seen.
         seen: String,
     },
     /// The run itself failed: report the reason; the session stays usable.
+    #[error("{reason}")]
     TurnFailed {
         /// The reason, for people.
         reason: String,

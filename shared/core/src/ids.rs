@@ -277,7 +277,10 @@ mod tests {
         let of = |value: &str| secret_version("stack-key", "OPENAI_API_KEY", value);
         assert_eq!(of("sk-one"), of("sk-one"));
         assert_ne!(of("sk-one"), of("sk-two"));
-        assert_ne!(of("sk-one"), secret_version("another", "OPENAI_API_KEY", "sk-one"));
+        assert_ne!(
+            of("sk-one"),
+            secret_version("another", "OPENAI_API_KEY", "sk-one")
+        );
         assert!(!of("sk-one").contains("sk-one"));
     }
 

@@ -1,7 +1,7 @@
 //! The keys of a stack: which there are, in which secret each one lies, and what is said when one is missing.
 //!
 //! A function reads the secrets that it needs and no other, so the keys lie in one secret for each need. All but the
-//! stack key begin absent, are put there by `bobbin-setup secrets`, and may be replaced at any time. No value is here.
+//! stack key begin absent, are put there by `bobbin secrets`, and may be replaced at any time. No value is here.
 
 /// A key that an outside service asks for, or that the stack made for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Key {
     #[must_use]
     pub fn missing(self) -> String {
         format!(
-            "The key {} is missing in the secret {}. The operator stores it with `bobbin-setup secrets`.",
+            "The key {} is missing in the secret {}. The operator stores it with `bobbin secrets`.",
             self.name(),
             self.secret()
         )
@@ -103,7 +103,7 @@ mod tests {
     fn a_missing_key_is_one_sentence_with_the_key_its_secret_and_the_command() {
         assert_eq!(
             Key::DaytonaApiKey.missing(),
-            "The key daytona_api_key is missing in the secret ProviderSecret. The operator stores it with `bobbin-setup secrets`."
+            "The key daytona_api_key is missing in the secret ProviderSecret. The operator stores it with `bobbin secrets`."
         );
     }
 

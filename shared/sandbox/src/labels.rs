@@ -30,7 +30,7 @@ pub const LABEL_KEYS: &str = "keys";
 pub const PLACEHOLDERS: &str = "placeholders";
 
 /// The label that every sandbox of a stack of this name carries. Others of that name are told apart by
-/// [`Sandbox::is_foreign`].
+/// [`crate::Sandbox::is_foreign`].
 #[must_use]
 pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
     [(LABEL_STACK.to_owned(), stack.to_owned())].into()
@@ -57,4 +57,30 @@ pub fn labels(stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> BTreeMap
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_tenants_labels_are_on_its_sandboxes_and_on_no_others() {
+        let carries = |thread: &ThreadKey, tenant: &str| {
+            let dev = Stack {
+                name: "dev",
+                id: "a",
+            };
+            let all = labels(dev, thread, 1);
+            tenant_labels("dev", tenant)
+                .iter()
+                .all(|(name, value)| all.get(name) == Some(value))
+        };
+        let thread = ThreadKey::discord("1", "2").unwrap();
+        assert!(carries(&thread, "discord:1"));
+        assert!(!carries(&thread, "discord:2") && !carries(&thread, "slack:1"));
+        let thread = ThreadKey::slack("T1", "C1", "1.2").unwrap();
+        assert!(carries(&thread, "slack:T1"));
+    }
 }

@@ -156,6 +156,9 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Base of its API: endpoints may be on loopback where this is.
     fn base(&self) -> &str;
 
+    /// Sandboxes that a listing holds at the most: of a longer one it cannot be told what is missing from it.
+    fn listed_max(&self) -> usize;
+
     /// Makes the sandbox of this thread and generation, with these secrets outside of it (variable to the secret's name).
     /// One of that name that carries our labels is adopted. The answer is what is seen afterwards, and may lag.
     async fn ensure(
@@ -219,4 +222,45 @@ pub trait Provider: fmt::Debug + Send + Sync {
         sandbox: &Sandbox,
         names: &BTreeMap<String, String>,
     ) -> Result<(), Failure>;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_adopted_only_with_all_labels_of_ours() {
+        let thread = ThreadKey::discord("1", "2").unwrap();
+        let mut found = Sandbox {
+            id: "i".to_owned(),
+            name: "n".to_owned(),
+            labels: BTreeMap::new(),
+            state: Coarse::Running,
+            said: String::new(),
+            created_ms: None,
+            exec_base: None,
+        };
+        let dev = Stack {
+            name: "dev",
+            id: "a",
+        };
+        assert!(!found.belongs_to(dev, &thread, 1));
+        found.labels = labels(dev, &thread, 1);
+        found.labels.insert("more".into(), "x".into());
+        assert!(found.belongs_to(dev, &thread, 1));
+        let prod = Stack {
+            name: "prod",
+            ..dev
+        };
+        assert!(!found.belongs_to(prod, &thread, 1) && !found.belongs_to(dev, &thread, 2));
+        let namesake = Stack { id: "b", ..dev };
+        assert!(!found.belongs_to(namesake, &thread, 1) && found.is_foreign("b"));
+        assert_eq!(found.owner(), Some((thread.clone(), 1)));
+        for label in [LABEL_TENANT, LABEL_STACK_ID] {
+            found.labels.remove(label);
+            assert!(found.belongs_to(dev, &thread, 1), "of before {label}");
+        }
+    }
 }

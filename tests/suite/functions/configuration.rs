@@ -15,7 +15,7 @@ struct Row(
 
 const NOT_SET: &[&str] = &[
     "is not set: template.yaml sets it where it is deployed",
-    "bobbin-setup env writes that file",
+    "bobbin env writes that file",
 ];
 
 #[rustfmt::skip]
@@ -23,7 +23,7 @@ const TABLE: &[Row] = &[
     Row("ingress", "TABLE", None, NOT_SET),
     Row("ingress", "MESSAGES_QUEUE_URL", None, NOT_SET),
     Row("ingress", "CONTROL_QUEUE_URL", Some(""), NOT_SET),
-    Row("ingress", "CONTROL_QUEUE_URL", Some("control.fifo"), &["\"control.fifo\", which is no address", "bobbin-setup env writes that file"]),
+    Row("ingress", "CONTROL_QUEUE_URL", Some("control.fifo"), &["\"control.fifo\", which is no address", "bobbin env writes that file"]),
     Row("ingress", "INGRESS_SECRET_ID", None, NOT_SET),
     Row("ingress", "OVERRIDES", Some("{\"limits\": {\"prompt_chars\": \"many\"}}"), &["invalid type: string \"many\""]),
     Row("ingress", "LOG_LEVEL", Some("loud"), &["\"loud\"; it can be trace, debug, info, warn or error"]),

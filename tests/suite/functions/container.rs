@@ -1,4 +1,4 @@
-//! `sam local invoke` against a running stack: what `bobbin-setup env` and `bobbin-setup event` make for it, and the real
+//! `sam local invoke` against a running stack: what `bobbin env` and `bobbin event` make for it, and the real
 //! programs with exactly that, in a network of their own, where the machine's loopback is not theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,9 +43,9 @@ pub fn invoked() -> Trial {
     )
 }
 
-/// Runs `bobbin-setup` beside the stack with this state folder, with nothing in its environment; what it printed.
+/// Runs `bobbin` beside the stack with this state folder, with nothing in its environment; what it printed.
 async fn setup(state_dir: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(binaries::folder().join("bobbin-setup"));
+    let mut command = Command::new(binaries::folder().join("bobbin"));
     command
         .args(["--laptop", "--state-dir"])
         .arg(state_dir)
@@ -180,7 +180,7 @@ fn of_sam(function: &str, env_json: &Value, key: &[String; 2]) -> Vec<(String, S
     lambda.into_iter().chain(given).collect()
 }
 
-/// What a shell makes of `bobbin-setup credentials`: the variables that SAM hands on.
+/// What a shell makes of `bobbin credentials`: the variables that SAM hands on.
 async fn credentials(state_dir: &Path) -> [String; 2] {
     let printed = setup(state_dir, &["credentials"]).await;
     let export = printed.lines().next().unwrap();

@@ -55,7 +55,7 @@ async fn missing() {
     world.sweep().await.unwrap();
     let signed = commanded(&world, &world.ready.slack_signing_secret).await;
     assert_eq!(signed.status, 503, "{signed:?}");
-    assert!(signed.text.contains("`bobbin-setup secrets`"), "{signed:?}");
+    assert!(signed.text.contains("`bobbin secrets`"), "{signed:?}");
     let unsigned = http::client().post(format!("{}/slack/commands", world.deployment.ingress));
     assert_eq!(http::send(unsigned).await.unwrap().status, 401);
     assert!(
@@ -67,7 +67,7 @@ async fn missing() {
     world.discord.act(&act).await.unwrap();
     told(
         &world,
-        "The key discord_bot_token is missing in the secret WorkerSecret. The operator stores it with `bobbin-setup secrets`.",
+        "The key discord_bot_token is missing in the secret WorkerSecret. The operator stores it with `bobbin secrets`.",
     )
     .await;
 
@@ -88,7 +88,7 @@ async fn missing() {
         panic!("{:?}", ended.outcome)
     };
     assert!(
-        reason.contains("The key daytona_api_key is missing in the secret ProviderSecret. The operator stores it with `bobbin-setup secrets`."),
+        reason.contains("The key daytona_api_key is missing in the secret ProviderSecret. The operator stores it with `bobbin secrets`."),
         "{reason}"
     );
 

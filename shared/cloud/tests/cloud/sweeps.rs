@@ -13,7 +13,6 @@ use bobbin_core::message::{Message, Work};
 use bobbin_core::session::{Marks, Phase, Session};
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
-use serde_json::json;
 
 use crate::support::{Cloud, aws};
 

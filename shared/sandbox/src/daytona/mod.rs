@@ -388,51 +388,6 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_is_adopted_only_with_all_labels_of_ours() {
-        let thread = ThreadKey::discord("1", "2").unwrap();
-        let mut found = sandbox("started", "started");
-        let dev = Stack {
-            name: "dev",
-            id: "a",
-        };
-        assert!(!found.belongs_to(dev, &thread, 1));
-        found.labels = labels(dev, &thread, 1);
-        found.labels.insert("more".into(), "x".into());
-        assert!(found.belongs_to(dev, &thread, 1));
-        let prod = Stack {
-            name: "prod",
-            ..dev
-        };
-        assert!(!found.belongs_to(prod, &thread, 1) && !found.belongs_to(dev, &thread, 2));
-        let namesake = Stack { id: "b", ..dev };
-        assert!(!found.belongs_to(namesake, &thread, 1) && found.is_foreign("b"));
-        assert_eq!(found.owner(), Some((thread.clone(), 1)));
-        for label in [LABEL_TENANT, LABEL_STACK_ID] {
-            found.labels.remove(label);
-            assert!(found.belongs_to(dev, &thread, 1), "of before {label}");
-        }
-    }
-
-    #[test]
-    fn a_tenants_labels_are_on_its_sandboxes_and_on_no_others() {
-        let carries = |thread: &ThreadKey, tenant: &str| {
-            let dev = Stack {
-                name: "dev",
-                id: "a",
-            };
-            let all = labels(dev, thread, 1);
-            tenant_labels("dev", tenant)
-                .iter()
-                .all(|(name, value)| all.get(name) == Some(value))
-        };
-        let thread = ThreadKey::discord("1", "2").unwrap();
-        assert!(carries(&thread, "discord:1"));
-        assert!(!carries(&thread, "discord:2") && !carries(&thread, "slack:1"));
-        let thread = ThreadKey::slack("T1", "C1", "1.2").unwrap();
-        assert!(carries(&thread, "slack:T1"));
-    }
-
-    #[test]
     fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
         let thread = ThreadKey::discord("1", "2").unwrap();
         let body = |image| {

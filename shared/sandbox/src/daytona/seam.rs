@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::lifecycle::older;
 use super::secrets::{Secret, WriteSecret, secret_name};
-use super::{Daytona, DaytonaError, Image};
+use super::{Daytona, DaytonaError, Image, LISTED_MAX};
 use crate::labels::{Stack, stack_label, tenant_labels};
 use crate::provider::{
     ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Seen,
@@ -117,6 +117,10 @@ impl DaytonaSandboxes {
 impl Provider for DaytonaSandboxes {
     fn base(&self) -> &str {
         &self.settings.api
+    }
+
+    fn listed_max(&self) -> usize {
+        LISTED_MAX
     }
 
     async fn ensure(

@@ -27,7 +27,7 @@ pub enum DiscordError {
     },
     /// The bot token is not valid; for a while no call with it is made in this process.
     #[error(
-        "Discord refused the bot token: the operator stores the present one of the developer portal with `bobbin-setup secrets`"
+        "Discord refused the bot token: the operator stores the present one of the developer portal with `bobbin secrets`"
     )]
     Revoked,
     /// There is no bot token: only interactions can be answered.

@@ -570,7 +570,7 @@ async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_
     let (server, discord) = Server::start([error(401, 0), message("41")]).await;
     let refused = post(&discord, None, &notice()).await.unwrap_err();
     assert!(
-        matches!(refused.failure(), Failure::Outage { seen, .. } if seen.contains("`bobbin-setup secrets`") && !seen.contains("bot-secret"))
+        matches!(refused.failure(), Failure::Outage { seen, .. } if seen.contains("`bobbin secrets`") && !seen.contains("bot-secret"))
     );
     assert_eq!(
         post(&discord.clone(), None, &notice()).await,

@@ -160,7 +160,7 @@ impl SlackError {
             // Until the operator has done that: what waits for it is not lost.
             Self::Token { .. } => {
                 let seen = format!(
-                    "{seen}: the operator has to install the app again and store its bot token with `bobbin-setup secrets`"
+                    "{seen}: the operator has to install the app again and store its bot token with `bobbin secrets`"
                 );
                 return Failure::Outage { after_ms: 0, seen };
             }

@@ -112,7 +112,7 @@ impl DaytonaError {
             Self::NoKey => Failure::NonRecoverable { advice: seen },
             Self::BadKey => Failure::NonRecoverable {
                 advice:
-                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin-setup secrets`."
+                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin secrets`."
                         .to_owned(),
             },
             Self::Forbidden { message } => Failure::NonRecoverable {

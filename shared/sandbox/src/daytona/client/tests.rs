@@ -84,11 +84,10 @@ impl Server {
         self.double.seen.lock().unwrap().clone()
     }
 
-    fn sandbox(&self) -> Sandbox {
-        serde_json::from_value(
-            json!({"id": "id-1", "name": "n", "toolboxProxyUrl": format!("{}/toolbox", self.base)}),
-        )
-        .unwrap()
+    fn sandbox(&self) -> provider::Sandbox {
+        let told =
+            json!({"id": "id-1", "name": "n", "toolboxProxyUrl": format!("{}/toolbox", self.base)});
+        serde_json::from_value::<Sandbox>(told).unwrap().into()
     }
 }
 
@@ -165,22 +164,8 @@ async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
         matches!(error.failure(), Failure::Outage { .. }),
         "{error:?}"
     );
-    let error = client
-        .last_activity("id-1")
-        .await
-        .expect_err("nobody listens");
-    assert!(
-        matches!(error.failure(), Failure::Outage { .. }),
-        "{error:?}"
-    );
     let run = client
-        .execute(
-            &sandbox,
-            "true",
-            &BTreeMap::new(),
-            None,
-            Duration::from_secs(1),
-        )
+        .execute(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(1))
         .await;
     assert!(matches!(
         run.expect_err("nobody listens").toolbox_failure(),
@@ -197,7 +182,6 @@ async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
             &server.sandbox(),
             "true",
             &BTreeMap::new(),
-            None,
             Duration::from_secs(1),
         )
         .await;
@@ -214,10 +198,8 @@ async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
     client.get("a/b").await.unwrap();
     client.start("n").await.unwrap();
     client.stop("n").await.unwrap();
-    client.archive("n").await.unwrap();
     client.recover("n").await.unwrap();
     client.delete("n").await.unwrap();
-    client.last_activity("id-1").await.unwrap();
     let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
     assert_eq!(
         lines,
@@ -225,10 +207,8 @@ async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
             "GET /api/sandbox/a%2Fb",
             "POST /api/sandbox/n/start",
             "POST /api/sandbox/n/stop?force=false",
-            "POST /api/sandbox/n/archive",
             "POST /api/sandbox/n/recover?skipStart=false",
             "DELETE /api/sandbox/n",
-            "POST /api/sandbox/id-1/last-activity",
         ]
     );
     for seen in server.seen() {
@@ -323,13 +303,7 @@ async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
         Server::answering(vec![reply(200, json!({"exitCode": 3, "result": "x"}))]).await;
     let env = [("A".to_owned(), "1".to_owned())].into();
     let ran = client
-        .execute(
-            &server.sandbox(),
-            "false",
-            &env,
-            Some("d"),
-            Duration::from_secs(5),
-        )
+        .execute(&server.sandbox(), "false", &env, Duration::from_secs(5))
         .await
         .unwrap();
     assert_eq!((ran.exit_code, ran.result.as_str()), (3, "x"));
@@ -346,7 +320,7 @@ async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
     let body: Value = serde_json::from_slice(&seen[0].body).unwrap();
     assert_eq!(
         body,
-        json!({"command": "false", "timeout": 5, "envs": {"A": "1"}, "cwd": "d"})
+        json!({"command": "false", "timeout": 5, "envs": {"A": "1"}})
     );
     let form = String::from_utf8_lossy(&seen[1].body).into_owned();
     assert!(
@@ -364,7 +338,7 @@ async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
     let (server, client) =
         Server::answering(vec![reply(200, json!({"url": "http://10.0.0.1/toolbox"}))]).await;
     let mut sandbox = server.sandbox();
-    sandbox.toolbox_proxy_url = None;
+    sandbox.exec_base = None;
     let error = client
         .download(&sandbox, "x")
         .await
@@ -410,7 +384,6 @@ fn request_bodies_fit_daytonas_own_description() {
     let body = execute_body(
         "true",
         &[("A".to_owned(), "1".to_owned())].into(),
-        Some("d"),
         Duration::from_secs(1),
     );
     bobbin_rules::conforms(&toolbox, "/definitions/ExecuteRequest", &body);

@@ -1,0 +1,270 @@
+//! The command line: what stands around the commands of set-up and of operation.
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::target::StackOptions;
+use crate::{operate, setup};
+
+const AFTER: &str = "\
+Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
+it, or the stack has to be deployed first) or nothing was found.
+
+A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin threads`).
+AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
+`bobbin COMMAND --help` says more; README.md describes set-up, docs/OPERATE.md every command of operation.";
+
+/// Sets up everything around a deployed Bobbin, shows what runs in it, and says what is to become of that.
+#[derive(Debug, Parser)]
+#[command(name = "bobbin", version, after_help = AFTER)]
+pub struct Arguments {
+    /// Answer with one JSON object, for programs (commands of operation)
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(flatten)]
+    pub stack: StackOptions,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set-up.
+    #[command(flatten)]
+    Setup(setup::Command),
+    /// Operation.
+    #[command(flatten)]
+    Operate(operate::Command),
+}
+
+/// The command line as clap knows it, with help that lists the commands by what they are for.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command().help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nSet-up:\n{}\nOperation:\n{}\nOptions:\n{{options}}{{after-help}}",
+        listed::<setup::Command>(),
+        listed::<operate::Command>()
+    ))
+}
+
+fn listed<C: Subcommand>() -> String {
+    let commands = C::augment_subcommands(clap::Command::new("bobbin"));
+    let line = |one: &clap::Command| {
+        let about = one.get_about().map(ToString::to_string);
+        format!("  {:<11} {}\n", one.get_name(), about.unwrap_or_default())
+    };
+    commands.get_subcommands().map(line).collect()
+}
+
+/// Reads a command line.
+///
+/// # Errors
+/// What is wrong with it, as clap tells it.
+pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(line)?;
+    let arguments =
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    // What the environment says of another stack yields to --laptop; what is typed contradicts it.
+    let typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    for (id, option) in [("stack", "--stack"), ("aws_endpoint", "--aws-endpoint")] {
+        if arguments.stack.laptop && typed(id) {
+            let why = format!("{option} names another stack than --laptop: leave one of them out");
+            return Err(command.error(ErrorKind::ArgumentConflict, why));
+        }
+    }
+    if arguments.json && matches!(arguments.command, Some(Command::Setup(_))) {
+        let why = "--json is an option of the commands of operation: leave it out";
+        return Err(command.error(ErrorKind::UnknownArgument, why));
+    }
+    Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        read(line.split_whitespace().map(OsString::from))
+    }
+
+    /// The commands of this program that a text quotes: whole lines of code, and code within a line.
+    fn quoted(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut block = false;
+        for line in text.lines() {
+            if line.trim_start().starts_with("```") {
+                block = !block;
+            } else if block || (line.starts_with("    ") && !line.contains('`')) {
+                let line = line.trim().trim_start_matches("$ ");
+                found.push(line.to_owned());
+            } else {
+                found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+            }
+        }
+        found.retain(|code| code.starts_with("bobbin ") || code.contains("-p bobbin-cli -- "));
+        found
+    }
+
+    /// As a shell would read it, with something in place of what the reader fills in.
+    fn words(command: &str) -> Vec<OsString> {
+        let command = command
+            .split_once("-p bobbin-cli -- ")
+            .map_or(command, |(_, rest)| rest)
+            .trim_start_matches("bobbin ");
+        let command = command.split(['#', '|', '>', ')', '"']).next();
+        let filled = |word: &str| match word {
+            "THREAD" | "$THREAD" => "discord:1:2".to_owned(),
+            "ID" | "CHANNEL_ID" => "123456789012345678".to_owned(),
+            "$STACK" => "bobbin-prod".to_owned(),
+            other => other.to_owned(),
+        };
+        let words = command.unwrap_or_default().split_whitespace().map(filled);
+        std::iter::once("bobbin".to_owned())
+            .chain(words)
+            .map(OsString::from)
+            .collect()
+    }
+
+    /// README.md, what is in docs/ and beside the events, and the template with its outputs.
+    fn documents() -> Vec<PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let docs = std::fs::read_dir(root.join("docs")).expect("docs/");
+        let docs = docs.map(|entry| entry.expect("a file").path());
+        let docs = docs.filter(|file| file.extension().is_some_and(|kind| kind == "md"));
+        ["README.md", "events/README.md", "template.yaml"]
+            .map(|name| root.join(name))
+            .into_iter()
+            .chain(docs)
+            .collect()
+    }
+
+    #[test]
+    fn every_command_that_the_documents_quote_is_one_and_each_is_quoted() {
+        let mut seen = BTreeSet::new();
+        for file in documents() {
+            for quoted in quoted(&std::fs::read_to_string(&file).expect("readable")) {
+                let line = words(&quoted);
+                if let Err(error) = read(line.clone()) {
+                    panic!("{}: {quoted}\n{error}", file.display());
+                }
+                let matches = command().try_get_matches_from(line).expect("it was read");
+                let name = matches.subcommand_name().map(str::to_owned);
+                seen.insert(name.unwrap_or_else(|| panic!("{}: {quoted}", file.display())));
+            }
+        }
+        let all: BTreeSet<String> = command()
+            .get_subcommands()
+            .map(|one| one.get_name().to_owned())
+            .collect();
+        assert_eq!(all.len(), 22, "{all:?}");
+        assert_eq!(seen, all, "some command is nowhere quoted");
+    }
+
+    #[test]
+    fn the_help_lists_each_command_once_by_what_it_is_for_and_says_what_the_exit_codes_mean() {
+        command().debug_assert();
+        let help = command().render_help().to_string();
+        let middle = help.find("\nOperation:\n").expect("two groups");
+        let (setup, operation) = help.split_at(middle);
+        for (group, name) in [
+            (setup, "setup"),
+            (setup, "credentials"),
+            (operation, "threads"),
+            (operation, "forget"),
+        ] {
+            assert!(group.contains(&format!("\n  {name} ")), "{name}: {help}");
+        }
+        for one in command().get_subcommands() {
+            let line = format!("\n  {:<11} ", one.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{line}: {help}");
+        }
+        assert!(
+            help.contains("Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do"),
+            "{help}"
+        );
+    }
+
+    #[test]
+    fn the_options_of_a_command_never_reach_another_one() {
+        for line in [
+            "bobbin setup --dry-run",
+            "bobbin all --dry-run",
+            "bobbin --stack mine setup --dry-run --from-env",
+            "bobbin setup --dry-run --stack mine",
+        ] {
+            let read = parse(line).expect(line);
+            let Some(Command::Setup(setup::Command::Setup(options))) = read.command else {
+                panic!("{line}: {:?}", read.command);
+            };
+            assert!(options.dry_run, "{line}");
+            assert_eq!(read.stack.stack.is_some(), line.contains("mine"), "{line}");
+        }
+        for (line, named) in [
+            ("bobbin --dry-run secrets", "--dry-run"),
+            ("bobbin --dry-run", "--dry-run"),
+            ("bobbin check --dry-run", "--dry-run"),
+            ("bobbin setup --dry", "--dry"),
+            ("bobbin chekc", "chekc"),
+        ] {
+            let refused = parse(line).expect_err(line);
+            assert_eq!(refused.exit_code(), 2, "{line}");
+            let refused = refused.to_string();
+            assert!(refused.contains(&format!("'{named}'")), "{line}: {refused}");
+        }
+        assert!(parse("bobbin").expect("no command").command.is_none());
+    }
+
+    #[test]
+    fn the_options_of_the_stack_are_the_same_for_every_command() {
+        for command in ["check", "threads", "discord endpoint", "dead replay --all"] {
+            for line in [
+                format!("bobbin --stack mine --aws-endpoint http://a {command}"),
+                format!("bobbin {command} --endpoint http://a --stack mine"),
+            ] {
+                let read = parse(&line).expect(&line).stack;
+                assert_eq!(read.stack.as_deref(), Some("mine"), "{line}");
+                assert_eq!(read.aws_endpoint.as_deref(), Some("http://a"), "{line}");
+            }
+            let laptop = format!("bobbin --laptop --state-dir /state {command}");
+            assert!(parse(&laptop).expect(&laptop).stack.laptop);
+            for line in [
+                format!("bobbin --laptop --stack a {command}"),
+                format!("bobbin --laptop {command} --stack a"),
+                format!("bobbin {command} --laptop --aws-endpoint http://a"),
+                format!("bobbin {command} --state-dir /state"),
+            ] {
+                let refused = parse(&line).expect_err(&line);
+                assert_eq!(refused.exit_code(), 2, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_words_are_named() {
+        for (line, says) in [
+            (
+                "bobbin threads --phase sleeping",
+                "the phases are creating, active",
+            ),
+            ("bobbin threads --idle soon", "90s, 30m, 2h or 1d"),
+            ("bobbin show nonsense", "nonsense"),
+            ("bobbin dead replay", "<ID>"),
+            (
+                "bobbin --laptop --stack a threads",
+                "--stack names another stack",
+            ),
+            ("bobbin --json check", "--json is an option of"),
+        ] {
+            let error = parse(line).expect_err(line).to_string();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `bobbin`: the command line. It sets up everything around a deployed Bobbin, shows what runs in it, and says what is to
+//! become of that. `docs/OPERATE.md` has a section on each command of operation; README.md describes those of set-up.
+//!
+//! Promised: no credential is ever printed, nor a part of one, but for the laptop stack's own where it is asked for; what
+//! people wrote is shown only where that is asked for; every list and wait is bounded; every step of set-up looks first,
+//! writes only what differs, and can be undone; whatever is to become of a thread is asked for in the thread's own group, as
+//! everybody does. Deliberately absent: the deployment itself (`sam deploy`), and writes of records past the group's head.
+
+mod arguments;
+mod keys;
+mod operate;
+mod output;
+mod setup;
+mod table;
+mod target;
+mod time;
+
+use std::process::ExitCode;
+
+use crate::arguments::{Arguments, Command};
+use crate::output::Status;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let Arguments {
+        stack,
+        json,
+        command,
+    } = arguments::read(std::env::args_os()).unwrap_or_else(|refused| refused.exit());
+    let done = match command {
+        Some(Command::Setup(command)) => setup::run(stack, &command).await,
+        Some(Command::Operate(command)) => {
+            let output = operate::run(stack, &command).await;
+            output.map(|output| output.print(json))
+        }
+        None => {
+            eprint!("{}", arguments::command().render_help());
+            Ok(Status::Usage)
+        }
+    };
+    let status = done.unwrap_or_else(|error| {
+        eprintln!("{}", error.message);
+        error.status
+    });
+    status.into()
+}

@@ -1,0 +1,285 @@
+//! `dead`: letters that the queues gave up, and sending them again.
+//!
+//! The worker buries dead letters by itself: it tells whoever waits, and takes the letter away. What is listed here is what
+//! it has not come to. What people wrote is not shown.
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::letters::{Letter, Letters};
+use bobbin_core::decide::replay::{Replay, replay};
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::message::{Body, Message, Want, Work};
+use serde::Serialize;
+
+use super::arguments::{Dead, DeadWhat};
+use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
+use crate::table::{table, width};
+use crate::time::when;
+
+/// A dead letter, as it is told to programs.
+#[derive(Serialize)]
+struct Line {
+    /// Its deduplication id: of a prompt, the id of its turn.
+    id: String,
+    /// `messages` or `control`.
+    queue: &'static str,
+    /// What it is: `prompt`, `reset`, `stop`, ...
+    what: String,
+    /// The thread, or the group where it belongs to none.
+    of: String,
+    /// Since when it is dead.
+    dead_since_ms: Ms,
+    /// What became of what it asked for: `open`, `ended`, `running`, `unreadable` or `over`.
+    state: &'static str,
+    /// In words, with what sending it again would do.
+    why: String,
+    /// What was done with it: `sent`, `left`, or nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    letters: Vec<Line>,
+}
+
+/// A letter in hand, judged.
+struct Judged {
+    letter: Letter,
+    replay: Replay,
+    line: Line,
+}
+
+/// Lists them, or sends them again.
+pub async fn run(stack: &Stack, what: &Dead) -> Result<Output, CommandError> {
+    let letters = stack.letters()?;
+    let taken = letters.take().await.map_err(|e| {
+        format!("{e}. Your credentials need sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:DeleteMessage and sqs:SendMessage.")
+    })?;
+    let mut judged = Vec::new();
+    for letter in taken {
+        judged.push(judge(stack, letter).await);
+    }
+    // Whatever goes wrong: what was taken out is put back.
+    match &what.what {
+        None => {
+            put_back(&letters, judged.iter().map(|one| &one.letter)).await;
+            listed(stack, judged)
+        }
+        Some(DeadWhat::Replay(what)) => {
+            let wanted = |one: &Judged| {
+                what.all
+                    || what
+                        .id
+                        .as_ref()
+                        .is_some_and(|id| *id == one.letter.id || *id == one.letter.sqs_id)
+            };
+            let (wanted, others): (Vec<_>, Vec<_>) = judged.into_iter().partition(wanted);
+            put_back(&letters, others.iter().map(|one| &one.letter)).await;
+            send(stack, &letters, wanted).await
+        }
+    }
+}
+
+/// By what is on record: a letter whose record cannot be read is judged as one that is not to be touched.
+async fn judge(stack: &Stack, letter: Letter) -> Judged {
+    let now_ms = now_ms();
+    let about = match &letter.body {
+        Some(Body::Message(message)) => Some((message.thread.clone(), message.about().to_owned())),
+        _ => None,
+    };
+    let (replay, trouble) = match &about {
+        None => (replay(letter.body.as_ref(), None, false, now_ms), None),
+        Some((thread, id)) => match stack.store.load(thread, id).await {
+            Ok(found) => (
+                replay(
+                    letter.body.as_ref(),
+                    found.session.as_ref(),
+                    found.in_ledger,
+                    now_ms,
+                ),
+                None,
+            ),
+            Err(error) => (
+                Replay::Unreadable,
+                Some(format!("its thread's record: {error}")),
+            ),
+        },
+    };
+    let (state, why) = words(&replay);
+    let line = Line {
+        id: letter.id.clone(),
+        queue: letter.queue,
+        what: letter.body.as_ref().map_or_else(|| "?".to_owned(), kind),
+        of: letter.group.clone(),
+        dead_since_ms: letter.dead_since_ms,
+        state,
+        why: trouble.unwrap_or(why),
+        done: None,
+    };
+    Judged {
+        letter,
+        replay,
+        line,
+    }
+}
+
+fn words(replay: &Replay) -> (&'static str, String) {
+    match replay {
+        Replay::Send => (
+            "open",
+            "never ended: if it is sent again, it is worked on".to_owned(),
+        ),
+        Replay::Ended => (
+            "ended",
+            "its turn has ended, and whoever waits was told: nothing is left to do".to_owned(),
+        ),
+        Replay::UnderWay => (
+            "running",
+            "its turn is under way: nothing is left to do".to_owned(),
+        ),
+        Replay::TooLate => (
+            "over",
+            "it meant what was so then: say it again where it was said".to_owned(),
+        ),
+        Replay::AsksItself => (
+            "over",
+            "the sweeper or the next prompt does the same by itself".to_owned(),
+        ),
+        Replay::Unreadable => (
+            "unreadable",
+            "this version cannot read it: use the bobbin of the commit that is deployed".to_owned(),
+        ),
+    }
+}
+
+fn kind(body: &Body) -> String {
+    match body {
+        Body::Message(Message { work, .. }) => match work {
+            Work::Prompt(_) => "prompt",
+            Work::Sweep => "sweep",
+            Work::Look => "look",
+            Work::Reset { .. } => "reset",
+            Work::Bury { .. } => "burial",
+            Work::Operate { want } => want.word(),
+        },
+        Body::Open(_) => "new thread",
+        Body::Announce(_) => "announcement",
+        Body::Overview(_) => "overview",
+        Body::Control(control) => match control.want {
+            Want::Stop { .. } => "stop",
+            Want::StopAll => "stop all",
+            Want::Halt { .. } => "halt",
+            Want::Now { .. } => "send now",
+            Want::Withdraw { .. } => "withdraw",
+            Want::Diff { .. } => "diff",
+            Want::Configure { .. } => "configure",
+            Want::Status => "status",
+            Want::Again { .. } => "run again",
+            Want::Help { .. } => "help",
+            Want::Say { .. } => "say",
+            Want::Settle { .. } => "decision",
+        },
+    }
+    .to_owned()
+}
+
+async fn put_back(letters: &Letters, all: impl Iterator<Item = &Letter>) {
+    for letter in all {
+        if let Err(error) = letters.put_back(letter).await {
+            eprintln!(
+                "{error}; {} comes back by itself within a minute.",
+                letter.id
+            );
+        }
+    }
+}
+
+fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
+    if judged.is_empty() {
+        let answer = Answer {
+            letters: Vec::new(),
+        };
+        let words = "There are no dead letters. (The worker takes them away by itself, and tells whoever waits.)";
+        return Output::new(words.to_owned(), &answer, Status::Notice);
+    }
+    let can = judged.iter().any(|one| one.replay == Replay::Send);
+    let lines: Vec<Line> = judged.into_iter().map(|one| one.line).collect();
+    let mut words = shown(&lines);
+    if can {
+        words.push_str(&format!(
+            "\nSend one again with: bobbin {} dead replay ID (or --all)",
+            stack.said
+        ));
+    }
+    Output::new(words, &Answer { letters: lines }, Status::Done)
+}
+
+async fn send(
+    stack: &Stack,
+    letters: &Letters,
+    wanted: Vec<Judged>,
+) -> Result<Output, CommandError> {
+    if wanted.is_empty() {
+        return Err(CommandError::not_found(format!(
+            "There is no such dead letter. What there is: bobbin {} dead",
+            stack.said
+        )));
+    }
+    let (mut lines, mut failed) = (Vec::new(), false);
+    for mut one in wanted {
+        one.line.done = Some("left");
+        match one.replay {
+            Replay::Send => match letters.send_again(&one.letter).await {
+                Ok(()) => {
+                    one.line.done = Some("sent");
+                    one.line.why = follow(stack, &one.letter);
+                }
+                Err(error) => {
+                    failed = true;
+                    one.line.why = format!("{error}: repeat it, which is harmless");
+                }
+            },
+            // Left where it is: the worker tells whoever waits, and takes it away.
+            _ => put_back(letters, [&one.letter].into_iter()).await,
+        }
+        lines.push(one.line);
+    }
+    let sent = lines
+        .iter()
+        .filter(|line| line.done == Some("sent"))
+        .count();
+    let code = match sent {
+        _ if failed => Status::Failed,
+        0 => Status::Notice,
+        _ => Status::Done,
+    };
+    let words = format!("{}\n{sent} of {} sent again.", shown(&lines), lines.len());
+    Output::new(words, &Answer { letters: lines }, code)
+}
+
+fn follow(stack: &Stack, letter: &Letter) -> String {
+    match letter.group.parse::<ThreadKey>() {
+        Ok(thread) => format!(
+            "sent again; follow it with: bobbin {} show {thread}",
+            stack.said
+        ),
+        Err(_) => "sent again".to_owned(),
+    }
+}
+
+fn shown(lines: &[Line]) -> String {
+    let now_ms = now_ms();
+    let row = |line: &Line| {
+        [
+            line.id.clone(),
+            line.queue.to_owned(),
+            line.what.clone(),
+            line.of.clone(),
+            when(line.dead_since_ms, now_ms),
+            line.why.clone(),
+        ]
+    };
+    let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
+    table(["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"], &rows, width())
+}

@@ -1,0 +1,108 @@
+//! `export` and `forget`: what a person may ask for about their data.
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::decide::operate::{Outlook, outlook};
+use bobbin_core::message::Operation;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::arguments::{Export, Forget};
+use super::stack::Stack;
+use super::{act, show};
+use crate::output::{CommandError, Output, Status};
+
+#[derive(Serialize)]
+struct Exported {
+    stack: String,
+    thread: String,
+    tenant: String,
+    exported_at_ms: u64,
+    /// Every item of the table, as it is stored; what holds JSON as that.
+    items: Vec<Value>,
+    /// Its sandboxes at the provider: name, state, labels.
+    sandboxes: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct Forgotten {
+    thread: String,
+    /// Items of the ledger that were deleted.
+    deleted: usize,
+}
+
+/// Everything that is stored of a thread. JSON, with `--json` or without.
+pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError> {
+    let items = stack
+        .store
+        .everything(&what.thread)
+        .await
+        .map_err(|e| e.to_string())?;
+    let provider = stack.provider().await?;
+    let listed = provider
+        .list(None)
+        .await
+        .map_err(|e| format!("The sandboxes could not be listed: {e}. Try again in a minute."))?;
+    let of_thread = listed
+        .iter()
+        .filter(|one| !one.is_foreign(&stack.id))
+        .filter(|one| one.owner().is_some_and(|(thread, _)| thread == what.thread));
+    let exported = Exported {
+        stack: stack.name.clone(),
+        thread: what.thread.to_string(),
+        tenant: what.thread.tenant(),
+        exported_at_ms: now_ms(),
+        items,
+        sandboxes: of_thread
+            .map(|one| json!({"name": one.name, "state": (!one.said.is_empty()).then_some(&one.said), "labels": one.labels}))
+            .collect(),
+    };
+    if exported.items.is_empty() && exported.sandboxes.is_empty() {
+        return Err(CommandError::not_found(format!(
+            "Nothing is stored of {}. Threads are listed by: bobbin {} threads --gone",
+            what.thread, stack.said
+        )));
+    }
+    let mut shown = Output::new(String::new(), &exported, Status::Done)?;
+    shown.text = format!("{:#}", shown.json);
+    Ok(shown)
+}
+
+/// Names and reasons leave the record by the thread's own group; then the ledger's items, which nobody writes any more.
+pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError> {
+    let thread = &what.thread;
+    let (session, marks) = show::record(stack, thread).await?;
+    let waiting = marks.waiting().len();
+    let refused = match outlook(&session, Operation::Forget) {
+        Outlook::Pointless(why) => Some(why.to_owned()),
+        Outlook::Busy => Some("a turn is under way there".to_owned()),
+        Outlook::Open if waiting > 0 => Some(format!("{waiting} prompts wait there")),
+        Outlook::Open => None,
+    };
+    if let Some(why) = refused {
+        return Err(format!(
+            "Nothing was deleted: {why}. First: bobbin {} destroy {thread}",
+            stack.said
+        )
+        .into());
+    }
+    let queues = stack.queues()?;
+    let ended = act::ask(stack, &queues, Operation::Forget, thread, what.wait_ms).await?;
+    if !matches!(&ended.1, Some(one) if one.trouble.is_none()) {
+        return act::shown(stack, Operation::Forget, thread, ended, None);
+    }
+    let deleted = stack
+        .store
+        .forget_turns(thread)
+        .await
+        .map_err(|e| format!("{e}. A part of the ledger may be left: repeat it."))?;
+    let words = format!(
+        "{deleted} items of the ledger are deleted, and the record holds no words, names or reasons any more.\n\
+         What stays: ids of ended turns (a message that comes twice is not worked on twice) and the number of the last sandbox.\n\
+         What is not here: the messages in the chat, what was pushed elsewhere, backups of the table (35 days), logs (ids only)."
+    );
+    let forgotten = Forgotten {
+        thread: thread.to_string(),
+        deleted,
+    };
+    Output::new(words, &forgotten, Status::Done)
+}

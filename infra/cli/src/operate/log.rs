@@ -1,0 +1,143 @@
+//! `log`: what the OpenCode server of a thread says.
+
+use std::time::{Duration, Instant};
+
+use bobbin_app::agent_log::{self, From, LogError, Place, Which};
+use bobbin_core::event::Coarse;
+use bobbin_core::ids::sandbox_name;
+use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
+use serde::Serialize;
+
+use super::arguments::Log;
+use super::show;
+use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
+use crate::time::pause;
+
+/// Between two looks.
+const LOOK_MS: u64 = 2_000;
+/// Looks in a row that may fail.
+const FAILURES_MAX: u32 = 5;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    thread: String,
+    sandbox: &'a str,
+    file: &'a str,
+    lines: Vec<&'a str>,
+}
+
+/// Shows it, and goes on where that is wanted.
+pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
+    let (session, _) = show::record(stack, &what.thread).await?;
+    let name = sandbox_name(&stack.name, &what.thread, session.generation);
+    let provider = stack.provider().await?;
+    let sandbox = running(stack, &*provider, &name, what).await?;
+    let which = if what.server {
+        Which::Server
+    } else {
+        Which::Agent
+    };
+    let end = From::End { lines: what.lines };
+    let (text, place) = agent_log::read(&*provider, &sandbox, which, end)
+        .await
+        .map_err(|why| trouble(&why))?;
+    if what.follow {
+        return follow(&*provider, &sandbox, which, what, (text, place)).await;
+    }
+    let answer = Answer {
+        thread: what.thread.to_string(),
+        sandbox: &name,
+        file: &place.file,
+        lines: text.lines().collect(),
+    };
+    let code = if answer.lines.is_empty() {
+        Status::Notice
+    } else {
+        Status::Done
+    };
+    let words = if answer.lines.is_empty() {
+        format!("{} is empty.", place.file)
+    } else {
+        visible(&text)
+    };
+    Output::new(words, &answer, code)
+}
+
+/// The sandbox, if it runs: it is never started for its log.
+async fn running(
+    stack: &Stack,
+    provider: &dyn Provider,
+    name: &str,
+    what: &Log,
+) -> Result<Sandbox, CommandError> {
+    let sandbox = match provider.find(name).await {
+        Ok(sandbox) => sandbox,
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            return Err(CommandError::not_found(format!(
+                "The thread has no sandbox now, so there is no log. What happened: bobbin {} show {}",
+                stack.said, what.thread
+            )));
+        }
+        Err(error) => {
+            return Err(
+                format!("The sandbox could not be read: {error}. Try again in a minute.").into(),
+            );
+        }
+    };
+    match sandbox.state {
+        Coarse::Running => Ok(sandbox),
+        _ => Err(format!(
+            "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin {} resume {}",
+            if sandbox.said.is_empty() { "in no known state" } else { &sandbox.said },
+            stack.said,
+            what.thread
+        )
+        .into()),
+    }
+}
+
+async fn follow(
+    provider: &dyn Provider,
+    sandbox: &Sandbox,
+    which: Which,
+    what: &Log,
+    (text, mut place): (String, Place),
+) -> Result<Output, CommandError> {
+    let until = Instant::now() + Duration::from_millis(what.within_ms);
+    let mut failures = 0;
+    let mut shown = crate::output::print(&visible(&text));
+    // Who reads has gone, or the time is over.
+    while shown.is_ok() && Instant::now() < until {
+        pause(LOOK_MS).await;
+        match agent_log::read(provider, sandbox, which, From::Place(&place)).await {
+            Ok((text, now)) => {
+                (failures, place) = (0, now);
+                shown = crate::output::print(&visible(&text));
+            }
+            Err(why) => {
+                failures += 1;
+                if failures == FAILURES_MAX {
+                    return Err(trouble(&why));
+                }
+            }
+        }
+    }
+    Output::new(String::new(), &serde_json::Value::Null, Status::Done)
+}
+
+fn trouble(why: &LogError) -> CommandError {
+    match why {
+        LogError::None => CommandError::not_found(
+            "The sandbox has no such log yet: its server has not been started. With --server it is what the program wrote to its terminal.",
+        ),
+        other => format!("The log could not be read: {other}. Try again in a minute.").into(),
+    }
+}
+
+/// What would move the cursor or change the terminal is left out.
+fn visible(text: &str) -> String {
+    text.chars()
+        .filter(|c| *c == '\n' || *c == '\t' || !c.is_control())
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! `orphans`: sandboxes that belong to nobody, by the sweeper's own rule.
+
+use bobbin_app::orphans::{Judged, judge};
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::event::Coarse;
+use bobbin_sandbox::Provider;
+use serde::Serialize;
+
+use super::arguments::Orphans;
+use super::sandboxes::{self, Found, Line};
+use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
+
+/// Sandboxes deleted by one command; the next one finds the rest.
+const DESTROYED_MAX: usize = 200;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    orphans: Vec<&'a Line>,
+    /// Names of those that were deleted.
+    destroyed: Vec<&'a str>,
+    /// Names of those that were not, and why.
+    failed: Vec<(&'a str, String)>,
+}
+
+/// Finds them, and deletes them where that is wanted.
+pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> {
+    let mut found = sandboxes::found(stack, None).await?;
+    found.retain(|one| one.judged == Judged::Orphan && one.sandbox.state != Coarse::Gone);
+    let mut answer = Answer {
+        orphans: found.iter().map(|one| &one.line).collect(),
+        destroyed: Vec::new(),
+        failed: Vec::new(),
+    };
+    if found.is_empty() {
+        let code = if what.destroy {
+            Status::Notice
+        } else {
+            Status::Done
+        };
+        return Output::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
+    }
+    if !what.destroy {
+        let words = format!(
+            "{}\nThis was a dry run. Delete them with: bobbin {} orphans --destroy",
+            sandboxes::shown(&answer.orphans),
+            stack.said
+        );
+        return Output::new(words, &answer, Status::Notice);
+    }
+    let provider = stack.provider().await?;
+    for one in found.iter().take(DESTROYED_MAX) {
+        match destroy(stack, &*provider, one).await {
+            Ok(true) => answer.destroyed.push(&one.line.name),
+            Ok(false) => {}
+            Err(why) => answer.failed.push((&one.line.name, why)),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(
+        answer
+            .destroyed
+            .iter()
+            .map(|name| format!("{name}: deleted")),
+    );
+    lines.extend(answer.failed.iter().map(|(name, why)| {
+        format!("{name}: not deleted: {why}. Try again; the sweeper goes on trying too.")
+    }));
+    if found.len() > DESTROYED_MAX {
+        lines.push(format!(
+            "{} are left: repeat it.",
+            found.len() - DESTROYED_MAX
+        ));
+    }
+    let code = if answer.failed.is_empty() {
+        Status::Done
+    } else {
+        Status::Failed
+    };
+    Output::new(lines.join("\n"), &answer, code)
+}
+
+/// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.
+async fn destroy(stack: &Stack, provider: &dyn Provider, one: &Found) -> Result<bool, String> {
+    let judged = judge(
+        &stack.store,
+        &stack.id,
+        &one.sandbox,
+        now_ms(),
+        stack.limits.stale_grace_ms,
+    )
+    .await;
+    if judged.map_err(|e| e.to_string())? != Judged::Orphan {
+        return Ok(false);
+    }
+    let destroyed = provider.destroy(&one.sandbox.id).await;
+    destroyed
+        .map(|_| true)
+        .map_err(|failure| failure.to_string())
+}

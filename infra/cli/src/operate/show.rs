@@ -1,0 +1,336 @@
+//! `show`: one thread with its timeline.
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::{Ms, ThreadKey, sandbox_name};
+use bobbin_core::ledger::Entry;
+use bobbin_core::session::{About, Marks, Outcome, Phase, Session, Turn};
+use bobbin_core::status;
+use bobbin_core::text::{one_line, shorten, thousands};
+use serde::Serialize;
+
+use super::arguments::Show;
+use super::stack::Stack;
+use super::threads::{Line, line, stage};
+use crate::output::{CommandError, Output, Status};
+use crate::table::{cut, width};
+use crate::time::{span, when};
+
+/// Ended turns whose ledger entries are read.
+const TURNS_MAX: usize = 40;
+/// Characters of a reason, or of what was asked.
+const LINE_CHARS_MAX: usize = 160;
+
+#[derive(Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    line: Line,
+    /// Name of the sandbox of this generation, while there is one by the record.
+    sandbox: Option<String>,
+    agent_session: Option<String>,
+    wake_at_ms: Option<Ms>,
+    /// Who may stop or delete the sandbox until when, while somebody does.
+    lease_until_ms: Option<Ms>,
+    asks: Vec<AskLine>,
+    queue: Vec<Waiting>,
+    timeline: Vec<Event>,
+}
+
+#[derive(Serialize)]
+struct AskLine {
+    id: String,
+    /// `permission` or `question`.
+    about: &'static str,
+    expires_at_ms: Ms,
+}
+
+#[derive(Serialize)]
+struct Waiting {
+    id: String,
+    by: String,
+    accepted_at_ms: Ms,
+    /// It will not be worked on: too many waited before it, or it was stopped.
+    refused: bool,
+}
+
+/// One line of the timeline.
+#[derive(Serialize)]
+struct Event {
+    at_ms: Ms,
+    /// `phase`, `turn` or `operation`.
+    kind: &'static str,
+    /// The phase; how the turn ended; what was wanted.
+    what: String,
+    /// Why, and what it took.
+    note: String,
+    /// The turn's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<String>,
+    /// What was asked and answered, where that was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered: Option<String>,
+}
+
+/// The record of a thread.
+pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks), CommandError> {
+    let (session, marks) = stack.store.record(thread).await.map_err(|e| {
+        format!("{e}. If it is of a newer version, use the bobbin of the commit that is deployed.")
+    })?;
+    let session = session.ok_or_else(|| {
+        CommandError::not_found(format!(
+            "There is no record of {thread}. Threads are listed by: bobbin {} threads --gone",
+            stack.said
+        ))
+    })?;
+    Ok((session, marks))
+}
+
+/// Shows it.
+pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
+    let (session, marks) = record(stack, &what.thread).await?;
+    let newest = session.ended.iter().rev().take(TURNS_MAX);
+    let turns: Vec<String> = newest.map(|ended| ended.id.clone()).collect();
+    let entries = stack
+        .store
+        .entries(&what.thread, &turns)
+        .await
+        .map_err(|e| e.to_string())?;
+    let now_ms = now_ms();
+    let alive = !matches!(session.phase, Phase::Destroyed | Phase::Error);
+    let answer = Answer {
+        line: line(&session, &marks),
+        sandbox: alive.then(|| sandbox_name(&stack.name, &session.thread, session.generation)),
+        agent_session: session.agent_session.clone(),
+        wake_at_ms: session.wake_at_ms.filter(|at| *at > now_ms),
+        lease_until_ms: session.lease.as_ref().map(|lease| lease.until_ms),
+        asks: session.turn.as_ref().map(asks).unwrap_or_default(),
+        queue: queue(&marks),
+        timeline: timeline(&session, &entries, what.content),
+    };
+    let words = words(&answer, &session, now_ms);
+    Output::new(words, &answer, Status::Done)
+}
+
+fn asks(turn: &Turn) -> Vec<AskLine> {
+    let open = turn.asks.iter().filter(|ask| !ask.settled);
+    open.map(|ask| AskLine {
+        id: ask.id.clone(),
+        about: match ask.about {
+            About::Permission { .. } => "permission",
+            About::Question { .. } => "question",
+        },
+        expires_at_ms: ask.expires_at_ms,
+    })
+    .collect()
+}
+
+fn queue(marks: &Marks) -> Vec<Waiting> {
+    let mut queue: Vec<Waiting> = marks
+        .queued
+        .iter()
+        .map(|(id, queued)| Waiting {
+            id: id.clone(),
+            by: queued.by.name.clone(),
+            accepted_at_ms: queued.accepted_at_ms,
+            refused: queued.refused || marks.cancelled.contains_key(id),
+        })
+        .collect();
+    queue.sort_by_key(|one| one.accepted_at_ms);
+    queue
+}
+
+/// Phases, ended turns and operations, oldest first.
+fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
+    let plain = |at_ms, kind, what: &str, note: String| Event {
+        at_ms,
+        kind,
+        what: what.to_owned(),
+        note,
+        turn: None,
+        asked: None,
+        answered: None,
+    };
+    let phases = session
+        .timeline
+        .iter()
+        .map(|entry| plain(entry.at_ms, "phase", entry.phase.word(), short(&entry.note)));
+    let turns = session.ended.iter().map(|ended| {
+        let entry = entries.iter().find(|entry| entry.turn == ended.id);
+        let words = |of: fn(&Entry) -> &String| {
+            let text = entry.map(of).filter(|_| content)?;
+            (!text.is_empty()).then(|| short(text))
+        };
+        Event {
+            turn: Some(ended.id.clone()),
+            asked: words(|entry| &entry.asked),
+            answered: words(|entry| &entry.answered),
+            ..plain(
+                ended.at_ms,
+                "turn",
+                outcome(&ended.outcome),
+                note(&ended.outcome, entry),
+            )
+        }
+    });
+    let operations = session.operated.iter().map(|one| {
+        let note = match &one.trouble {
+            None => "done".to_owned(),
+            Some(why) => format!("not done: {}", short(why)),
+        };
+        plain(one.at_ms, "operation", one.want.word(), note)
+    });
+    let mut all: Vec<Event> = phases.chain(turns).chain(operations).collect();
+    all.sort_by_key(|event| event.at_ms);
+    all
+}
+
+const fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Answered => "answered",
+        Outcome::Joined { .. } => "joined",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Cancelled { .. } => "cancelled",
+        Outcome::Lost => "lost",
+    }
+}
+
+/// Who asked, why it ended so, and what it took.
+fn note(outcome: &Outcome, entry: Option<&Entry>) -> String {
+    let mut facts = Vec::new();
+    match outcome {
+        Outcome::Failed { reason } if !reason.is_empty() => facts.push(short(reason)),
+        Outcome::Cancelled { by } if !by.is_empty() => facts.push(format!("by {by}")),
+        Outcome::Joined { turn } => facts.push(format!("sent into {turn}")),
+        _ => {}
+    }
+    if let Some(entry) = entry {
+        facts.push(format!("of {}", entry.by.name));
+        facts.push(format!("took {}", status::span(entry.took_ms())));
+        if entry.usage.tokens > 0 {
+            facts.push(format!("{} tokens", thousands(entry.usage.tokens)));
+        }
+        if entry.usage.files > 0 {
+            facts.push(format!("{} files changed", entry.usage.files));
+        }
+    }
+    facts.join(", ")
+}
+
+fn short(text: &str) -> String {
+    shorten(&one_line(text), LINE_CHARS_MAX)
+}
+
+fn words(answer: &Answer, session: &Session, now_ms: Ms) -> String {
+    let line = &answer.line;
+    let mut lines = vec![line.thread.clone()];
+    let mut fact = |name: &str, value: String| lines.push(format!("  {name:<10} {value}"));
+    fact("tenant", line.tenant.clone());
+    fact(
+        "phase",
+        format!(
+            "{} for {}, generation {}",
+            line.phase,
+            span(now_ms.saturating_sub(line.phase_since_ms)),
+            line.generation
+        ),
+    );
+    if let Some(sandbox) = &answer.sandbox {
+        fact("sandbox", sandbox.clone());
+    }
+    if let Some(agent_session) = &answer.agent_session {
+        fact("agent", agent_session.clone());
+    }
+    if let Some(repo) = &line.repo {
+        fact("repository", repo.clone());
+    }
+    fact("active", when(line.last_activity_ms, now_ms));
+    if let Some(due) = line.due_at_ms {
+        fact("due", when(due, now_ms));
+    }
+    if let Some(wake) = answer.wake_at_ms {
+        fact("wake-up", when(wake, now_ms));
+    }
+    if let Some(lease) = answer.lease_until_ms {
+        fact("lease", format!("ends {}", when(lease, now_ms)));
+    }
+    if let Some(turn) = &session.turn {
+        lines.push("Turn".to_owned());
+        lines.push(format!(
+            "  {}  {} for {}, of {}, with {}",
+            turn.id,
+            stage(&turn.stage),
+            span(now_ms.saturating_sub(turn.accepted_at_ms)),
+            turn.by.name,
+            turn.model("the configured model"),
+        ));
+        let counts = [
+            (turn.attempts, "failed deliveries"),
+            (turn.resends, "resends"),
+            (turn.server_restarts, "server restarts"),
+            (turn.slices, "slices"),
+        ];
+        let counted: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if !counted.is_empty() {
+            lines.push(format!("  {}", counted.join(", ")));
+        }
+        lines.extend(
+            turn.trouble
+                .iter()
+                .map(|why| format!("  trouble: {}", short(why))),
+        );
+        lines.extend(answer.asks.iter().map(|ask| {
+            format!(
+                "  waits for a {}: {}, which counts as no {}",
+                match ask.about {
+                    "permission" => "permission",
+                    _ => "answer",
+                },
+                ask.id,
+                when(ask.expires_at_ms, now_ms)
+            )
+        }));
+    }
+    if !answer.queue.is_empty() {
+        lines.push("Waiting".to_owned());
+        lines.extend(answer.queue.iter().map(|one| {
+            format!(
+                "  {}  of {}, {}{}",
+                one.id,
+                one.by,
+                when(one.accepted_at_ms, now_ms),
+                if one.refused { ", will not run" } else { "" }
+            )
+        }));
+    }
+    if !answer.timeline.is_empty() {
+        lines.push("Timeline".to_owned());
+        for event in &answer.timeline {
+            let turn = event.turn.as_deref().unwrap_or_default();
+            let note = [turn, event.note.as_str()]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("  ");
+            let shown = format!(
+                "  {:<12} {:<10} {note}",
+                when(event.at_ms, now_ms),
+                event.what
+            );
+            lines.push(shown.trim_end().to_owned());
+            for (word, text) in [("asked", &event.asked), ("answered", &event.answered)] {
+                lines.extend(
+                    text.iter()
+                        .map(|text| format!("  {:<12} {word}: {text}", "")),
+                );
+            }
+        }
+    }
+    let width = width();
+    let lines: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,98 @@
+//! The stack that is operated, and what of it is spoken to.
+
+use std::sync::Arc;
+
+use bobbin_app::providers::{ProviderSettings, provider};
+use bobbin_cloud::deployed::Deployed;
+use bobbin_cloud::letters::{Letters, Pair};
+use bobbin_cloud::queue::Queues;
+use bobbin_cloud::store::Store;
+use bobbin_core::keys::Key;
+use bobbin_core::limits::Limits;
+use bobbin_sandbox::Provider;
+
+use crate::output::CommandError;
+use crate::target::Target;
+
+/// A stack, with clients for what is always needed.
+pub struct Stack {
+    /// Its name: part of every sandbox's name.
+    pub name: String,
+    /// Its own id: a label of every sandbox.
+    pub id: String,
+    /// The records.
+    pub store: Store,
+    /// The bounds that it runs with.
+    pub limits: Limits,
+    /// How its commands are said: `--laptop` or `--stack NAME`.
+    pub said: String,
+    target: Target,
+    deployed: Deployed,
+}
+
+impl Stack {
+    /// Finds it.
+    ///
+    /// # Errors
+    /// Why it is not found, or that it is of another version, and what to do.
+    pub async fn open(target: Target) -> Result<Self, CommandError> {
+        let deployed = target.stack().await?.clone();
+        let overrides = target
+            .read_overrides()
+            .map_err(|why| format!("{why}. Use the bobbin of the commit that is deployed."))?;
+        Ok(Self {
+            name: deployed.name().to_owned(),
+            id: deployed.id().to_owned(),
+            store: deployed.store()?,
+            limits: overrides.limits,
+            said: target.said(),
+            target,
+            deployed,
+        })
+    }
+
+    /// Its sandbox provider, with the key of the stack's secret.
+    ///
+    /// # Errors
+    /// That there is no key, or no such address, and what to do.
+    pub async fn provider(&self) -> Result<Arc<dyn Provider>, CommandError> {
+        let ring = self.deployed.keyring("ProviderSecretArn").await?;
+        let name = Key::DaytonaApiKey.name();
+        let key = ring.get(name).ok_or_else(|| {
+            format!("The stack's secret holds no {name}: store it with bobbin secrets.")
+        })?;
+        let settings = ProviderSettings {
+            api: &self.target.daytona_api(),
+            key: key.expose(),
+            stack: &self.name,
+            stack_id: &self.id,
+            snapshot: "",
+            limits: &self.limits,
+        };
+        Ok(provider(&settings).map_err(|e| self.target.no_daytona(&e))?)
+    }
+
+    /// Its queues of work.
+    pub fn queues(&self) -> Result<Queues, CommandError> {
+        Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
+    }
+
+    /// Its dead letters.
+    pub fn letters(&self) -> Result<Letters, CommandError> {
+        Ok(Letters::new(self.deployed.aws(), self.pairs()?))
+    }
+
+    fn pairs(&self) -> Result<[Pair; 2], CommandError> {
+        let pair = |name, home: &str, dead: &str| -> Result<Pair, CommandError> {
+            Ok(Pair {
+                name,
+                home_url: self.deployed.output(home)?.to_owned(),
+                dead_url: self.deployed.output(dead)?.to_owned(),
+            })
+        };
+        Ok([
+            pair("messages", "MessagesQueueUrl", "MessagesDeadQueueUrl")?,
+            pair("control", "ControlQueueUrl", "ControlDeadQueueUrl")?,
+        ])
+    }
+}

@@ -1,0 +1,277 @@
+//! `threads`: what there is, a line each.
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::session::{Marks, Phase, Session, Stage, Turn};
+use serde::Serialize;
+
+use super::arguments::Threads;
+use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
+use crate::table::{table, width};
+use crate::time::{span, when};
+
+/// Records that one call reads.
+const BATCH: usize = 100;
+/// Threads of an answer to `--all`.
+const THREADS_MAX: usize = 100_000;
+
+/// A thread, as it is told to programs.
+#[derive(Debug, Serialize)]
+pub struct Line {
+    /// Its key.
+    pub thread: String,
+    /// Whose it is.
+    pub tenant: String,
+    /// Phase of its sandbox.
+    pub phase: &'static str,
+    /// Since when (Unix milliseconds).
+    pub phase_since_ms: Ms,
+    /// Counts its sandboxes.
+    pub generation: u32,
+    /// The turn that is under way.
+    pub turn: Option<TurnLine>,
+    /// Prompts that wait behind it.
+    pub waiting: usize,
+    /// When a turn last began or ended.
+    pub last_activity_ms: Ms,
+    /// When the sweeper should look next.
+    pub due_at_ms: Option<Ms>,
+    /// The repository that it works on.
+    pub repo: Option<String>,
+}
+
+/// A turn, as it is told to programs.
+#[derive(Debug, Serialize)]
+pub struct TurnLine {
+    /// The message's id.
+    pub id: String,
+    /// Who asked.
+    pub by: String,
+    /// `received`, `prompting`, `running` or `ending`.
+    pub stage: &'static str,
+    /// When it was accepted.
+    pub accepted_at_ms: Ms,
+    /// Questions and permissions that wait for a person.
+    pub asks: usize,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    threads: Vec<Line>,
+    /// Threads whose record this version cannot read.
+    unreadable: Vec<String>,
+    /// Where the next page begins.
+    next: Option<String>,
+}
+
+/// The word of a stage.
+pub const fn stage(stage: &Stage) -> &'static str {
+    match stage {
+        Stage::Received => "received",
+        Stage::Prompting => "prompting",
+        Stage::Running => "running",
+        Stage::Ending { .. } => "ending",
+    }
+}
+
+fn turn_line(turn: &Turn) -> TurnLine {
+    TurnLine {
+        id: turn.id.clone(),
+        by: turn.by.name.clone(),
+        stage: stage(&turn.stage),
+        accepted_at_ms: turn.accepted_at_ms,
+        asks: turn.asks.iter().filter(|ask| !ask.settled).count(),
+    }
+}
+
+/// A record as a line.
+pub fn line(session: &Session, marks: &Marks) -> Line {
+    Line {
+        thread: session.thread.to_string(),
+        tenant: session.thread.tenant(),
+        phase: session.phase.word(),
+        phase_since_ms: session.phase_since_ms,
+        generation: session.generation,
+        turn: session.turn.as_ref().map(turn_line),
+        waiting: marks.waiting().len(),
+        last_activity_ms: session.last_activity_ms,
+        due_at_ms: session.due_at_ms,
+        repo: session.repo.clone(),
+    }
+}
+
+/// Lists them.
+pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> {
+    let now_ms = now_ms();
+    let wanted = |session: &Session| {
+        let tenant = what.tenant.as_ref();
+        let idle_ms = now_ms.saturating_sub(session.last_activity_ms);
+        what.phase.is_none_or(|phase| phase == session.phase)
+            && tenant.is_none_or(|tenant| *tenant == session.thread.tenant())
+            && what
+                .idle
+                .is_none_or(|least| session.turn.is_none() && idle_ms >= least)
+            && (!what.due || session.due_at_ms.is_some_and(|due| due <= now_ms))
+    };
+    let most = if what.all {
+        THREADS_MAX
+    } else {
+        what.limit.into()
+    };
+    // What has no sandbox is not in the index.
+    let gone = matches!(what.phase, Some(Phase::Destroyed | Phase::Error));
+    let answer = if what.gone || gone {
+        everywhere(stack, what, most, wanted).await?
+    } else {
+        armed(stack, what, most, wanted).await?
+    };
+    let code = if answer.threads.is_empty() && answer.unreadable.is_empty() {
+        Status::Notice
+    } else {
+        Status::Done
+    };
+    Output::new(words(&answer, &stack.said, now_ms), &answer, code)
+}
+
+/// By the index of what is due: cheap, however long the table.
+async fn armed(
+    stack: &Stack,
+    what: &Threads,
+    most: usize,
+    wanted: impl Fn(&Session) -> bool,
+) -> Result<Answer, CommandError> {
+    let all = stack.store.all_armed().await.map_err(|e| e.to_string())?;
+    let after = what.after.as_ref().map(ToString::to_string);
+    let mut keys: Vec<ThreadKey> = all
+        .into_iter()
+        .filter(|key| after.as_ref().is_none_or(|after| key.to_string() > *after))
+        .filter(|key| {
+            what.tenant
+                .as_ref()
+                .is_none_or(|tenant| *tenant == key.tenant())
+        })
+        .collect();
+    let (mut threads, mut unreadable) = (Vec::new(), Vec::new());
+    while !keys.is_empty() && threads.len() < most {
+        let batch: Vec<ThreadKey> = keys.drain(..keys.len().min(BATCH)).collect();
+        let found = stack
+            .store
+            .records(&batch)
+            .await
+            .map_err(|e| e.to_string())?;
+        for (at, key) in batch.iter().enumerate() {
+            match found.iter().find(|(session, _)| session.thread == *key) {
+                None => unreadable.push(key.to_string()),
+                Some((session, marks)) if wanted(session) => threads.push(line(session, marks)),
+                Some(_) => {}
+            }
+            if threads.len() == most {
+                let left = batch[at + 1..].iter().cloned();
+                keys.splice(..0, left);
+                break;
+            }
+        }
+    }
+    let next = if keys.is_empty() {
+        None
+    } else {
+        threads.last().map(|line| line.thread.clone())
+    };
+    Ok(Answer {
+        threads,
+        unreadable,
+        next,
+    })
+}
+
+/// By the whole table.
+async fn everywhere(
+    stack: &Stack,
+    what: &Threads,
+    most: usize,
+    wanted: impl Fn(&Session) -> bool,
+) -> Result<Answer, CommandError> {
+    let mut answer = Answer {
+        threads: Vec::new(),
+        unreadable: Vec::new(),
+        next: None,
+    };
+    let mut after = what.after.clone();
+    loop {
+        // One more page may hold too few that are wanted: each asks for as many as are still missing.
+        let page = stack
+            .store
+            .page(after.as_ref(), most - answer.threads.len())
+            .await
+            .map_err(|e| e.to_string())?;
+        answer.unreadable.extend(page.unreadable);
+        let found = page.threads.iter().filter(|(session, _)| wanted(session));
+        answer
+            .threads
+            .extend(found.map(|(session, marks)| line(session, marks)));
+        after = page.next;
+        answer.next = after.as_ref().map(ToString::to_string);
+        if after.is_none() || answer.threads.len() >= most {
+            return Ok(answer);
+        }
+    }
+}
+
+fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
+    let mut text = if answer.threads.is_empty() {
+        "No thread is like that. Those without a sandbox are listed with --gone.".to_owned()
+    } else {
+        let rows: Vec<[String; 6]> = answer
+            .threads
+            .iter()
+            .map(|line| row(line, now_ms))
+            .collect();
+        let heads = ["THREAD", "SANDBOX", "TURN", "WAITING", "ACTIVE", "DUE"];
+        table(heads, &rows, width())
+    };
+    if !answer.unreadable.is_empty() {
+        text.push_str(&format!(
+            "\nNot readable by this version (use the bobbin of the commit that is deployed): {}",
+            answer.unreadable.join(", ")
+        ));
+    }
+    if let Some(next) = &answer.next {
+        text.push_str(&format!(
+            "\nThere are more: repeat it with --after {next}, or with --all (bobbin {said} …)."
+        ));
+    }
+    text
+}
+
+fn row(line: &Line, now_ms: Ms) -> [String; 6] {
+    let turn = line.turn.as_ref().map_or_else(
+        || "-".to_owned(),
+        |turn| {
+            let word = match turn.asks {
+                0 => turn.stage,
+                _ => "asks",
+            };
+            format!(
+                "{word} {}",
+                span(now_ms.saturating_sub(turn.accepted_at_ms))
+            )
+        },
+    );
+    [
+        line.thread.clone(),
+        format!(
+            "{} {}",
+            line.phase,
+            span(now_ms.saturating_sub(line.phase_since_ms))
+        ),
+        turn,
+        match line.waiting {
+            0 => "-".to_owned(),
+            n => n.to_string(),
+        },
+        when(line.last_activity_ms, now_ms),
+        line.due_at_ms
+            .map_or_else(|| "-".to_owned(), |due| when(due, now_ms)),
+    ]
+}

@@ -1,0 +1,102 @@
+//! What came of a command, for people and for programs, and the exit code that says it.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+/// The exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Done.
+    Done = 0,
+    /// Something is wrong, was refused, or failed.
+    Failed = 1,
+    /// Used wrongly; clap ends with the same number where it refuses a command line.
+    Usage = 2,
+    /// Nothing went wrong, and there is something to notice: something is left to do, or nothing was found.
+    Notice = 3,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(status as u8)
+    }
+}
+
+/// What a command answers with.
+pub struct Output {
+    /// For people.
+    pub text: String,
+    /// For programs.
+    pub json: serde_json::Value,
+    /// How it ended.
+    pub status: Status,
+}
+
+impl Output {
+    /// An answer in both forms.
+    ///
+    /// # Errors
+    /// That it has no JSON form.
+    pub fn new(text: String, json: &impl Serialize, status: Status) -> Result<Self, CommandError> {
+        let json = serde_json::to_value(json)
+            .map_err(|e| format!("the answer has no JSON form: {e}. Leave --json out."))?;
+        Ok(Self { text, json, status })
+    }
+
+    /// Prints it in the form that was asked for.
+    pub fn print(self, json: bool) -> Status {
+        let text = match json {
+            // What has been shown line by line has no object.
+            true if self.json.is_null() => String::new(),
+            true => format!("{:#}", self.json),
+            false => self.text,
+        };
+        // Whoever reads has gone: that is no failure of the command.
+        let _ = print(&text);
+        self.status
+    }
+}
+
+/// A command that did not do what it was asked for: what to do next.
+#[derive(Debug)]
+pub struct CommandError {
+    /// For people.
+    pub message: String,
+    /// How the command ends.
+    pub status: Status,
+}
+
+impl CommandError {
+    /// What was asked about is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            status: Status::Notice,
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for CommandError {
+    fn from(message: T) -> Self {
+        Self {
+            message: message.into(),
+            status: Status::Failed,
+        }
+    }
+}
+
+/// Prints a text that ends in exactly one line break; nothing for nothing.
+///
+/// # Errors
+/// That nobody reads any more.
+pub fn print(text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let text = text.trim_end_matches('\n');
+    if text.is_empty() {
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}

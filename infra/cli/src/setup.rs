@@ -1,0 +1,78 @@
+//! Setting up what is around a deployed stack. `bobbin setup` does every step, numbered and in order; each step is a command
+//! of its own too.
+
+mod all;
+mod check;
+mod discord;
+mod environment;
+mod event;
+mod report;
+mod secrets;
+mod slack;
+mod smoke_test;
+mod snapshot;
+
+use clap::Subcommand;
+
+use self::report::Report;
+use crate::output::{CommandError, Status};
+use crate::target::{StackOptions, Target};
+
+/// The stack of `samconfig.toml`'s default environment: what is set up where no other one is named.
+const DEFAULT_STACK: &str = "bobbin";
+
+/// The commands of set-up.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Do every step of set-up: look first, write only what differs
+    #[command(alias = "all")]
+    Setup(all::All),
+    /// Try each key, and say what is wrong with it
+    Check,
+    /// Store keys in the stack's secrets, or take them out again
+    Secrets(secrets::Secrets),
+    /// The Discord application
+    #[command(subcommand)]
+    Discord(discord::Command),
+    /// The Slack app
+    #[command(subcommand)]
+    Slack(slack::Command),
+    /// Build and activate the snapshot that sandboxes start from, or remove it
+    Snapshot(snapshot::Options),
+    /// Send a test turn, follow it to its end, and clean up
+    Test(smoke_test::Options),
+    /// Undo every step of set-up
+    Undo(all::Undo),
+    /// Write env.json: what the functions of the stack are given by `sam local invoke --env-vars`
+    Env(environment::Options),
+    /// Make a file of events/ an event of this stack and of now: signed, or with a receipt of its queue
+    Event(event::Options),
+    /// Print the key of the laptop stack's AWS for `sam local invoke`: eval "$(bobbin --laptop credentials)"
+    Credentials,
+}
+
+/// Does one.
+///
+/// # Errors
+/// What went wrong and what to do about it.
+pub async fn run(stack: StackOptions, command: &Command) -> Result<Status, CommandError> {
+    let target = Target::new(stack, Some(DEFAULT_STACK))?;
+    let mut report = Report::default();
+    match command {
+        Command::Setup(options) => report = all::run(&target, options).await,
+        Command::Undo(options) => report = all::undo(&target, options).await,
+        Command::Check => {
+            check::stack(&target, &mut report).await;
+            check::run(&target, &mut report).await;
+        }
+        Command::Secrets(options) => secrets::run(&target, &mut report, options).await?,
+        Command::Discord(command) => discord::run(&target, &mut report, command).await?,
+        Command::Slack(command) => slack::run(&target, command).await?,
+        Command::Snapshot(options) => snapshot::run(&target, &mut report, options).await?,
+        Command::Test(options) => smoke_test::run(&target, &mut report, options).await?,
+        Command::Env(options) => environment::run(&target, &mut report, options).await?,
+        Command::Event(options) => event::run(&target, options).await?,
+        Command::Credentials => environment::credentials(&target)?,
+    }
+    Ok(report.status())
+}

@@ -1,0 +1,238 @@
+//! Everything in its order, and everything undone again.
+
+use clap::Args;
+
+use super::report::Report;
+use super::{check, discord, secrets, slack, smoke_test, snapshot};
+use crate::target::Target;
+
+/// Steps of the whole.
+const STEPS: u32 = 8;
+/// Steps of undoing it.
+const UNDO_STEPS: u32 = 4;
+
+/// Do every step.
+#[derive(Debug, Clone, Args)]
+pub struct All {
+    /// Ask for no key: take those of the environment alone
+    #[arg(long)]
+    from_env: bool,
+    /// Tell what would be done, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    test: smoke_test::Options,
+}
+
+/// Undo every step: what Discord was told, the keys of the stack, the snapshot.
+#[derive(Debug, Clone, Args)]
+pub struct Undo {
+    /// Do it; without this it is only told
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Does every step; what one needs and lacks is told, and the others go on where they can. Without a stack those are done
+/// that need none, and it is said how to deploy one.
+pub async fn run(target: &Target, options: &All) -> Report {
+    let mut report = Report::of(STEPS);
+    report.step("The stack");
+    let is_there = match target.stack().await {
+        Ok(_) => {
+            check::stack(target, &mut report).await;
+            true
+        }
+        Err(why) => {
+            report.note(&format!("{why}\nWhat needs no stack is done now."));
+            false
+        }
+    };
+
+    report.step("The Slack app");
+    slack_app(target, &mut report, is_there).await;
+
+    // Keys that are typed are stored before they are checked: a wrong one is stored over later.
+    report.step("The keys in the stack's secrets");
+    if is_there {
+        let keys = secrets::Secrets {
+            from_env: options.from_env,
+            dry_run: options.dry_run,
+            forget: Vec::new(),
+        };
+        let done = secrets::run(target, &mut report, &keys).await;
+        or_wrong(&mut report, done);
+    } else {
+        report.note("They are stored once there is a stack.");
+    }
+    // What was typed is in the stack now, and was not when its keys were first read.
+    let anew = target.afresh();
+    let target = if is_there { &anew } else { target };
+
+    report.step("The keys, tried");
+    if is_there && let Err(why) = target.stack().await {
+        report.wrong(&why, "");
+    }
+    check::run(target, &mut report).await;
+
+    report.step("The sandboxes' snapshot");
+    match target.key("daytona_api_key").await {
+        Some(_) => {
+            let snapshot = snapshot::Options {
+                dry_run: options.dry_run,
+                ..snapshot::Options::default()
+            };
+            let done = snapshot::run(target, &mut report, &snapshot).await;
+            or_wrong(&mut report, done);
+        }
+        None => report.note("Left out: there is no Daytona API key."),
+    }
+
+    let discord_is_on = target.key("discord_bot_token").await.is_some();
+    report.step("Discord's commands");
+    if discord_is_on {
+        let commands = discord::Commands {
+            dry_run: options.dry_run,
+            ..discord::Commands::default()
+        };
+        let done = discord::commands(target, &mut report, &commands).await;
+        or_wrong(&mut report, done);
+    } else {
+        report.note("Left out: there is no Discord bot token.");
+    }
+
+    report.step("Discord's endpoint");
+    match (discord_is_on, is_there) {
+        (true, true) => {
+            let endpoint = discord::Endpoint {
+                dry_run: options.dry_run,
+                ..discord::Endpoint::default()
+            };
+            let done = discord::endpoint(target, &mut report, &endpoint).await;
+            or_wrong(&mut report, done);
+        }
+        (true, false) => report
+            .note("It is set once there is a stack: Discord tries the address before it takes it."),
+        (false, _) => report.note("Left out: there is no Discord bot token."),
+    }
+
+    report.step("A test turn");
+    test(target, &mut report, options, is_there).await;
+    if !is_there {
+        report.left(&deployment(target).await);
+    }
+    report
+}
+
+async fn slack_app(target: &Target, report: &mut Report, is_there: bool) {
+    if target.key("slack_bot_token").await.is_some() {
+        report.right("There is a bot token already");
+    } else if is_there {
+        match slack::link_for_stack(target).await {
+            Ok(link) => report.note(&format!(
+                "To use Slack, make the app with this link, install it to the workspace, and give its signing secret and bot token in the next step:\n{link}"
+            )),
+            Err(why) => report.note(&format!("Its manifest cannot be made: {why}")),
+        }
+    } else {
+        report.note("It is made from the stack's address, once there is one.");
+    }
+}
+
+async fn test(target: &Target, report: &mut Report, options: &All, is_there: bool) {
+    if !is_there {
+        report.note("It is sent once there is a stack.");
+    } else if !options.test.says_where() {
+        report.note("Left out: say where it is to be seen, with --discord-channel ID, or --slack-channel ID and --slack-user ID.");
+    } else if options.dry_run {
+        report.left("A test turn would be sent");
+    } else if report.is_wrong() {
+        report.note("Left out until nothing above is wrong; bobbin test sends it nevertheless.");
+    } else {
+        let done = smoke_test::run(target, report, &options.test).await;
+        or_wrong(report, done);
+    }
+}
+
+/// The command that deploys with what is known by now.
+async fn deployment(target: &Target) -> String {
+    let mut parameters = Vec::new();
+    if let Some(found) = target.key("discord_bot_token").await
+        && let Ok(app) = target.discord_application(&found.value).await
+    {
+        parameters.push(format!(
+            "DiscordApplicationId={} DiscordPublicKey={} AllowedGuilds=YOUR_SERVER_ID",
+            app.id, app.verify_key
+        ));
+    }
+    if target.key("daytona_api_key").await.is_some() {
+        let name =
+            bobbin_sandbox::daytona::prepared::snapshot_name(bobbin_app::providers::DOCKERFILE);
+        parameters.push(format!("DaytonaSnapshot={name}"));
+    }
+    let overrides = if parameters.is_empty() {
+        String::new()
+    } else {
+        format!(" --parameter-overrides {}", parameters.join(" "))
+    };
+    format!(
+        "Deploy the stack, then run this again:\nsam build && sam deploy --guided --stack-name {}{overrides}",
+        target.stack_name()
+    )
+}
+
+/// Undoes what the steps did, the last first.
+pub async fn undo(target: &Target, options: &Undo) -> Report {
+    let mut report = Report::of(UNDO_STEPS);
+    let dry_run = !options.yes;
+    let discord_is_on = target.key("discord_bot_token").await.is_some();
+    report.step("Discord's endpoint");
+    if discord_is_on {
+        let endpoint = discord::Endpoint {
+            clear: true,
+            dry_run,
+            address: None,
+        };
+        let done = discord::endpoint(target, &mut report, &endpoint).await;
+        or_wrong(&mut report, done);
+    } else {
+        report.note("Left out: there is no Discord bot token.");
+    }
+    report.step("Discord's commands");
+    if discord_is_on {
+        let commands = discord::Commands {
+            remove: true,
+            dry_run,
+            ..discord::Commands::default()
+        };
+        let done = discord::commands(target, &mut report, &commands).await;
+        or_wrong(&mut report, done);
+    } else {
+        report.note("Left out: there is no Discord bot token.");
+    }
+    report.step("The sandboxes' snapshot");
+    if target.key("daytona_api_key").await.is_some() {
+        let snapshot = snapshot::Options {
+            remove: true,
+            dry_run,
+            ..snapshot::Options::default()
+        };
+        let done = snapshot::run(target, &mut report, &snapshot).await;
+        or_wrong(&mut report, done);
+    } else {
+        report.note("Left out: there is no Daytona API key.");
+    }
+    report.step("The keys in the stack's secrets");
+    let done = secrets::run(target, &mut report, &secrets::forget_all(dry_run)).await;
+    or_wrong(&mut report, done);
+    report.note(&format!("The Slack app is deleted at https://api.slack.com/apps, the stack with: sam delete --stack-name {}", target.stack_name()));
+    if dry_run {
+        report.note("Nothing was changed; with --yes it is.");
+    }
+    report
+}
+
+fn or_wrong(report: &mut Report, done: Result<(), String>) {
+    if let Err(why) = done {
+        report.wrong(&why, "");
+    }
+}

@@ -1,0 +1,47 @@
+//! Step "keys": each key is tried at its service, and what is wrong with it is said with what to do. Nothing is changed, and
+//! no part of a key is printed.
+
+mod daytona;
+mod deployment;
+mod discord;
+mod models;
+mod slack;
+
+use super::report::Report;
+use crate::target::Target;
+
+/// Does it. Without a stack the keys of the environment are checked.
+pub async fn run(target: &Target, report: &mut Report) {
+    discord::check(target, report).await;
+    slack::check(target, report).await;
+    daytona::check(target, report).await;
+    models::check(target, report).await;
+    deployment::check(target, report).await;
+}
+
+/// Looks for the stack and says so; what is not found is a note here, because keys can be checked before there is one.
+pub async fn stack(target: &Target, report: &mut Report) {
+    match target.stack().await {
+        Ok(stack) => {
+            report.right(&format!(
+                "Stack {} in {} ({})",
+                stack.name(),
+                stack.region(),
+                stack.status()
+            ));
+            if let Err(why) = target.stored().await {
+                report.wrong(&format!("Its keys are not known: {why}"), "");
+            }
+        }
+        Err(why) => report.note(&format!(
+            "No stack, so only the keys of the environment are checked.\n{why}"
+        )),
+    }
+}
+
+/// Whether a list parameter of the template names an id.
+pub fn lists(list: Option<&str>, id: &str) -> bool {
+    list.unwrap_or_default()
+        .split(',')
+        .any(|one| one.trim() == id)
+}

@@ -1,0 +1,170 @@
+//! The stack as it was deployed: whether the account has the concurrency that it counts on, and whether its table can be
+//! deleted by mistake.
+
+use crate::setup::report::Report;
+use crate::target::Target;
+
+/// The shares that the template's parameter `Concurrency` takes.
+const SHARES: [u64; 7] = [10, 50, 100, 200, 500, 1000, 2000];
+/// From this share on the template reserves, because Lambda keeps 100 executions of an account unreserved.
+const RESERVED_FROM: u64 = 200;
+/// What Lambda gives an account that has been used for a while, and the least that can be asked for.
+const USUAL: u64 = 1000;
+
+pub async fn check(target: &Target, report: &mut Report) {
+    let Ok(stack) = target.stack().await else {
+        return;
+    };
+    if let Some(words) = unprotected(target.parameter("ProtectTable")) {
+        report.note(words);
+    }
+    let share = target.parameter("Concurrency");
+    let Some(share) = share.and_then(|share| share.parse().ok()) else {
+        return;
+    };
+    // A laptop is nobody's account.
+    if !matches!(target.laptop(), Ok(None)) {
+        return;
+    }
+    match stack.concurrency().await {
+        Ok(limit) => match room(share, limit, stack.region()) {
+            Room::Enough(words) => report.right(&words),
+            Room::Scarce(words) => report.note(&words),
+            Room::Missing(words, advice) => report.wrong(&words, &advice),
+        },
+        Err(why) => report.note(&format!(
+            "Lambda: what the account gives is not known. {why}"
+        )),
+    }
+}
+
+/// What to say of a table that anybody with the right may delete.
+fn unprotected(parameter: Option<&str>) -> Option<&'static str> {
+    (parameter == Some("no")).then_some(
+        "Stack: its table can be deleted by mistake; the deployment stands, so protect it: sam deploy --parameter-overrides ProtectTable=yes",
+    )
+}
+
+/// What an account's limit means for a stack.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Room {
+    /// There is as much as the stack counts on.
+    Enough(String),
+    /// It works, and could be better.
+    Scarce(String),
+    /// The stack counts on more than there is: what is wrong, and what to do.
+    Missing(String, String),
+}
+
+/// Judges the stack's parameter `Concurrency` by the account's limit of concurrent executions in the stack's region
+/// (`ConcurrentExecutions` of Lambda's `GetAccountSettings`).
+pub fn room(share: u64, limit: u64, region: &str) -> Room {
+    let raise = |to: u64| {
+        format!(
+            "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value {to} --region {region}"
+        )
+    };
+    let deploy = |share: u64| format!("sam deploy --parameter-overrides Concurrency={share}");
+    let fitting = SHARES.into_iter().filter(|one| *one <= limit).max();
+    if share > limit {
+        let lower = match fitting {
+            Some(fitting) => format!("Lower it: {}\nor raise", deploy(fitting)),
+            None => "Raise".to_owned(),
+        };
+        return Room::Missing(
+            format!(
+                "Lambda: the stack counts on {share} concurrent executions, and this account has {limit} in {region}"
+            ),
+            format!(
+                "{lower} the account's limit, which costs nothing: {}",
+                raise(share.max(USUAL))
+            ),
+        );
+    }
+    if limit < RESERVED_FROM {
+        return Room::Scarce(format!(
+            "Lambda: this account has {limit} concurrent executions in {region}, too few to reserve any, so a flood at the URL can hold workers up\nRaise the limit, which costs nothing: {}\nthen: {}",
+            raise(USUAL),
+            deploy(USUAL)
+        ));
+    }
+    match fitting {
+        Some(fitting) if share < RESERVED_FROM => Room::Scarce(format!(
+            "Lambda: this account has {limit} concurrent executions in {region}, and the stack takes {share} and reserves none\nGive it more: {}",
+            deploy(fitting)
+        )),
+        _ => Room::Enough(format!(
+            "Lambda: the stack has {share} of the {limit} concurrent executions that this account has in {region}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_that_the_account_does_not_have_is_told_with_both_ways_out() {
+        assert_eq!(
+            room(1000, 10, "eu-central-1"),
+            Room::Missing(
+                "Lambda: the stack counts on 1000 concurrent executions, and this account has 10 in eu-central-1".to_owned(),
+                "Lower it: sam deploy --parameter-overrides Concurrency=10\nor raise the account's limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1".to_owned(),
+            )
+        );
+        let Room::Missing(_, advice) = room(10, 5, "eu-central-1") else {
+            panic!("5 are not 10");
+        };
+        assert!(advice.starts_with("Raise the account's limit"), "{advice}");
+        assert!(
+            matches!(room(2000, 1999, "x"), Room::Missing(_, advice) if advice.contains("Concurrency=1000\n") && advice.contains("--desired-value 2000"))
+        );
+    }
+
+    #[test]
+    fn a_new_account_is_told_what_it_lacks_and_how_to_raise_it() {
+        let Room::Scarce(words) = room(10, 10, "eu-central-1") else {
+            panic!("it works");
+        };
+        assert_eq!(
+            words,
+            "Lambda: this account has 10 concurrent executions in eu-central-1, too few to reserve any, so a flood at the URL can hold workers up
+Raise the limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1
+then: sam deploy --parameter-overrides Concurrency=1000"
+        );
+    }
+
+    #[test]
+    fn an_account_that_has_grown_is_told_to_give_the_stack_more() {
+        assert!(
+            matches!(room(10, 1000, "x"), Room::Scarce(words) if words.ends_with("Concurrency=1000"))
+        );
+        assert!(
+            matches!(room(100, 450, "x"), Room::Scarce(words) if words.ends_with("Concurrency=200"))
+        );
+        assert_eq!(
+            room(200, 1000, "x"),
+            Room::Enough(
+                "Lambda: the stack has 200 of the 1000 concurrent executions that this account has in x"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn the_shares_are_those_of_the_template() {
+        let template = include_str!("../../../../../template.yaml");
+        let listed: Vec<String> = SHARES.iter().map(u64::to_string).collect();
+        let line = format!("AllowedValues: [{}]", listed.join(", "));
+        assert_eq!(template.matches(&line).count(), 1, "{line}");
+    }
+
+    #[test]
+    fn a_table_without_protection_is_told_once_the_stack_stands() {
+        let words = unprotected(Some("no"));
+        assert!(words.is_some_and(|words| words.ends_with("ProtectTable=yes")));
+        assert_eq!(unprotected(Some("yes")), None);
+        // A stack of an earlier template does not say.
+        assert_eq!(unprotected(None), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! The models: whether each key counts, and whether the stack's model has one.
+
+use bobbin_app::model_keys::{KeyState, ModelProvider, look, offered};
+
+use crate::setup::report::Report;
+use crate::target::Target;
+
+pub async fn check(target: &Target, report: &mut Report) {
+    let mut keyed = Vec::new();
+    for provider in ModelProvider::ALL {
+        if one(target, report, provider).await {
+            keyed.push(provider.prefix());
+        }
+    }
+    let base = target.overrides().model_base_url;
+    match target.parameter("Model") {
+        Some(model) if !base.is_empty() => endpoint(target, report, model, &base).await,
+        Some(model) => {
+            let prefix = model.split('/').next().unwrap_or_default();
+            if !keyed.contains(&prefix) {
+                report.wrong(
+                    &format!("Models: the stack's model is {model}, and there is no key for {prefix}"),
+                    "Give that provider's key, or another model: sam deploy --parameter-overrides Model=provider/model",
+                );
+            }
+        }
+        None if keyed.is_empty() => report.wrong(
+            "Models: there is no key for any model",
+            "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY.",
+        ),
+        None => {}
+    }
+}
+
+/// True: there is a key. Whether it counts is told.
+async fn one(target: &Target, report: &mut Report, provider: ModelProvider) -> bool {
+    let name = format!("{}_api_key", provider.prefix());
+    let Some(found) = target.key(&name).await else {
+        return false;
+    };
+    let source = found.source;
+    match look(provider, &target.model_api(provider), &found.value).await {
+        KeyState::Valid(more) if more.is_empty() => {
+            report.right(&format!("{provider}: the key of {source} counts"));
+        }
+        KeyState::Valid(more) => {
+            report.right(&format!("{provider}: the key of {source} counts, {more}"));
+        }
+        KeyState::Restricted => report.note(&format!(
+            "{provider}: the key of {source} counts, but may not be asked about; whether it may use the model shows at the first task"
+        )),
+        KeyState::Refused => report.wrong(
+            &format!("{provider}: the key of {source} is refused"),
+            &format!("Make a new one: {}.", crate::keys::named(&name).map_or("", |key| key.found)),
+        ),
+        KeyState::Unclear(why) => report.wrong(
+            &format!("{provider}: the key of {source} could not be tried: {why}"),
+            "Try again in a moment.",
+        ),
+    }
+    true
+}
+
+/// An endpoint of one's own: it has to answer, and to offer the model.
+async fn endpoint(target: &Target, report: &mut Report, model: &str, base: &str) {
+    let key = target.key("openai_api_key").await;
+    let name = model.split_once('/').map_or(model, |(_, name)| name);
+    match offered(base, key.as_ref().map(|found| &found.value)).await {
+        Ok(models) if models.iter().any(|one| one == name) => {
+            report.right(&format!("Models: the stack's endpoint offers {name}"));
+        }
+        Ok(models) => report.wrong(
+            &format!("Models: the stack's endpoint does not offer {name}"),
+            &format!("It offers {}.", models.join(", ")),
+        ),
+        Err(why) => report.note(&format!(
+            "Models: the stack's endpoint could not be asked from here ({why}); the sandboxes have to reach it, this machine does not"
+        )),
+    }
+}

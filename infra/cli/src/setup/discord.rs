@@ -1,0 +1,253 @@
+//! The Discord application: its commands, and where Discord delivers what people do with them.
+
+use bobbin_chat::discord::commands::Difference;
+use bobbin_chat::discord::{Application, Discord, DiscordError};
+use clap::{Args, Subcommand};
+
+use super::report::Report;
+use crate::target::Target;
+
+/// Discord's permissions that Bobbin asks for when it is invited: view channels, send messages, also in threads, create
+/// public threads, read message history, embed links, attach files, add reactions.
+const PERMISSIONS: &str = "309237763136";
+/// Discord's code for a server that the application is not in.
+const MISSING_ACCESS: u64 = 50_001;
+/// Discord's code for a server that does not exist, or not for this application.
+const UNKNOWN_GUILD: u64 = 10_004;
+/// Discord's code for a field that it does not take.
+const INVALID_FORM: u64 = 50_035;
+
+/// What of it is set up.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Register the slash and menu commands
+    Commands(Commands),
+    /// Have Discord deliver interactions to the stack
+    Endpoint(Endpoint),
+}
+
+/// Register the slash and menu commands.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Commands {
+    /// Only in this server, where they appear at once; without it everywhere
+    #[arg(long, value_name = "ID", value_parser = snowflake)]
+    pub guild: Option<String>,
+    /// Take them away again
+    #[arg(long)]
+    pub remove: bool,
+    /// Tell what would change, and write nothing (exit code 3 where something would)
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Id of the application; asked of Discord where it is not set
+    #[arg(long, env = "DISCORD_APPLICATION_ID", value_name = "ID", value_parser = snowflake)]
+    pub application: Option<String>,
+}
+
+/// Have Discord deliver interactions to the stack.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Endpoint {
+    /// Another address than the stack's, such as that of a tunnel or the one before
+    #[arg(long, value_name = "URL")]
+    pub address: Option<String>,
+    /// Have Discord deliver nowhere
+    #[arg(long, conflicts_with = "address")]
+    pub clear: bool,
+    /// Tell what would change, and write nothing (exit code 3 where something would)
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Does it.
+///
+/// # Errors
+/// What went wrong and what to do about it.
+pub async fn run(target: &Target, report: &mut Report, command: &Command) -> Result<(), String> {
+    match command {
+        Command::Commands(options) => commands(target, report, options).await,
+        Command::Endpoint(options) => endpoint(target, report, options).await,
+    }
+}
+
+/// The link by which somebody who manages a server adds the application to it.
+#[must_use]
+pub fn invitation(application: &str) -> String {
+    format!(
+        "https://discord.com/oauth2/authorize?client_id={application}&scope=bot+applications.commands&permissions={PERMISSIONS}&integration_type=0"
+    )
+}
+
+/// Registers the commands, or takes them away.
+///
+/// # Errors
+/// What went wrong and what to do about it.
+pub async fn commands(
+    target: &Target,
+    report: &mut Report,
+    options: &Commands,
+) -> Result<(), String> {
+    let token = target.needed("discord_bot_token").await?.value;
+    let app = match &options.application {
+        Some(id) => Application {
+            id: id.clone(),
+            name: String::new(),
+            verify_key: String::new(),
+            endpoint: None,
+        },
+        None => target
+            .discord_application(&token)
+            .await
+            .map_err(|error| told(&error, None, ""))?,
+    };
+    let discord = target.discord(&app.id, &token)?;
+    let guild = options.guild.as_deref();
+    let changes = changed(&discord, guild, options).await;
+    let changes = changes.map_err(|error| told(&error, guild, &app.id))?;
+    let words = summary(&app, options, &changes);
+    if options.dry_run && !changes.is_empty() {
+        report.left(&words);
+    } else {
+        report.right(&words);
+    }
+    Ok(())
+}
+
+async fn changed(
+    discord: &Discord,
+    guild: Option<&str>,
+    options: &Commands,
+) -> Result<Vec<Difference>, DiscordError> {
+    match (options.remove, options.dry_run) {
+        (false, true) => discord.command_differences(guild).await,
+        (false, false) => discord.register_commands(guild).await,
+        (true, true) => discord.removable_commands(guild).await,
+        (true, false) => discord.remove_commands(guild).await,
+    }
+}
+
+fn summary(app: &Application, options: &Commands, changes: &[Difference]) -> String {
+    let place = match &options.guild {
+        Some(id) => format!("server {id}"),
+        None => "all servers".to_owned(),
+    };
+    let done = match (changes.is_empty(), options.dry_run, options.remove) {
+        (true, _, false) => "the commands are as they should be, nothing was written",
+        (true, _, true) => "there are no commands, nothing was written",
+        (false, true, _) => "these commands would change, nothing was written",
+        (false, false, _) => "these commands were written",
+    };
+    let mut lines = vec![format!(
+        "Discord application {}, {place}: {done}",
+        called(app)
+    )];
+    lines.extend(changes.iter().map(|change| match change {
+        Difference::Added(name) => format!("+ {name}"),
+        Difference::Changed(name) => format!("~ {name}"),
+        Difference::Removed(name) => format!("- {name}"),
+    }));
+    lines.join("\n")
+}
+
+fn called(app: &Application) -> String {
+    match app.name.as_str() {
+        "" => app.id.clone(),
+        name => format!("{name} ({})", app.id),
+    }
+}
+
+/// Sets where Discord delivers, or clears it.
+///
+/// # Errors
+/// What went wrong and what to do about it.
+pub async fn endpoint(
+    target: &Target,
+    report: &mut Report,
+    options: &Endpoint,
+) -> Result<(), String> {
+    let token = target.needed("discord_bot_token").await?.value;
+    let address = match (&options.address, options.clear) {
+        (_, true) => None,
+        (Some(address), false) => Some(address.clone()),
+        (None, false) => Some(target.stack().await?.output("DiscordEndpoint")?.to_owned()),
+    };
+    let app = target
+        .discord_application(&token)
+        .await
+        .map_err(|error| told(&error, None, ""))?;
+    let name = called(&app);
+    let nowhere =
+        |address: &Option<String>| address.clone().unwrap_or_else(|| "nowhere".to_owned());
+    let (before, after) = (nowhere(&app.endpoint), nowhere(&address));
+    if app.endpoint == address {
+        report.right(&format!(
+            "Discord application {name}: interactions are delivered to {after} already"
+        ));
+        return Ok(());
+    }
+    if options.dry_run {
+        report.left(&format!("Discord application {name}: interactions would be delivered to {after}, now to {before}; nothing was written"));
+        return Ok(());
+    }
+    let discord = target.discord(&app.id, &token)?;
+    match discord.set_endpoint(address.as_deref()).await {
+        Ok(_) => {
+            let undo = match &app.endpoint {
+                Some(before) => format!("--address {before}"),
+                None => "--clear".to_owned(),
+            };
+            report.right(&format!("Discord application {name}: interactions are delivered to {after} now, before to {before}\nTo go back: bobbin discord endpoint {undo}"));
+            Ok(())
+        }
+        Err(DiscordError::Api {
+            code: INVALID_FORM, ..
+        }) => Err(unverified(target, &app, &after)),
+        Err(error) => Err(told(&error, None, &app.id)),
+    }
+}
+
+/// Discord asks a new address twice before it keeps it; this says what can be wrong with the answers.
+fn unverified(target: &Target, app: &Application, address: &str) -> String {
+    let mut words = format!(
+        "Discord does not take {address}. Before it keeps an address it sends a PING there, which has to be answered within 3 s, and one with a wrong signature, which has to be refused with 401."
+    );
+    match target.parameter("DiscordPublicKey") {
+        Some(key) if key.eq_ignore_ascii_case(&app.verify_key) => words.push_str(
+            " The stack has this application's public key, so look whether the ingress runs: its log group in CloudWatch, and GET /health of its address.",
+        ),
+        Some(_) => words.push_str(&format!(
+            " The stack has the public key of another application: sam deploy --parameter-overrides DiscordApplicationId={} DiscordPublicKey={}",
+            app.id, app.verify_key
+        )),
+        None => words.push_str(&format!(
+            " Deploy with this application's id and key first: DiscordApplicationId={} DiscordPublicKey={}",
+            app.id, app.verify_key
+        )),
+    }
+    words
+}
+
+/// What to do about a refusal; the token is in none of it.
+pub fn told(error: &DiscordError, guild: Option<&str>, application: &str) -> String {
+    match error {
+        DiscordError::Revoked => "Discord refused the bot token. Tokens are shown once and end when they are reset: in the developer portal, open the application, then Bot, then Reset Token, and set DISCORD_BOT_TOKEN to the new one.".to_owned(),
+        DiscordError::Api { code: MISSING_ACCESS | UNKNOWN_GUILD, .. } => {
+            let place = guild.map_or_else(String::new, |id| format!(" {id}"));
+            format!(
+                "The application is not in server{place}, or was invited without its commands. Somebody who manages the server opens {} and adds it.",
+                invitation(application)
+            )
+        }
+        DiscordError::Api { status: 403, .. } => format!("The bot token is not one of application {application}: leave DISCORD_APPLICATION_ID away, or set it to the token's own. ({error})"),
+        DiscordError::RateLimited { after_ms } => format!("Discord takes no more changes just now. Try again in {} s.", after_ms.div_ceil(1000)),
+        other => format!("Discord could not be set up: {other}"),
+    }
+}
+
+/// An id of Discord's.
+pub fn snowflake(text: &str) -> Result<String, String> {
+    let plain = (15..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    if plain {
+        Ok(text.to_owned())
+    } else {
+        Err("an id of Discord's has 15 to 20 digits; with Developer Mode on, it is in the menu of a server or application as Copy ID".to_owned())
+    }
+}

@@ -1,0 +1,215 @@
+//! `env`: the variables that the template gives the functions, with the values that they have in a stack, as the file
+//! that `sam local invoke --env-vars` takes. SAM resolves no reference to a resource, and takes what the shell happens to
+//! call by the same name; so every variable is written, the empty ones too.
+//!
+//! Promised: no secret is in the file; it names secrets, and the function reads them with the credentials that SAM hands on.
+
+use std::path::PathBuf;
+
+use bobbin_cloud::deployed::Deployed;
+use bobbin_http::is_loopback;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::report::Report;
+use crate::target::Target;
+
+/// How the containers of Docker Desktop call the machine that they run on.
+const DOCKER_DESKTOP: &str = "host.docker.internal";
+
+/// Write env.json.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Where to write it; `-` prints it
+    #[arg(long, value_name = "FILE", default_value = "env.json")]
+    file: PathBuf,
+    /// How containers call this machine, where the stack runs on it: an address of its bridge, or a name. Without it what the laptop stack was started with, or on macOS host.docker.internal
+    #[arg(long, value_name = "HOST")]
+    container_host: Option<String>,
+}
+
+/// Where a variable's value is found.
+#[derive(Debug, Clone, Copy)]
+enum From {
+    /// The name of the stack.
+    Name,
+    /// Its id.
+    Id,
+    /// An output of it.
+    Output(&'static str),
+    /// A parameter of it.
+    Parameter(&'static str),
+    /// The address that stands for AWS; empty for a deployed stack.
+    Endpoint,
+}
+
+/// What every function has.
+const EVERY: [(&str, From); 18] = [
+    ("AWS_ENDPOINT_URL", From::Endpoint),
+    ("STACK", From::Name),
+    ("STACK_ID", From::Id),
+    ("TABLE", From::Output("TableName")),
+    ("MESSAGES_QUEUE_URL", From::Output("MessagesQueueUrl")),
+    ("CONTROL_QUEUE_URL", From::Output("ControlQueueUrl")),
+    (
+        "MESSAGES_DEAD_QUEUE_URL",
+        From::Output("MessagesDeadQueueUrl"),
+    ),
+    (
+        "CONTROL_DEAD_QUEUE_URL",
+        From::Output("ControlDeadQueueUrl"),
+    ),
+    (
+        "DISCORD_APPLICATION_ID",
+        From::Parameter("DiscordApplicationId"),
+    ),
+    ("DISCORD_PUBLIC_KEY", From::Parameter("DiscordPublicKey")),
+    ("DAYTONA_SNAPSHOT", From::Parameter("DaytonaSnapshot")),
+    ("MODEL", From::Parameter("Model")),
+    ("ALLOWED_GUILDS", From::Parameter("AllowedGuilds")),
+    ("ALLOWED_TEAMS", From::Parameter("AllowedTeams")),
+    ("ALLOWED_CHANNELS", From::Parameter("AllowedChannels")),
+    ("ALLOWED_USERS", From::Parameter("AllowedUsers")),
+    ("OVERRIDES", From::Parameter("Overrides")),
+    ("LOG_LEVEL", From::Parameter("LogLevel")),
+];
+
+/// What each has besides, by its logical id.
+const OWN: [(&str, &[(&str, From)]); 3] = [
+    (
+        "Ingress",
+        &[("INGRESS_SECRET_ID", From::Output("IngressSecretArn"))],
+    ),
+    (
+        "Worker",
+        &[
+            ("SCHEDULE_GROUP", From::Output("ScheduleGroup")),
+            ("SCHEDULE_ROLE_ARN", From::Output("ScheduleRoleArn")),
+            (
+                "SCHEDULE_DEAD_QUEUE_ARN",
+                From::Output("ScheduleDeadQueueArn"),
+            ),
+            ("MESSAGES_QUEUE_ARN", From::Output("MessagesQueueArn")),
+            ("WORKER_SECRET_ID", From::Output("WorkerSecretArn")),
+            ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
+            ("STACK_KEY_ID", From::Output("StackKeyArn")),
+        ],
+    ),
+    (
+        "Sweeper",
+        &[("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn"))],
+    ),
+];
+
+/// Does it.
+///
+/// # Errors
+/// Why the stack is not found or is older than this program, how containers are to reach it, or that the file cannot be
+/// written.
+pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+    let stack = target.stack().await?;
+    let endpoint = endpoint(target, options)?;
+    let variables = variables(stack, endpoint.as_deref().unwrap_or_default())?;
+    let text = format!("{variables:#}\n");
+    if options.file.as_os_str() == "-" {
+        print!("{text}");
+        return Ok(());
+    }
+    let file = options.file.display();
+    std::fs::write(&options.file, text).map_err(|e| {
+        format!("{file} cannot be written: {e}. Name another file with --file, or print it with --file -.")
+    })?;
+    report.right(&format!(
+        "{file} has every variable of Ingress, Worker and Sweeper for the stack {}; no key is in it",
+        stack.name()
+    ));
+    report.note(&how_to_go_on(target, stack, &file.to_string()));
+    if !is_of(target)? {
+        report.note("The functions then work on the deployed stack itself: a Sweeper that is invoked deletes what it would delete there.");
+    }
+    Ok(())
+}
+
+/// `credentials`: prints the key of the laptop stack's AWS, as variables for a shell. A deployed stack's are the person's
+/// own.
+///
+/// # Errors
+/// That it was not asked for the laptop stack's, or that none runs.
+pub fn credentials(target: &Target) -> Result<(), String> {
+    let laptop = target.laptop()?.ok_or(
+        "Only the laptop stack has credentials of its own: add --laptop. For a deployed one, eval \"$(aws configure export-credentials --format env)\".",
+    )?;
+    let (id, secret) = laptop.aws_key()?;
+    let secret = secret.expose();
+    println!(
+        "export AWS_ACCESS_KEY_ID={id} AWS_SECRET_ACCESS_KEY={secret}\nunset AWS_SESSION_TOKEN"
+    );
+    Ok(())
+}
+
+/// Whether the stack is one of this machine.
+fn is_of(target: &Target) -> Result<bool, String> {
+    Ok(target.aws_endpoint()?.is_some_and(|at| is_loopback(&at)))
+}
+
+fn how_to_go_on(target: &Target, stack: &Deployed, file: &str) -> String {
+    let keys = match target.laptop() {
+        Ok(Some(_)) => format!(
+            "eval \"$(cargo run -q -p bobbin -- {} credentials)\"\n",
+            target.said()
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "cargo run -p bobbin -- {} event events/discord/ping.json --file event.json\n{keys}sam local invoke Ingress --region {} --env-vars {file} --event event.json",
+        target.said(),
+        stack.region(),
+    )
+}
+
+/// The stack's address of AWS, as a container reaches it.
+fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String> {
+    let Some(endpoint) = target.aws_endpoint()? else {
+        return Ok(None);
+    };
+    if !is_loopback(&endpoint) {
+        return Ok(Some(endpoint));
+    }
+    let listening = target
+        .laptop()?
+        .and_then(|it| it.whereabouts.container_host);
+    let desktop = cfg!(target_os = "macos").then(|| DOCKER_DESKTOP.to_owned());
+    let host = options.container_host.clone().or(listening).or(desktop);
+    let host = host.ok_or(
+        "The stack listens on loopback alone, where no container reaches it. Start it with cargo run -- --containers, which listens on Docker's bridge too, and run this again; with Docker Desktop add --container-host host.docker.internal instead.",
+    )?;
+    // What follows the host: a port, if there is one.
+    let port = endpoint
+        .rsplit(':')
+        .next()
+        .and_then(|end| end.trim_end_matches('/').parse::<u16>().ok());
+    Ok(Some(match port {
+        Some(port) => format!("http://{host}:{port}"),
+        None => format!("http://{host}"),
+    }))
+}
+
+/// As `--env-vars` takes them: by function, each a flat object of texts.
+fn variables(stack: &Deployed, endpoint: &str) -> Result<Value, String> {
+    let mut functions = Map::new();
+    for (function, own) in OWN {
+        let mut values = Map::new();
+        for (name, from) in EVERY.iter().chain(own) {
+            let value = match *from {
+                From::Name => stack.name(),
+                From::Id => stack.id(),
+                From::Output(output) => stack.output(output)?,
+                From::Parameter(parameter) => stack.parameter(parameter).unwrap_or_default(),
+                From::Endpoint => endpoint,
+            };
+            values.insert((*name).to_owned(), json!(value));
+        }
+        functions.insert(function.to_owned(), Value::Object(values));
+    }
+    Ok(Value::Object(functions))
+}

@@ -1,0 +1,166 @@
+//! Step "secrets": keys given in the environment or typed at a hidden prompt go into the stack's secrets. What is already
+//! there and not given stays; which keys change is said, never a value.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+use bobbin_cloud::secrets::Secret;
+use clap::Args;
+
+use super::report::Report;
+use crate::keys::{KEYS, Key, OUTPUTS, named};
+use crate::target::{Target, of_environment};
+
+/// Store keys in the stack's secrets, or take them out again.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Secrets {
+    /// Take the environment's keys alone, and ask for none
+    #[arg(long)]
+    pub from_env: bool,
+    /// Take this key out (repeatable), by its name in the environment; nothing is stored then
+    #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name))]
+    pub forget: Vec<&'static Key>,
+    /// Tell what would change, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What is to become of a key.
+enum Change {
+    Set(Secret),
+    Forget,
+}
+
+type Changes = BTreeMap<&'static str, (&'static Key, Change)>;
+
+/// Does it.
+///
+/// # Errors
+/// Why the stack or its secrets cannot be reached, and what to do.
+pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Result<(), String> {
+    let changes = if options.forget.is_empty() {
+        let mut changes = given();
+        if !options.from_env && std::io::stdin().is_terminal() {
+            typed(target, &mut changes).await?;
+        }
+        changes
+    } else {
+        let forget = |key: &&'static Key| (key.name(), (*key, Change::Forget));
+        options.forget.iter().map(forget).collect()
+    };
+    write(target, report, changes, options.dry_run).await
+}
+
+/// What forgetting every key comes to: the undoing of the whole step.
+#[must_use]
+pub fn forget_all(dry_run: bool) -> Secrets {
+    Secrets {
+        from_env: true,
+        forget: KEYS.iter().collect(),
+        dry_run,
+    }
+}
+
+fn given() -> Changes {
+    let given = KEYS
+        .iter()
+        .filter_map(|key| Some((key, of_environment(key)?)));
+    given
+        .map(|(key, value)| (key.name(), (key, Change::Set(value))))
+        .collect()
+}
+
+/// Asks for what neither the environment nor the stack has.
+async fn typed(target: &Target, changes: &mut Changes) -> Result<(), String> {
+    let stored = target.stored().await?;
+    for key in &KEYS {
+        let known = changes.contains_key(key.name()) || stored.iter().any(|(one, _)| *one == key);
+        if known {
+            continue;
+        }
+        println!("  {} ({})", key.title, key.found);
+        let line = rpassword::prompt_password("  Type or paste it, it is not shown; Enter alone leaves it out: ")
+            .map_err(|e| format!("The terminal cannot be read: {e}. Give the keys in the environment, with --from-env."))?;
+        let line = line.trim();
+        if !line.is_empty() {
+            let value = Secret::from(line.to_owned());
+            changes.insert(key.name(), (key, Change::Set(value)));
+        }
+    }
+    Ok(())
+}
+
+async fn write(
+    target: &Target,
+    report: &mut Report,
+    changes: Changes,
+    dry_run: bool,
+) -> Result<(), String> {
+    let stack = target.stack().await?;
+    if changes.is_empty() {
+        report.note("No key was given, so nothing is stored.");
+    }
+    let mut changed = false;
+    for output in OUTPUTS {
+        let here: Vec<&(&Key, Change)> = changes
+            .values()
+            .filter(|(key, _)| key.output() == output)
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        let mut ring = stack.keyring(output).await?;
+        let mut lines = Vec::new();
+        for (key, change) in here {
+            let (differs, line) = match change {
+                Change::Set(value) => {
+                    let had = ring.get(key.name()).is_some();
+                    let differs = ring.set(key.name(), value);
+                    (differs, words(key, differs, had, dry_run))
+                }
+                Change::Forget => {
+                    let differs = ring.forget(key.name());
+                    (differs, forgotten(key, differs, dry_run))
+                }
+            };
+            lines.push((differs, line));
+        }
+        let differs = lines.iter().any(|(differs, _)| *differs);
+        if differs && !dry_run {
+            ring.save().await?;
+            changed = true;
+        }
+        for (differs, line) in lines {
+            if differs && dry_run {
+                report.left(&line);
+            } else {
+                report.right(&line);
+            }
+        }
+    }
+    if changed {
+        report
+            .note("The functions take a changed key up by themselves; nothing has to be deployed.");
+    }
+    Ok(())
+}
+
+fn words(key: &Key, differs: bool, had: bool, dry_run: bool) -> String {
+    let what = match (differs, had, dry_run) {
+        (false, ..) => "is stored already",
+        (true, false, false) => "is stored now",
+        (true, true, false) => "was another one and is replaced",
+        (true, false, true) => "would be stored",
+        (true, true, true) => "would replace another one",
+    };
+    format!("{} {what}", key.title)
+}
+
+fn forgotten(key: &Key, differs: bool, dry_run: bool) -> String {
+    let what = match (differs, dry_run) {
+        (false, _) => "was not stored",
+        (true, false) => "is forgotten",
+        (true, true) => "would be forgotten",
+    };
+    format!("{} {what}", key.title)
+}

@@ -1,0 +1,78 @@
+//! The Slack app: its manifest, made of the names that the code uses.
+
+use bobbin_chat::slack::manifest::{link, manifest};
+use bobbin_http::is_loopback;
+use clap::{Args, Subcommand};
+
+use crate::target::Target;
+
+/// What of it is set up.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Print the manifest of the app, and the link that makes the app from it
+    Manifest(Manifest),
+}
+
+/// Print the manifest of the app, and the link that makes the app from it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Manifest {
+    /// Where the ingress answers, instead of at the stack's address: that of a tunnel
+    #[arg(long, value_name = "URL")]
+    pub address: Option<String>,
+    /// Print the link alone
+    #[arg(long)]
+    pub link: bool,
+}
+
+/// What Slack could not reach is told before the manifest's own rules are: the laptop stack's address is right, and of no
+/// use here.
+fn of_this_machine(address: &str) -> Option<String> {
+    is_loopback(address).then(|| {
+        format!(
+            "This stack answers at {address}, on this machine alone, and Slack delivers to https addresses that it can reach. Open a tunnel to it, and name that: bobbin slack manifest --address https://TUNNEL. The chat page of the laptop stack needs no app."
+        )
+    })
+}
+
+/// Prints it as it is, so that it can be piped on. Undone by deleting the app at Slack: nothing is written here.
+///
+/// # Errors
+/// Why the address cannot be one, or is not known.
+pub async fn run(target: &Target, command: &Command) -> Result<(), String> {
+    let Command::Manifest(options) = command;
+    let address = match &options.address {
+        Some(address) => address.clone(),
+        None => address_of(target).await?,
+    };
+    let manifest = manifest(&address).map_err(|e| format!("--address: {e}"))?;
+    let link = link(&manifest);
+    if options.link {
+        println!("{link}")
+    } else {
+        println!(
+            "{manifest:#}\n\nPaste it under \"Create New App\", \"From a manifest\" at https://api.slack.com/apps, or open:\n{link}\n\n\
+Then install the app to the workspace, and store its signing secret and bot token: bobbin secrets."
+        )
+    }
+    Ok(())
+}
+
+/// The link that makes the app for the stack.
+///
+/// # Errors
+/// Why there is none.
+pub async fn link_for_stack(target: &Target) -> Result<String, String> {
+    let manifest = manifest(&address_of(target).await?).map_err(|e| e.to_string())?;
+    Ok(link(&manifest))
+}
+
+async fn address_of(target: &Target) -> Result<String, String> {
+    let address = match target.laptop()? {
+        Some(laptop) => laptop.whereabouts.ingress,
+        None => target.stack().await?.output("IngressAddress")?.to_owned(),
+    };
+    match of_this_machine(&address) {
+        Some(why) => Err(why),
+        None => Ok(address),
+    }
+}

@@ -1,0 +1,148 @@
+//! Step "test": one real turn, from a message that people can see to the answer in its thread, stage by stage.
+//!
+//! On Slack the message goes the whole way: a mention, signed as Slack signs it, is delivered to the stack's ingress. On
+//! Discord only Discord itself can sign, so the ingress is proved by its refusal of what is not signed (and, once the
+//! endpoint is set, by Discord's own probe), and the task is put where the ingress would put it. Everything after that is
+//! the product's own way: worker, sandbox, agent, model, thread. At the end the sandbox is taken down again; the thread
+//! stays as the proof.
+
+mod discord;
+mod follow;
+mod slack;
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::digest;
+use bobbin_http::{Hosts, Http, Method};
+use clap::Args;
+
+use super::report::Report;
+use crate::setup::discord::snowflake;
+use crate::target::Target;
+
+/// Send a test turn, follow it to its end, and clean up.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Channel of Discord in which the test is seen
+    #[arg(long, env = "DISCORD_CHANNEL_ID", value_name = "ID", value_parser = snowflake)]
+    pub discord_channel: Option<String>,
+    /// Channel of Slack in which the test is seen; the app has to be in it
+    #[arg(
+        long,
+        env = "SLACK_CHANNEL_ID",
+        value_name = "ID",
+        requires = "slack_user"
+    )]
+    pub slack_channel: Option<String>,
+    /// In whose name the test is asked on Slack: your member id (your profile, Copy member ID)
+    #[arg(long, env = "SLACK_USER_ID", value_name = "ID")]
+    pub slack_user: Option<String>,
+    /// Minutes after which the turn is stopped
+    #[arg(long = "wait", value_name = "MINUTES", default_value_t = 15)]
+    pub wait: u64,
+    /// Leave the sandbox as it is; it pauses and ends by itself
+    #[arg(long)]
+    pub keep: bool,
+}
+
+impl Options {
+    /// Whether it says where.
+    #[must_use]
+    pub const fn says_where(&self) -> bool {
+        self.discord_channel.is_some() || self.slack_channel.is_some()
+    }
+}
+
+/// What is asked, and how its answer is known.
+#[derive(Debug, Clone)]
+struct Task {
+    /// Names this test: nothing of another one is taken for it.
+    id: String,
+    /// The word that the answer has to hold.
+    word: String,
+    text: String,
+}
+
+impl Task {
+    fn new(platform: &str) -> Self {
+        let now = now_ms();
+        let salt = format!("{now} {}", std::process::id());
+        let word = format!("bobbin-{}", &digest(&["smoke-test", platform, &salt])[..8]);
+        Self {
+            id: format!("setup-{platform}-{now}"),
+            // The last line is how the laptop stack's scripted model is told to answer.
+            text: format!(
+                "This is a test of the installation. Answer with the word after the colon, and do nothing else.\necho: {word}"
+            ),
+            word,
+        }
+    }
+}
+
+/// Does it on each platform that was named.
+///
+/// # Errors
+/// Where the test cannot begin, and what to do.
+pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+    if !options.says_where() {
+        return Err("Say where the test is to be seen: --discord-channel ID, or --slack-channel ID with --slack-user ID.".to_owned());
+    }
+    target.stack().await?;
+    ingress(target, report).await?;
+    if let Some(channel) = &options.discord_channel {
+        discord::run(target, report, options, channel).await?;
+    }
+    if let (Some(channel), Some(user)) = (&options.slack_channel, &options.slack_user) {
+        slack::run(target, report, options, channel, user).await?;
+    }
+    Ok(())
+}
+
+/// The ingress answers, and refuses what is not signed.
+async fn ingress(target: &Target, report: &mut Report) -> Result<(), String> {
+    let stack = target.stack().await?;
+    let base = stack.output("IngressAddress")?.trim_end_matches('/');
+    let http = Http::new(base, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
+    let silent = |why: String| {
+        format!(
+            "The ingress does not answer: {why}. Look at its log group in CloudWatch; a function that cannot start says there in one line why."
+        )
+    };
+    let ask = |method, path: &str| http.request(method, &format!("{base}{path}"));
+    let health = ask(Method::GET, "/health").map_err(|e| e.to_string())?;
+    let health = http.send(health).await.map_err(|e| silent(e.to_string()))?;
+    if !health.ok() {
+        return Err(silent(format!("status {}", health.status)));
+    }
+    report.right(&format!("The ingress answers at {base}"));
+    for (path, name, on) in [
+        (
+            "/discord/interactions",
+            "Discord",
+            target.parameter("DiscordPublicKey").is_some(),
+        ),
+        (
+            "/slack/events",
+            "Slack",
+            target.key("slack_signing_secret").await.is_some(),
+        ),
+    ] {
+        if !on {
+            continue;
+        }
+        let request = ask(Method::POST, path).map_err(|e| e.to_string())?;
+        let answer = http
+            .send(request.body("{}"))
+            .await
+            .map_err(|e| silent(e.to_string()))?;
+        match answer.status {
+            401 => report.right(&format!("The ingress refuses what {name} has not signed")),
+            status => report.wrong(
+                &format!(
+                    "The ingress answers {status} to what {name} has not signed; 401 is right"
+                ),
+                "Deploy the template of this version: sam build && sam deploy",
+            ),
+        }
+    }
+    Ok(())
+}

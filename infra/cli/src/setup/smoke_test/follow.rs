@@ -1,0 +1,248 @@
+//! Following a test turn by its record, and taking its sandbox down again.
+
+use std::time::Duration;
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_core::event::Coarse;
+use bobbin_core::ids::{ThreadKey, sandbox_name};
+use bobbin_core::message::{Body, Control, Message, Person, Reply, Standing, Want, Work};
+use bobbin_core::session::{Outcome, Phase, Session, Stage};
+use bobbin_sandbox::daytona::DaytonaError;
+use tokio::time::Instant;
+
+use super::Options;
+use crate::setup::report::Report;
+use crate::target::Target;
+
+/// Between two looks at the record.
+const POLL_MS: u64 = 500;
+/// Looks at the record that may fail one after another.
+const FAILED_LOOKS_MAX: u32 = 5;
+/// After this long without a record somebody is told where to look.
+const TAKEN_MS: u64 = 45_000;
+/// Taking a sandbox down, and stopping a turn before that, may take this long.
+const TIDY_MS_MAX: u64 = 4 * 60_000;
+
+/// A turn in a thread of its own.
+pub struct Turn {
+    /// The thread; nothing else happens in it.
+    pub thread: ThreadKey,
+    /// Who asked.
+    pub by: Person,
+    /// How they are answered.
+    pub reply: Reply,
+    /// Where they asked.
+    pub standing: Standing,
+}
+
+/// How it went.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// It was answered.
+    Answered,
+    /// It ended otherwise, or did not end; that has been told.
+    Otherwise,
+}
+
+/// How far a thread is, in words; and its end, once it is there.
+fn far(session: Option<&Session>) -> (&'static str, Option<&Outcome>) {
+    let Some(session) = session else {
+        return ("waits for a worker", None);
+    };
+    let Some(turn) = &session.turn else {
+        let ended = session.ended.last().map(|ended| &ended.outcome);
+        return ("has ended", ended);
+    };
+    let words = match (&turn.stage, session.phase) {
+        (Stage::Ending { .. }, _) => "is told in the thread",
+        (Stage::Running, _) => "is worked on by the agent",
+        (Stage::Prompting, _) => "is given to the agent",
+        (Stage::Received, Phase::Active) => "has its sandbox, and a healthy server in it",
+        (Stage::Received, Phase::Error) => "has no sandbox: making one has failed",
+        (Stage::Received, _) => "gets its sandbox",
+    };
+    (words, None)
+}
+
+/// Follows it to its end and tells each stage.
+///
+/// # Errors
+/// Why the record cannot be read, and what to do.
+pub async fn follow(
+    stack: &Deployed,
+    report: &mut Report,
+    turn: &Turn,
+    minutes: u64,
+) -> Result<Followed, String> {
+    let began = Instant::now();
+    let (mut words, mut trouble, mut hinted) = ("", String::new(), false);
+    while began.elapsed() < Duration::from_secs(minutes * 60) {
+        let session = record(stack, &turn.thread).await?;
+        let (now, end) = far(session.as_ref());
+        let seconds = began.elapsed().as_secs_f64();
+        if now != words {
+            report.progress(&format!("{seconds:>6.1} s  the task {now}"));
+            words = now;
+        }
+        let present = session.as_ref().and_then(|session| session.turn.as_ref());
+        if let Some(why) = present.and_then(|turn| turn.trouble.as_ref())
+            && *why != trouble
+        {
+            report.progress(&format!("{seconds:>6.1} s  trouble: {why}"));
+            trouble.clone_from(why);
+        }
+        if session.is_none() && !hinted && began.elapsed() > Duration::from_millis(TAKEN_MS) {
+            hinted = true;
+            report.note("No worker has taken the task yet: look at the worker's log group in CloudWatch, and at docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
+        }
+        if let Some(outcome) = end {
+            return Ok(told(report, outcome, seconds));
+        }
+        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+    }
+    report.wrong(
+        &format!("After {minutes} minutes the task {words}, and no further"),
+        "The worker's log group in CloudWatch says what it waits for. The task is stopped now.",
+    );
+    stop(stack, turn).await?;
+    Ok(Followed::Otherwise)
+}
+
+fn told(report: &mut Report, outcome: &Outcome, seconds: f64) -> Followed {
+    match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => {
+            report.right(&format!("The turn is answered after {seconds:.0} s"));
+            return Followed::Answered;
+        }
+        Outcome::Failed { reason } => report.wrong(
+            &format!("The turn has failed: {reason}"),
+            "bobbin check tries the keys; the worker's log group in CloudWatch has the details.",
+        ),
+        Outcome::Cancelled { by } => report.wrong(&format!("The turn was stopped by {by}"), ""),
+        Outcome::Lost => report.wrong(
+            "The sandbox vanished while the agent worked",
+            "Daytona's dashboard says why: its quota, or somebody who deleted it.",
+        ),
+    }
+    Followed::Otherwise
+}
+
+/// Takes the sandbox down by the product's own reset, and looks whether it is gone.
+///
+/// # Errors
+/// What is left, and how it is taken down by hand.
+pub async fn tidy(
+    target: &Target,
+    stack: &Deployed,
+    report: &mut Report,
+    turn: &Turn,
+    options: &Options,
+) -> Result<(), String> {
+    if options.keep {
+        report.note("The sandbox is left as it is; it pauses and ends by itself.");
+        return Ok(());
+    }
+    let before = record(stack, &turn.thread).await?;
+    let generation = before.as_ref().map_or(0, |session| session.generation);
+    let reset = Message {
+        id: format!("setup-reset-{}", now_ms()),
+        thread: turn.thread.clone(),
+        accepted_at_ms: now_ms(),
+        work: Work::Reset {
+            by: turn.by.clone(),
+            standing: turn.standing.clone(),
+        },
+    };
+    stack.send(&Body::Message(reset)).await?;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(TIDY_MS_MAX) {
+        let session = record(stack, &turn.thread).await?;
+        let gone = session.is_some_and(|session| {
+            session.phase == Phase::Destroyed
+                && session.turn.is_none()
+                && session.generation >= generation
+        });
+        if gone && gone_at_provider(target, stack, &turn.thread, generation).await {
+            report.right("The test's sandbox is taken down; its thread stays as the proof");
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+    }
+    Err(format!(
+        "The test's sandbox {} is not gone after {} s. It ends by itself after some hours; to see to it now, say reset in the thread, or delete it at https://app.daytona.io/dashboard/sandboxes.",
+        sandbox_name(stack.name(), &turn.thread, generation),
+        TIDY_MS_MAX / 1_000
+    ))
+}
+
+/// The provider's own word; without a key here, or without an answer, the record's has to do.
+async fn gone_at_provider(
+    target: &Target,
+    stack: &Deployed,
+    thread: &ThreadKey,
+    generation: u32,
+) -> bool {
+    let Some(key) = target.key("daytona_api_key").await else {
+        return true;
+    };
+    let Ok(daytona) = target.daytona(&key.value) else {
+        return true;
+    };
+    let name = sandbox_name(stack.name(), thread, generation);
+    match daytona.get(&name).await {
+        Ok(sandbox) => sandbox.coarse() == Coarse::Gone,
+        Err(DaytonaError::NotFound) | Err(_) => true,
+    }
+}
+
+async fn stop(stack: &Deployed, turn: &Turn) -> Result<(), String> {
+    let control = Control {
+        id: format!("setup-stop-{}", now_ms()),
+        thread: turn.thread.clone(),
+        by: turn.by.clone(),
+        reply: turn.reply.clone(),
+        standing: turn.standing.clone(),
+        want: Want::Stop { turn: None },
+    };
+    stack.send(&Body::Control(control)).await
+}
+
+/// The record, with some patience for the table.
+async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>, String> {
+    let store = stack.store()?;
+    let mut failed = 0;
+    loop {
+        match store.record(thread).await {
+            Ok((session, _)) => return Ok(session),
+            Err(error) => {
+                failed += 1;
+                if failed >= FAILED_LOOKS_MAX {
+                    return Err(format!(
+                        "The record of the test's thread cannot be read: {error}. The credentials need dynamodb:BatchGetItem on the stack's table."
+                    ));
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_has_its_words_and_only_an_end_ends_it() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        assert_eq!(far(None), ("waits for a worker", None));
+        let mut session = Session::new(thread, 1);
+        assert_eq!(far(Some(&session)), ("has ended", None));
+        session.ended.push(bobbin_core::session::EndedTurn {
+            id: "t".to_owned(),
+            outcome: Outcome::Answered,
+            at_ms: 2,
+        });
+        assert_eq!(far(Some(&session)), ("has ended", Some(&Outcome::Answered)));
+    }
+}

@@ -1,0 +1,96 @@
+//! The test turn on Slack: through the ingress, signed as Slack signs.
+
+use bobbin_chat::slack::deliver;
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::message::{Person, Reply, Standing};
+use serde_json::json;
+
+use super::discord::seen;
+use super::follow::{Followed, Turn, follow, tidy};
+use super::{Options, Task};
+use crate::setup::check::lists;
+use crate::setup::report::Report;
+use crate::target::Target;
+
+pub async fn run(
+    target: &Target,
+    report: &mut Report,
+    options: &Options,
+    channel: &str,
+    user: &str,
+) -> Result<(), String> {
+    let stack = target.stack().await?;
+    let token = target.needed("slack_bot_token").await?.value;
+    let secret = target.needed("slack_signing_secret").await?.value;
+    let slack = target.slack(&token)?;
+    let told = |error: bobbin_chat::slack::SlackError| format!("{error}");
+    let app = slack.installed().await.map_err(told)?.identity;
+    if !lists(target.parameter("AllowedTeams"), &app.team) {
+        return Err(format!(
+            "AllowedTeams does not list {}, the workspace of that token, so the ingress would let nothing in: sam deploy --parameter-overrides AllowedTeams={}",
+            app.team, app.team
+        ));
+    }
+
+    let task = Task::new("slack");
+    let root = slack
+        .say(
+            channel,
+            &format!("A test of the installation, asked for by bobbin in the name of {user}."),
+        )
+        .await
+        .map_err(told)?;
+    let thread = ThreadKey::slack(&app.team, channel, &root).map_err(|e| e.to_string())?;
+    report.right(&format!("The channel has a message for the test: {thread}"));
+    let event = json!({
+        "type": "event_callback",
+        "team_id": app.team,
+        "event_id": task.id,
+        "event_time": now_ms() / 1_000,
+        "authorizations": [{ "team_id": app.team, "user_id": app.user, "is_bot": true }],
+        "event": {
+            "type": "app_mention", "channel": channel, "user": user, "ts": root, "event_ts": root,
+            "text": format!("<@{}> {}", app.user, task.text),
+        },
+    });
+    let ingress = stack.output("IngressAddress")?;
+    match deliver(ingress, secret.expose(), &event, now_ms()).await {
+        Ok(200) => report.right("The ingress takes the mention, signed as Slack signs it"),
+        Ok(401) => {
+            return Err("The ingress refuses the signature: the stack holds another signing secret than the one here. Store this one: bobbin secrets.".to_owned());
+        }
+        Ok(status) => {
+            return Err(format!(
+                "The ingress answers {status} to the mention: its log group in CloudWatch says why."
+            ));
+        }
+        Err(why) => return Err(format!("The ingress does not answer to the mention: {why}")),
+    }
+
+    let by = Person {
+        id: user.to_owned(),
+        name: user.to_owned(),
+    };
+    let turn = Turn {
+        thread,
+        by,
+        reply: Reply::Slack {
+            channel: channel.to_owned(),
+            thread_ts: Some(root.clone()),
+            user: user.to_owned(),
+        },
+        standing: Standing {
+            channel: channel.to_owned(),
+            ..Standing::default()
+        },
+    };
+    let followed = follow(stack, report, &turn, options.wait).await?;
+    if followed == Followed::Answered {
+        let words = slack.words_of_thread(channel, &root).await.map_err(told)?;
+        // The first message is the one that asks.
+        let there = words.iter().skip(1).any(|words| words.contains(&task.word));
+        seen(report, &task, there);
+    }
+    tidy(target, stack, report, &turn, options).await
+}

@@ -1,0 +1,285 @@
+//! Step "snapshot": Daytona builds the image of `infra/sandbox` ahead of time, so that a sandbox starts in seconds.
+//!
+//! Its name follows from its content: a repeat finds it, another Dockerfile gets another one. Daytona builds from the
+//! Dockerfile's text itself; neither a Docker daemon nor a registry is needed.
+
+use std::time::Duration;
+
+use bobbin_app::providers::DOCKERFILE;
+use bobbin_sandbox::daytona::prepared::{
+    CreateSnapshot, Readiness, SNAPSHOT_PREFIX, Snapshot, snapshot_name,
+};
+use bobbin_sandbox::daytona::{Daytona, DaytonaError};
+use clap::Args;
+use tokio::time::Instant;
+
+use super::report::Report;
+use crate::target::Target;
+
+/// Between two looks at a build.
+const POLL_MS: u64 = 2_000;
+/// Looks at Daytona that may fail one after another while a build is waited for.
+const FAILED_LOOKS_MAX: u32 = 5;
+/// Characters of one line of a build's log.
+const LOG_LINE_CHARS_MAX: usize = 200;
+/// Tries to make the snapshot, where one under its name is in the way.
+const TRIES_MAX: u32 = 3;
+
+/// Build and activate the snapshot that sandboxes start from, or remove it.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Remove it
+    #[arg(long)]
+    pub remove: bool,
+    /// Another snapshot than this version's, to be removed
+    #[arg(long, value_name = "NAME", requires = "remove")]
+    pub name: Option<String>,
+    /// Remove it although the stack uses it
+    #[arg(long, requires = "remove")]
+    pub anyway: bool,
+    /// Tell what would change, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Minutes after which a build is no longer waited for; it goes on at Daytona
+    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
+    pub wait: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            remove: false,
+            name: None,
+            anyway: false,
+            dry_run: false,
+            wait: 30,
+        }
+    }
+}
+
+/// Does it.
+///
+/// # Errors
+/// What went wrong and what to do about it.
+pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+    let key = target.needed("daytona_api_key").await?.value;
+    let daytona = target.daytona(&key)?;
+    let name = options
+        .name
+        .clone()
+        .unwrap_or_else(|| snapshot_name(DOCKERFILE));
+    if options.remove {
+        return remove(target, report, &daytona, &name, options).await;
+    }
+    if build(report, &daytona, &name, options).await? {
+        deployed(target, report, &name).await;
+        older(report, &daytona, &name).await;
+    }
+    Ok(())
+}
+
+/// Sees to it that the snapshot is there and ready. False: a dry run left it undone.
+async fn build(
+    report: &mut Report,
+    daytona: &Daytona,
+    name: &str,
+    options: &Options,
+) -> Result<bool, String> {
+    for _ in 0..TRIES_MAX {
+        let found = daytona.snapshot(name).await.map_err(|e| told(&e))?;
+        let what = match found.as_ref().map(Snapshot::readiness) {
+            Some(Readiness::Ready) => {
+                report.right(&format!("Snapshot {name} is ready"));
+                return Ok(true);
+            }
+            Some(Readiness::Asleep) => "is there and would be activated",
+            Some(Readiness::Failed(_)) => "has failed and would be built anew",
+            Some(Readiness::Going) => "is being removed and would be built anew",
+            Some(Readiness::Underway) => "is being built",
+            None => "would be built",
+        };
+        if options.dry_run {
+            report.left(&format!("Snapshot {name} {what}"));
+            return Ok(false);
+        }
+        match (found.as_ref().map(Snapshot::readiness), found) {
+            (Some(Readiness::Asleep), Some(found)) => {
+                report.progress(&format!("Snapshot {name} sleeps and is activated"));
+                daytona
+                    .activate_snapshot(&found.id)
+                    .await
+                    .map_err(|e| told(&e))?;
+            }
+            (Some(Readiness::Failed(reason)), Some(found)) => {
+                report.progress(&format!(
+                    "Snapshot {name} had failed ({reason}) and is built anew"
+                ));
+                gone(daytona, &found, options.wait).await?;
+                continue;
+            }
+            (Some(Readiness::Going), Some(found)) => {
+                gone(daytona, &found, options.wait).await?;
+                continue;
+            }
+            (None, _) => {
+                report.progress(&format!("Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes"));
+                match daytona
+                    .create_snapshot(&CreateSnapshot::new(name, DOCKERFILE))
+                    .await
+                {
+                    // Somebody was quicker: theirs is the same one.
+                    Ok(_) | Err(DaytonaError::Conflict { .. }) => {}
+                    Err(error) => return Err(told(&error)),
+                }
+            }
+            _ => report.progress(&format!("Snapshot {name} is being built already")),
+        }
+        follow(report, daytona, name, options.wait).await?;
+    }
+    Err(format!(
+        "Snapshot {name} is still not ready after {TRIES_MAX} tries. The dashboard shows it: https://app.daytona.io/dashboard/snapshots."
+    ))
+}
+
+/// Waits until it is ready, and shows the states and the log that it goes through.
+async fn follow(
+    report: &mut Report,
+    daytona: &Daytona,
+    name: &str,
+    minutes: u64,
+) -> Result<(), String> {
+    let began = Instant::now();
+    let (mut state, mut lines, mut failed_looks) = (String::new(), 0, 0);
+    while began.elapsed() < Duration::from_secs(minutes * 60) {
+        let found = match daytona.snapshot(name).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Err(format!("Snapshot {name} was removed while it was built.")),
+            Err(error) => {
+                failed_looks += 1;
+                if failed_looks >= FAILED_LOOKS_MAX {
+                    return Err(told(&error));
+                }
+                tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+                continue;
+            }
+        };
+        failed_looks = 0;
+        // A log that cannot be read costs its lines, not the build.
+        if let Ok(log) = daytona.build_log(&found.id).await {
+            lines = show(report, &log, lines);
+        }
+        if found.state != state {
+            let seconds = began.elapsed().as_secs();
+            report.progress(&format!("{seconds:>4} s  {}", found.state));
+            state.clone_from(&found.state);
+        }
+        match found.readiness() {
+            Readiness::Ready | Readiness::Asleep => return Ok(()),
+            Readiness::Failed(reason) => {
+                return Err(format!(
+                    "The build of {name} failed: {reason}. The last lines of its log are above; bobbin snapshot tries again, bobbin snapshot --remove takes it away."
+                ));
+            }
+            Readiness::Underway | Readiness::Going => {}
+        }
+        tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+    }
+    Err(format!(
+        "Snapshot {name} is not ready after {minutes} minutes; Daytona goes on. bobbin snapshot looks again."
+    ))
+}
+
+/// Shows the whole lines of a log that were not shown before, and answers how many have been shown.
+fn show(report: &mut Report, log: &str, shown: usize) -> usize {
+    let whole = log.rfind('\n').map_or("", |end| &log[..end]);
+    let all: Vec<&str> = whole.lines().collect();
+    for line in all.iter().skip(shown) {
+        let line: String = line
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(LOG_LINE_CHARS_MAX)
+            .collect();
+        report.progress(&format!("| {line}"));
+    }
+    all.len().max(shown)
+}
+
+/// Removes one and waits until it is gone.
+async fn gone(daytona: &Daytona, snapshot: &Snapshot, minutes: u64) -> Result<(), String> {
+    if snapshot.readiness() != Readiness::Going {
+        match daytona.delete_snapshot(&snapshot.id).await {
+            Ok(()) | Err(DaytonaError::NotFound) => {}
+            Err(error) => return Err(told(&error)),
+        }
+    }
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(minutes * 60) {
+        match daytona.snapshot(&snapshot.id).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(_)) => tokio::time::sleep(Duration::from_millis(POLL_MS)).await,
+            Err(error) => return Err(told(&error)),
+        }
+    }
+    Err(format!(
+        "Snapshot {} is still there after {minutes} minutes; Daytona goes on removing it.",
+        snapshot.name
+    ))
+}
+
+async fn remove(
+    target: &Target,
+    report: &mut Report,
+    daytona: &Daytona,
+    name: &str,
+    options: &Options,
+) -> Result<(), String> {
+    let Some(found) = daytona.snapshot(name).await.map_err(|e| told(&e))? else {
+        report.right(&format!("Snapshot {name} is not there"));
+        return Ok(());
+    };
+    // Whoever has no stack, or may not look at it, removes nothing that it uses.
+    let _ = target.stack().await;
+    if target.parameter("DaytonaSnapshot") == Some(name) && !options.anyway {
+        return Err(format!(
+            "The stack {} makes its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway.",
+            target.stack_name()
+        ));
+    }
+    if options.dry_run {
+        report.left(&format!("Snapshot {name} would be removed"));
+        return Ok(());
+    }
+    gone(daytona, &found, options.wait).await?;
+    report.right(&format!("Snapshot {name} is removed"));
+    Ok(())
+}
+
+/// Whether the stack uses it, and how it does.
+async fn deployed(target: &Target, report: &mut Report, name: &str) {
+    let deploy = format!("sam deploy --parameter-overrides DaytonaSnapshot={name}");
+    match target.stack().await {
+        Ok(_) if target.parameter("DaytonaSnapshot") == Some(name) => {
+            report.right("The stack makes its sandboxes from it");
+        }
+        Ok(_) => report.left(&format!("The stack does not use it yet: {deploy}")),
+        Err(_) => report.note(&format!("For sam deploy: DaytonaSnapshot={name}")),
+    }
+}
+
+/// Says which ones of earlier versions are still there: each counts towards the organisation's quota.
+async fn older(report: &mut Report, daytona: &Daytona, name: &str) {
+    for old in daytona.snapshots(SNAPSHOT_PREFIX).await.unwrap_or_default() {
+        if old.name != name && old.name.starts_with(SNAPSHOT_PREFIX) {
+            report.note(&format!("{} is of another version; when nothing uses it: bobbin snapshot --remove --name {}", old.name, old.name));
+        }
+    }
+}
+
+fn told(error: &DaytonaError) -> String {
+    match error {
+        DaytonaError::BadKey => "Daytona refused the API key: make a new one at https://app.daytona.io/dashboard/keys and set DAYTONA_API_KEY to it.".to_owned(),
+        DaytonaError::Forbidden { message } => format!("Daytona does not allow it: {message}. The API key needs write:snapshots, and delete:snapshots to remove one; bobbin check says what it has."),
+        DaytonaError::RateLimited { after_ms } => format!("Daytona takes no more calls just now. Try again in {} s.", after_ms.div_ceil(1000).max(1)),
+        other => format!("The snapshot could not be seen to: {other}"),
+    }
+}

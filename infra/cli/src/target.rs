@@ -1,0 +1,362 @@
+//! What a command works on: the stack, looked for when it is first needed, the keys, and the addresses of the services.
+
+use std::path::PathBuf;
+
+use bobbin_app::model_keys::ModelProvider;
+use bobbin_chat::discord::{Application, Discord, DiscordError, application};
+use bobbin_chat::slack::Slack;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_cloud::laptop::Laptop;
+use bobbin_cloud::secrets::Secret;
+use bobbin_core::overrides::Overrides;
+use bobbin_http::{Hosts, Http, HttpError};
+use bobbin_sandbox::daytona::Daytona;
+use clap::Args;
+use tokio::sync::OnceCell;
+
+use crate::keys::{self, KEYS, Key, OUTPUTS};
+
+/// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by others.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Which stack, and where its services are")]
+pub struct StackOptions {
+    /// Name of the CloudFormation stack; where none is named, set-up takes bobbin, and operation asks for one
+    #[arg(long, global = true, env = "BOBBIN_STACK", value_name = "NAME")]
+    pub stack: Option<String>,
+    /// The laptop stack that runs beside this (`cargo run`), whatever the environment says of another one
+    #[arg(long, global = true)]
+    pub laptop: bool,
+    /// State folder of the laptop stack, if it is not .bobbin/state of the checkout
+    #[arg(long, global = true, value_name = "DIR", requires = "laptop")]
+    pub state_dir: Option<PathBuf>,
+    /// Address that stands for AWS's own, such as an emulator's
+    #[arg(
+        long,
+        global = true,
+        env = "AWS_ENDPOINT_URL",
+        value_name = "URL",
+        alias = "endpoint"
+    )]
+    pub aws_endpoint: Option<String>,
+    /// Base of Discord's API; without it the stack's, or https://discord.com/api/v10
+    #[arg(
+        long,
+        global = true,
+        env = "DISCORD_API",
+        value_name = "URL",
+        alias = "api"
+    )]
+    pub discord_api: Option<String>,
+    /// Base of Slack's API; without it the stack's, or https://slack.com/api
+    #[arg(long, global = true, env = "SLACK_API", value_name = "URL")]
+    pub slack_api: Option<String>,
+    /// Base of Daytona's API; without it the stack's, or https://app.daytona.io/api
+    #[arg(long, global = true, env = "DAYTONA_API", value_name = "URL")]
+    pub daytona_api: Option<String>,
+    /// Base of Anthropic's API
+    #[arg(
+        long,
+        global = true,
+        env = "ANTHROPIC_API",
+        value_name = "URL",
+        hide = true
+    )]
+    pub anthropic_api: Option<String>,
+    /// Base of OpenAI's API
+    #[arg(
+        long,
+        global = true,
+        env = "OPENAI_API",
+        value_name = "URL",
+        hide = true
+    )]
+    pub openai_api: Option<String>,
+    /// Base of OpenRouter's API
+    #[arg(
+        long,
+        global = true,
+        env = "OPENROUTER_API",
+        value_name = "URL",
+        hide = true
+    )]
+    pub openrouter_api: Option<String>,
+}
+
+/// What the laptop stack is called where none runs to say it.
+const LAPTOP: &str = "local";
+
+/// A key that was found.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The key.
+    pub value: Secret,
+    /// Where it was found, in words.
+    pub source: &'static str,
+}
+
+/// Which stack is meant.
+#[derive(Debug, Clone)]
+enum Which {
+    /// The one that runs beside this, with its state folder where that is not the checkout's.
+    Laptop(Option<PathBuf>),
+    /// A deployed one, by its name.
+    Deployed(String),
+}
+
+/// What a command works on.
+pub struct Target {
+    which: Which,
+    options: StackOptions,
+    stack: OnceCell<Result<Deployed, String>>,
+    stored: OnceCell<Result<Vec<(&'static Key, Secret)>, String>>,
+}
+
+/// A key of the environment; nothing if it is not set or blank.
+#[must_use]
+pub fn of_environment(key: &Key) -> Option<Secret> {
+    let value = std::env::var(key.variable).ok()?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| Secret::from(value.to_owned()))
+}
+
+impl Target {
+    /// Nothing is looked for yet. `default` is the stack's name where none is given.
+    ///
+    /// # Errors
+    /// That no stack is named, and how that is done.
+    pub fn new(options: StackOptions, default: Option<&str>) -> Result<Self, String> {
+        let name = options.stack.as_deref().or(default);
+        let which = match (options.laptop, name) {
+            (true, _) => Which::Laptop(options.state_dir.clone()),
+            (false, Some(name)) => Which::Deployed(name.to_owned()),
+            (false, None) => {
+                return Err("Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.".to_owned());
+            }
+        };
+        Ok(Self::of(which, options))
+    }
+
+    fn of(which: Which, options: StackOptions) -> Self {
+        Self {
+            which,
+            options,
+            stack: OnceCell::new(),
+            stored: OnceCell::new(),
+        }
+    }
+
+    /// The same, with everything to be looked for anew.
+    #[must_use]
+    pub fn afresh(&self) -> Self {
+        Self::of(self.which.clone(), self.options.clone())
+    }
+
+    /// The stack.
+    ///
+    /// # Errors
+    /// Why it is not found, and what to do.
+    pub async fn stack(&self) -> Result<&Deployed, String> {
+        let find = || async {
+            match &self.which {
+                Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())?.deployed().await,
+                Which::Deployed(name) => {
+                    Deployed::find(name, self.options.aws_endpoint.as_deref()).await
+                }
+            }
+        };
+        let found = self.stack.get_or_init(find).await;
+        found.as_ref().map_err(Clone::clone)
+    }
+
+    /// The laptop stack, if it is the one that is meant.
+    ///
+    /// # Errors
+    /// That it does not run, and how to start it.
+    pub fn laptop(&self) -> Result<Option<Laptop>, String> {
+        match &self.which {
+            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref()).map(Some),
+            Which::Deployed(_) => Ok(None),
+        }
+    }
+
+    /// The address that stands for AWS's own, where one does.
+    ///
+    /// # Errors
+    /// As [`Target::laptop`].
+    pub fn aws_endpoint(&self) -> Result<Option<String>, String> {
+        Ok(match self.laptop()? {
+            Some(laptop) => Some(laptop.whereabouts.aws_endpoint),
+            None => self.options.aws_endpoint.clone(),
+        })
+    }
+
+    /// How the stack is named on a command line of this program.
+    #[must_use]
+    pub fn said(&self) -> String {
+        match &self.which {
+            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
+                .map_or_else(|_| "--laptop".to_owned(), |laptop| laptop.said),
+            Which::Deployed(name) => format!("--stack {name}"),
+        }
+    }
+
+    /// The stack's name, whether it is there or not.
+    #[must_use]
+    pub fn stack_name(&self) -> String {
+        match &self.which {
+            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
+                .map_or_else(|_| LAPTOP.to_owned(), |laptop| laptop.whereabouts.stack),
+            Which::Deployed(name) => name.clone(),
+        }
+    }
+
+    /// The keys that the stack holds.
+    ///
+    /// # Errors
+    /// Why they cannot be read, and what to do.
+    pub async fn stored(&self) -> Result<&[(&'static Key, Secret)], String> {
+        let read = || async {
+            let stack = self.stack().await?;
+            let mut stored = Vec::new();
+            for output in OUTPUTS {
+                let ring = stack.keyring(output).await?;
+                let here = KEYS.iter().filter(|key| key.output() == output);
+                stored.extend(here.filter_map(|key| Some((key, ring.get(key.name())?))));
+            }
+            Ok(stored)
+        };
+        let stored = self.stored.get_or_init(read).await;
+        stored.as_deref().map_err(Clone::clone)
+    }
+
+    /// A key of the environment, or else of the stack, if there is one.
+    pub async fn key(&self, name: &str) -> Option<Found> {
+        let key = keys::named(name).ok()?;
+        if let Some(value) = of_environment(key) {
+            let source = key.variable;
+            return Some(Found { value, source });
+        }
+        let stored = self.stored().await.ok()?;
+        let (_, value) = stored.iter().find(|(one, _)| *one == key)?;
+        Some(Found {
+            value: value.clone(),
+            source: "the stack",
+        })
+    }
+
+    /// The same, where nothing can be done without it.
+    ///
+    /// # Errors
+    /// That it is not set, and where it is found.
+    pub async fn needed(&self, name: &str) -> Result<Found, String> {
+        let key = keys::named(name)?;
+        if let Some(found) = self.key(name).await {
+            return Ok(found);
+        }
+        let stack = match self.stored().await {
+            Ok(_) => format!("The stack {} has none either.", self.stack_name()),
+            Err(why) => format!("Nor was it taken from a stack: {why}"),
+        };
+        Err(format!(
+            "{} is not set. Put the {} into that environment variable: {}. {stack}",
+            key.variable, key.title, key.found
+        ))
+    }
+
+    /// A parameter of the stack, if it has been looked for and found.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let stack = self.stack.get()?.as_ref().ok()?;
+        stack.parameter(name).filter(|value| !value.is_empty())
+    }
+
+    /// What the stack overrides, if it has been looked for and found; otherwise the defaults.
+    ///
+    /// # Errors
+    /// What of it this version does not know.
+    pub fn read_overrides(&self) -> Result<Overrides, String> {
+        Overrides::parse(self.parameter("Overrides").unwrap_or_default())
+    }
+
+    /// The same, with the defaults where it cannot be read, which its functions say at their start.
+    #[must_use]
+    pub fn overrides(&self) -> Overrides {
+        self.read_overrides().unwrap_or_default()
+    }
+
+    /// Base of Discord's API.
+    #[must_use]
+    pub fn discord_api(&self) -> String {
+        let given = self.options.discord_api.clone();
+        let base = given.unwrap_or_else(|| self.overrides().discord_api);
+        base.trim_end_matches('/').to_owned()
+    }
+
+    /// Whose the bot token is.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn discord_application(&self, token: &Secret) -> Result<Application, DiscordError> {
+        let base = self.discord_api();
+        let http = Http::new(&base, Hosts::Named(Vec::new()))?;
+        application(http, &base, token.expose()).await
+    }
+
+    /// A client of Discord for an application.
+    ///
+    /// # Errors
+    /// Why the address cannot be used.
+    pub fn discord(&self, application: &str, token: &Secret) -> Result<Discord, String> {
+        let base = self.discord_api();
+        let http = Http::new(&base, Hosts::Named(Vec::new()))
+            .map_err(|e| format!("--discord-api: {e}"))?;
+        Ok(Discord::new(http, &base, application, token.expose()))
+    }
+
+    /// A client of Slack.
+    ///
+    /// # Errors
+    /// Why the address cannot be used.
+    pub fn slack(&self, token: &Secret) -> Result<Slack, String> {
+        let given = self.options.slack_api.clone();
+        let base = given.unwrap_or_else(|| self.overrides().slack_api);
+        Slack::new(&base, token.expose()).map_err(|e| format!("--slack-api: {e}"))
+    }
+
+    /// A client of Daytona.
+    ///
+    /// # Errors
+    /// Why the address cannot be used, and whose it is.
+    pub fn daytona(&self, key: &Secret) -> Result<Daytona, String> {
+        Daytona::new(&self.daytona_api(), key.expose()).map_err(|e| self.no_daytona(&e))
+    }
+
+    /// Base of Daytona's API.
+    #[must_use]
+    pub fn daytona_api(&self) -> String {
+        let given = self.options.daytona_api.clone();
+        given.unwrap_or_else(|| self.overrides().daytona_api)
+    }
+
+    /// Says that Daytona's address cannot be used, and whose it is.
+    #[must_use]
+    pub fn no_daytona(&self, error: &HttpError) -> String {
+        match &self.options.daytona_api {
+            Some(_) => format!("--daytona-api: {error}"),
+            None => format!(
+                "The daytona_api of the stack's parameter Overrides cannot be used: {error}. Deploy it with another one."
+            ),
+        }
+    }
+
+    /// Base of a model provider's API.
+    #[must_use]
+    pub fn model_api(&self, provider: ModelProvider) -> String {
+        let given = match provider {
+            ModelProvider::Anthropic => &self.options.anthropic_api,
+            ModelProvider::OpenAi => &self.options.openai_api,
+            ModelProvider::OpenRouter => &self.options.openrouter_api,
+        };
+        given.clone().unwrap_or_else(|| provider.base().to_owned())
+    }
+}

@@ -1,0 +1,75 @@
+//! What holds for every command, whatever it does: help, how a stack is named, and the exit code that says how it ended.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Command, Stdio};
+
+/// Runs the program with these variables alone in its environment: its exit code, and what it printed on either side.
+fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_bobbin"))
+        .args(arguments)
+        .env_clear()
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let code = output.status.code().unwrap();
+    (code, text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn without_a_command_the_help_is_shown_whatever_else_is_said_and_it_counts_as_used_wrongly() {
+    let (_, help, _) = run(&["--help"], &[]);
+    for (arguments, environment) in [
+        (&[][..], &[][..]),
+        (&[], &[("BOBBIN_STACK", "mine")]),
+        (&["--stack", "mine"], &[]),
+    ] {
+        let (code, out, shown) = run(arguments, environment);
+        assert_eq!((code, out.as_str()), (2, ""), "{shown}");
+        // Below the commands stand the options, with what the environment says of them.
+        let first = |text: &str| text.lines().take(30).collect::<Vec<_>>().join("\n");
+        assert_eq!(first(&shown), first(&help));
+        assert!(shown.contains("\nSet-up:\n") && shown.contains("\nOperation:\n"));
+    }
+}
+
+#[test]
+fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environment() {
+    for command in [&["threads"][..], &["dead", "replay", "--all"]] {
+        let (code, out, err) = run(command, &[]);
+        assert_eq!((code, out.as_str()), (1, ""));
+        assert_eq!(
+            err,
+            "Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.\n"
+        );
+    }
+    for (command, environment) in [
+        (&["env"][..], &[][..]),
+        (&["threads"], &[("BOBBIN_STACK", "mine")]),
+        (&["threads", "--stack", "mine"], &[]),
+    ] {
+        let (code, _, err) = run(command, environment);
+        assert_eq!(code, 1);
+        assert!(err.starts_with("No AWS region is set."), "{err}");
+    }
+}
+
+#[test]
+fn the_laptop_stack_is_meant_whatever_the_environment_says_of_another_one() {
+    let other = [
+        ("BOBBIN_STACK", "mine"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
+    ];
+    for command in ["env", "credentials", "threads"] {
+        let laptop = ["--laptop", "--state-dir", "/nowhere", command];
+        let (code, out, err) = run(&laptop, &other);
+        assert_eq!((code, out.as_str()), (1, ""), "{command}");
+        assert!(
+            err.starts_with("No laptop stack runs with the state folder /nowhere: "),
+            "{command}: {err}"
+        );
+    }
+}

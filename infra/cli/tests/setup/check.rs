@@ -1,0 +1,150 @@
+//! `check`
+
+use crate::support::{APPLICATION, KEYED, MODEL_KEY, Options, World};
+
+fn link() -> String {
+    format!(
+        "https://discord.com/oauth2/authorize?client_id={APPLICATION}&scope=bot+applications.commands&permissions=309237763136&integration_type=0"
+    )
+}
+
+#[tokio::test]
+async fn what_is_right_is_said_of_each_key() {
+    let world = World::start().await;
+    let set = world.run(&["discord", "endpoint"], &KEYED).await;
+    assert_eq!(set.code, 0, "{}", set.err);
+    let said = world.run_keyed(&["check"]).await;
+    let team = world.chat.seeds().team_id;
+    said.is(0, &format!("  ok    Stack bobbin in us-east-1 (CREATE_COMPLETE)
+  ok    Discord: the bot token of DISCORD_BOT_TOKEN is that of the application Bobbin ({APPLICATION})
+  ok    Discord: the stack has that application's id and public key
+  ok    Discord: interactions are delivered to this stack
+  note  Discord: whoever manages a server adds the application with this link; it asks for no privileged intent:
+        {}
+  ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
+  ok    Slack: it has the 11 scopes that are needed
+  ok    Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and may do what is needed
+  ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
+  note  Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin snapshot builds {}
+  ok    Anthropic: the key of ANTHROPIC_API_KEY counts
+", link(), bobbin_sandbox::daytona::prepared::snapshot_name(include_str!("../../../sandbox/Dockerfile"))));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_with_what_to_do() {
+    let world = World::with(Options {
+        parameters: vec![
+            ("DiscordPublicKey", "ab".repeat(32)),
+            ("AllowedGuilds", "-".to_owned()),
+            ("AllowedTeams", "T999".to_owned()),
+            ("DaytonaSnapshot", "gone".to_owned()),
+            ("Model", "openai/gpt-5".to_owned()),
+        ],
+        scopes: Some(vec!["chat:write".to_owned(), "admin".to_owned()]),
+        permissions: Some(vec!["write:sandboxes".to_owned()]),
+        ..Options::default()
+    })
+    .await;
+    let team = world.chat.seeds().team_id;
+    let more = [
+        ("SLACK_SIGNING_SECRET", "not-one"),
+        ("ANTHROPIC_API_KEY", "a-wrong-key"),
+        ("OPENROUTER_API_KEY", MODEL_KEY),
+    ];
+    let said = world.run(&["check"], &[&KEYED[..], &more].concat()).await;
+    said.is(1, &format!("  ok    Stack bobbin in us-east-1 (CREATE_COMPLETE)
+  ok    Discord: the bot token of DISCORD_BOT_TOKEN is that of the application Bobbin ({APPLICATION})
+  WRONG Discord: the stack has another application's id or public key, or none; it would refuse what Discord sends
+        sam deploy --parameter-overrides DiscordPublicKey={}
+  WRONG Discord: AllowedGuilds is empty, so nobody may use it there
+        sam deploy --parameter-overrides AllowedGuilds=ID, the server's id: with Developer Mode on, Copy ID in the server's menu
+  note  Discord: interactions are delivered nowhere yet; bobbin discord endpoint changes that
+  note  Discord: whoever manages a server adds the application with this link; it asks for no privileged intent:
+        {}
+  WRONG Slack: what SLACK_SIGNING_SECRET holds is not a signing secret: one has 32 hex digits
+        Take the Signing Secret of Basic Information, App Credentials; not the client secret, not the verification token.
+  ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
+  WRONG Slack: it lacks app_mentions:read, assistant:write, channels:history, commands, files:read, files:write, groups:history, im:history, mpim:history, users:read
+        Paste the manifest of bobbin slack manifest under App Manifest, then install the app again under OAuth & Permissions.
+  note  Slack: it has more than is needed: admin
+  WRONG Slack: AllowedTeams does not list {team}, so nobody may use it there
+        sam deploy --parameter-overrides AllowedTeams={team}
+  note  Daytona: the API key of DAYTONA_API_KEY lacks manage:secrets, so the model keys stand in the sandboxes' environment, where the agent can read them; make a key with it at https://app.daytona.io/dashboard/keys
+  WRONG Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and lacks delete:sandboxes (deletes them), write:snapshots (builds the snapshot, while setting up), delete:snapshots (removes it again)
+        Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.
+  ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
+  WRONG Daytona: there is no snapshot gone, which the stack names
+        bobbin snapshot builds one and says what to deploy.
+  WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused
+        Make a new one: https://platform.claude.com/settings/keys.
+  ok    OpenRouter: the key of OPENROUTER_API_KEY counts, $4.50 left to spend
+  WRONG Models: the stack's model is openai/gpt-5, and there is no key for openai
+        Give that provider's key, or another model: sam deploy --parameter-overrides Model=provider/model
+", world.public_key, link()));
+}
+
+#[tokio::test]
+async fn keys_that_the_services_refuse_are_named() {
+    let world = World::start().await;
+    let wrong = [
+        ("DISCORD_BOT_TOKEN", "wrong"),
+        ("SLACK_BOT_TOKEN", "wrong"),
+        ("DAYTONA_API_KEY", "wrong"),
+    ];
+    let said = world.run(&["check"], &[&KEYED[..], &wrong].concat()).await;
+    assert_eq!(said.code, 1);
+    for words in [
+        "  WRONG Discord: the bot token of DISCORD_BOT_TOKEN is refused\n        Tokens are shown once",
+        "  WRONG Slack: the bot token of SLACK_BOT_TOKEN is refused (invalid_auth)\n        Take the Bot User OAuth Token",
+        "  WRONG Daytona: the API key of DAYTONA_API_KEY is refused\n        Make a new one",
+    ] {
+        said.holds(words);
+    }
+}
+
+#[tokio::test]
+async fn keys_of_the_stack_are_checked_where_the_environment_has_none_and_before_there_is_a_stack_those_of_the_environment()
+ {
+    let world = World::start().await;
+    assert_eq!(world.run_keyed(&["secrets"]).await.code, 0);
+    let said = world.run(&["check"], &[]).await;
+    assert_eq!(said.code, 0, "{}", said.out);
+    said.holds("  ok    Slack: the bot token of the stack is that of U1");
+
+    let stackless = world.run(&["check", "--stack", "other"], &KEYED).await;
+    assert_eq!(stackless.code, 0, "{}", stackless.out);
+    assert!(stackless.out.starts_with("  note  No stack, so only the keys of the environment are checked.\n        There is no stack other in us-east-1."), "{}", stackless.out);
+    stackless.holds(&format!(
+        "  note  Discord: for sam deploy, DiscordApplicationId={APPLICATION} DiscordPublicKey={}\n",
+        world.public_key
+    ));
+}
+
+#[tokio::test]
+async fn an_endpoint_of_ones_own_has_to_offer_the_model() {
+    for (model, code, words) in [
+        (
+            "own/some-model",
+            0,
+            "  ok    Models: the stack's endpoint offers some-model\n",
+        ),
+        (
+            "own/unheard-of",
+            1,
+            "  WRONG Models: the stack's endpoint does not offer unheard-of\n        It offers some-model, other-model.\n",
+        ),
+    ] {
+        // The address of the endpoint is known only once the world has started.
+        let first = World::start().await;
+        let base = format!("{}/own", first.models);
+        let world = World::with(Options {
+            parameters: vec![("Model", model.to_owned())],
+            model_base_url: Some(base),
+            ..Options::default()
+        })
+        .await;
+        let said = world.run_keyed(&["check"]).await;
+        said.holds(words);
+        assert_eq!(said.code, code);
+    }
+}

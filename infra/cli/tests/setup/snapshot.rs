@@ -1,0 +1,158 @@
+//! `snapshot`
+
+use bobbin_sandbox::daytona::prepared::snapshot_name;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{DAYTONA_KEY, Options, World};
+
+const KEY: [(&str, &str); 1] = [("DAYTONA_API_KEY", DAYTONA_KEY)];
+
+fn name() -> String {
+    snapshot_name(include_str!("../../../sandbox/Dockerfile"))
+}
+
+/// Without what depends on how quick the machine is: seconds, and which states were seen on the way.
+fn steady(out: &str) -> String {
+    let timed = |line: &&str| !line.contains(" s  ");
+    out.lines()
+        .filter(timed)
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+async fn state(world: &World) -> Value {
+    let path = format!("/api/snapshots/{}", name());
+    world.provider(Method::GET, &path, Value::Null).await["state"].clone()
+}
+
+#[tokio::test]
+async fn it_is_built_with_its_log_found_again_woken_and_removed() {
+    let world = World::start().await;
+    let name = name();
+    let deploy = format!(
+        "  to do The stack does not use it yet: sam deploy --parameter-overrides DaytonaSnapshot={name}\n"
+    );
+    let dry = world.run(&["snapshot", "--dry-run"], &KEY).await;
+    dry.is(3, &format!("  to do Snapshot {name} would be built\n"));
+
+    let built = world.run(&["snapshot"], &KEY).await;
+    assert_eq!(built.code, 3, "{}", built.err);
+    let steps = "  ...   | Step 1/8 : FROM node:22-bookworm-slim\n";
+    built.holds(steps);
+    built.holds("  ...   | Step 8/8 : ENTRYPOINT [\"sleep\", \"infinity\"]\n");
+    built.holds(" s  active\n");
+    let told = steady(&built.out);
+    assert!(told.starts_with(&format!("  ...   Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes\n")), "{told}");
+    assert!(
+        told.ends_with(&format!("  ok    Snapshot {name} is ready\n{deploy}")),
+        "{told}"
+    );
+
+    let again = world.run(&["snapshot"], &KEY).await;
+    again.is(3, &format!("  ok    Snapshot {name} is ready\n{deploy}"));
+    let stackless = world.run(&["snapshot", "--stack", "other"], &KEY).await;
+    stackless.is(
+        0,
+        &format!(
+            "  ok    Snapshot {name} is ready\n  note  For sam deploy: DaytonaSnapshot={name}\n"
+        ),
+    );
+
+    world
+        .provider(
+            Method::POST,
+            &format!("/api/snapshots/{name}/deactivate"),
+            json!({}),
+        )
+        .await;
+    assert_eq!(state(&world).await, "inactive");
+    let woken = world.run(&["snapshot"], &KEY).await;
+    assert!(
+        woken.out.starts_with(&format!(
+            "  ...   Snapshot {name} sleeps and is activated\n"
+        )),
+        "{}",
+        woken.out
+    );
+    assert_eq!(state(&world).await, "active");
+
+    let removed = world.run(&["snapshot", "--remove"], &KEY).await;
+    removed.is(0, &format!("  ok    Snapshot {name} is removed\n"));
+    let again = world.run(&["snapshot", "--remove"], &KEY).await;
+    again.is(0, &format!("  ok    Snapshot {name} is not there\n"));
+}
+
+#[tokio::test]
+async fn a_build_that_fails_says_why_and_is_built_anew() {
+    let world = World::start().await;
+    let name = name();
+    let fault = json!({ "faults": [{ "fault": "fail_build" }] });
+    world
+        .provider(Method::POST, "/_control/faults", fault)
+        .await;
+    let failed = world.run(&["snapshot"], &KEY).await;
+    failed.refused(&format!(
+        "The build of {name} failed: the build failed. The last lines of its log are above;"
+    ));
+    failed.holds("  ...   | ERROR: the build failed\n");
+    let built = world.run(&["snapshot"], &KEY).await;
+    assert!(
+        built.out.starts_with(&format!(
+            "  ...   Snapshot {name} had failed (the build failed) and is built anew\n"
+        )),
+        "{}",
+        built.out
+    );
+    assert_eq!(state(&world).await, "active");
+}
+
+#[tokio::test]
+async fn one_that_the_stack_uses_is_not_removed_and_older_ones_are_named() {
+    let parameters = vec![("DaytonaSnapshot", name())];
+    let world = World::with(Options {
+        parameters,
+        ..Options::default()
+    })
+    .await;
+    let name = name();
+    let old = json!({ "name": "bobbin-sandbox-0123456789ab", "buildInfo": { "dockerfileContent": "FROM a\n" } });
+    world.provider(Method::POST, "/api/snapshots", old).await;
+    let built = world.run(&["snapshot"], &KEY).await;
+    assert_eq!(built.code, 0, "{}{}", built.out, built.err);
+    built.holds("  ok    The stack makes its sandboxes from it\n  note  bobbin-sandbox-0123456789ab is of another version; when nothing uses it: bobbin snapshot --remove --name bobbin-sandbox-0123456789ab\n");
+    let kept = world.run(&["snapshot", "--remove"], &KEY).await;
+    kept.refused(&format!("The stack bobbin makes its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway."));
+    let removed = world.run(&["snapshot", "--remove", "--anyway"], &KEY).await;
+    removed.is(0, &format!("  ok    Snapshot {name} is removed\n"));
+    let older = [
+        "snapshot",
+        "--remove",
+        "--name",
+        "bobbin-sandbox-0123456789ab",
+    ];
+    world.run(&older, &KEY).await.is(
+        0,
+        "  ok    Snapshot bobbin-sandbox-0123456789ab is removed\n",
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_the_key_needs() {
+    let world = World::start().await;
+    let wrong = world
+        .run(&["snapshot"], &[("DAYTONA_API_KEY", "wrong")])
+        .await;
+    wrong.refused(
+        "Daytona refused the API key: make a new one at https://app.daytona.io/dashboard/keys",
+    );
+    let fault =
+        json!({ "faults": [{ "fault": "answer", "operation": "snapshots", "status": 403 }] });
+    world
+        .provider(Method::POST, "/_control/faults", fault)
+        .await;
+    world
+        .run(&["snapshot"], &KEY)
+        .await
+        .refused("The API key needs write:snapshots");
+}

@@ -1,0 +1,130 @@
+//! Every step in one command, and everything undone.
+
+use bobbin_sandbox::daytona::prepared::snapshot_name;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{APPLICATION, KEYED, Options, World};
+
+fn name() -> String {
+    snapshot_name(include_str!("../../../sandbox/Dockerfile"))
+}
+
+fn steps(out: &str) -> Vec<&str> {
+    out.lines().filter(|line| line.starts_with('[')).collect()
+}
+
+const STEPS: [&str; 8] = [
+    "[1/8] The stack",
+    "[2/8] The Slack app",
+    "[3/8] The keys in the stack's secrets",
+    "[4/8] The keys, tried",
+    "[5/8] The sandboxes' snapshot",
+    "[6/8] Discord's commands",
+    "[7/8] Discord's endpoint",
+    "[8/8] A test turn",
+];
+
+#[tokio::test]
+async fn before_there_is_a_stack_everything_is_done_that_needs_none_and_the_deployment_is_spelt_out()
+ {
+    let world = World::start().await;
+    let said = world.run(&["setup", "--stack", "mine"], &KEYED).await;
+    assert_eq!((said.code, said.err.as_str()), (3, ""), "{}", said.out);
+    assert_eq!(steps(&said.out), STEPS);
+    said.holds(&format!("  ok    Snapshot {} is ready\n", name()));
+    said.holds(&format!(
+        "  to do Deploy the stack, then run this again:
+        sam build && sam deploy --guided --stack-name mine --parameter-overrides DiscordApplicationId={APPLICATION} DiscordPublicKey={} AllowedGuilds=YOUR_SERVER_ID DaytonaSnapshot={}
+",
+        world.public_key,
+        name()
+    ));
+}
+
+#[tokio::test]
+async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_back() {
+    let parameters = vec![("DaytonaSnapshot", name())];
+    let world = World::with(Options {
+        parameters,
+        ..Options::default()
+    })
+    .await;
+    let dry = world.run_keyed(&["setup", "--dry-run", "--from-env"]).await;
+    // The stack names a snapshot that is not built yet, which is wrong; nothing was written all the same.
+    assert_eq!(dry.code, 1, "{}", dry.out);
+    assert_eq!(world.secret("ProviderSecret").await, json!({}));
+
+    let snapshot = world.run_keyed(&["snapshot"]).await;
+    assert_eq!(snapshot.code, 0, "{}", snapshot.err);
+    let first = world.run_keyed(&["setup", "--from-env"]).await;
+    assert_eq!((first.code, first.err.as_str()), (0, ""), "{}", first.out);
+    assert_eq!(steps(&first.out), STEPS);
+    first.holds("  ok    Daytona API key is stored now\n");
+    first.holds("all servers: these commands were written\n");
+    first.holds(&format!(
+        "interactions are delivered to {}/discord/interactions now, before to nowhere\n",
+        world.ingress
+    ));
+    first.holds("  note  Left out: say where it is to be seen, with --discord-channel ID, or --slack-channel ID and --slack-user ID.\n");
+
+    // No key in the environment: those of the stack are used. `all` is the same command.
+    let second = world.run(&["all"], &[]).await;
+    assert_eq!(
+        (second.code, second.err.as_str()),
+        (0, ""),
+        "{}",
+        second.out
+    );
+    second.holds("  note  No key was given, so nothing is stored.\n");
+    second.holds("all servers: the commands are as they should be, nothing was written\n");
+    second.holds(" already\n");
+
+    let told = world.run(&["undo"], &[]).await;
+    assert_eq!(told.code, 1, "the snapshot is in use: {}", told.out);
+    told.holds("  to do Daytona API key would be forgotten\n");
+    told.holds("  note  Nothing was changed; with --yes it is.\n");
+    assert_ne!(world.secret("ProviderSecret").await, json!({}));
+    let undone = world.run(&["undo", "--yes"], &[]).await;
+    assert_eq!(undone.code, 1);
+    undone.holds("Deploy without it first");
+    undone.holds("        - /sandbox\n");
+    undone.holds("interactions are delivered to nowhere now");
+    assert_eq!(world.secret("ProviderSecret").await, json!({}));
+    assert_eq!(
+        world.secret("WorkerSecret").await,
+        json!({"kept": "as it is"})
+    );
+    let snapshot = world
+        .provider(
+            Method::GET,
+            &format!("/api/snapshots/{}", name()),
+            Value::Null,
+        )
+        .await;
+    assert_eq!(snapshot["state"], "active");
+}
+
+#[tokio::test]
+async fn a_wrong_key_stops_the_test_turn_and_nothing_else() {
+    let parameters = vec![("DaytonaSnapshot", name())];
+    let world = World::with(Options {
+        parameters,
+        ..Options::default()
+    })
+    .await;
+    let channel = world.chat.seeds().channel_id;
+    let wrong = [
+        ("ANTHROPIC_API_KEY", "wrong"),
+        ("DISCORD_CHANNEL_ID", channel.as_str()),
+    ];
+    let said = world
+        .run(&["setup", "--from-env"], &[&KEYED[..], &wrong].concat())
+        .await;
+    assert_eq!(said.code, 1, "{}", said.out);
+    said.holds("  WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused\n");
+    said.holds("all servers: these commands were written\n");
+    said.holds(
+        "  note  Left out until nothing above is wrong; bobbin test sends it nevertheless.\n",
+    );
+}
