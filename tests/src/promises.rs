@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use bobbin_core::ids::{PostKind, post_key};
-use bobbin_core::session::{EndedTurn, Outcome, Phase, Session};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::{EndedTurn, Phase, Session};
 
 use crate::chat::Seen;
 use crate::model::Call;

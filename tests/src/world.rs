@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bobbin_chat::slack::ASK_ACTION;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
-use bobbin_core::message::Person;
+use bobbin_core::person::Person;
 use bobbin_core::session::{EndedTurn, Phase, Session, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};

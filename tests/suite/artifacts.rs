@@ -1,6 +1,6 @@
 //! What goes into and comes out of the agent, beside words: images, files that it shows, its plan, and what it changed.
 
-use bobbin_core::session::Outcome;
+use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Seen, SeenFile};
 use bobbin_tests::limits::SEEN_MS_MAX;
 use bobbin_tests::wait::eventually;

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::{Body, Control, Person, Reply, Standing, Want};
-use bobbin_core::session::Outcome;
+use bobbin_core::message::{Body, Control, Reply, Want};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::person::{Person, Standing};
 use bobbin_core::settings::{Catalogue, Change, Kind, List, Settings};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};

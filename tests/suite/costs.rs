@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use bobbin_core::limits::Limits;
-use bobbin_core::session::Outcome;
+use bobbin_core::outcome::Outcome;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::gates::Order;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bobbin_core::session::Outcome;
+use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{CLEANED_MS_MAX, SECOND_START_MS_MAX};
 use bobbin_tests::processes;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bobbin_agent::opencode::request::CORRELATION;
-use bobbin_core::session::{Outcome, Phase};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Phase;
 use bobbin_core::signals::{COST, Kind, OTHERS, TOKENS};
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::chat::Platform;

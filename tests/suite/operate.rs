@@ -4,7 +4,8 @@
 use bobbin_core::decide::words::DESTROYED;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::limits::DELIVERIES_MAX;
-use bobbin_core::session::{Outcome, Phase};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Phase;
 use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;

@@ -2,7 +2,8 @@
 //! exactly its own.
 
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
-use bobbin_core::session::{EndedTurn, Outcome, Phase, Session, TimelineEntry};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::{EndedTurn, Phase, Session, TimelineEntry};
 use bobbin_tests::chat::{Button, Seen};
 use bobbin_tests::model::Call;
 use bobbin_tests::promises::{ALL, Accepted, History, Tenant, check, tenants_apart};

@@ -1,6 +1,7 @@
 //! What a person does, once for every platform and engine.
 
-use bobbin_core::session::{Outcome, Phase, Session, Stage};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::wait::{eventually, within};

@@ -1,6 +1,7 @@
 //! What waits, what was lost, and what there is too much of: people see it, and can do something about it.
 
-use bobbin_core::session::{Outcome, Phase};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Phase;
 use bobbin_tests::aws::schedule_at;
 use bobbin_tests::chat::{Platform, Seen};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};

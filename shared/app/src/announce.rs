@@ -4,14 +4,16 @@
 //! the condition that the record has not moved since it was read: so a prompt that has begun is never marked as
 //! waiting. Repeatable as a whole.
 
-use bobbin_core::card::{Card, CardState, Post, Usage};
+use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::decide::queue::{Admission, Steering, admit, kept, steer};
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::message::{Announce, Prompt};
-use bobbin_core::session::{Outcome, Queued};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Queued;
+use bobbin_core::usage::Usage;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::message::Selection;
+use bobbin_core::selection::Selection;
 use bobbin_core::settings::Offer;
 
 /// Noting takes no longer.

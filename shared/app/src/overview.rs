@@ -9,8 +9,9 @@ use bobbin_core::access::Refusal;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Control, Overview, Place, Reply, Standing, Want};
+use bobbin_core::message::{Control, Overview, Place, Reply, Want};
 use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
+use bobbin_core::person::Standing;
 use bobbin_core::session::{Marks, Session};
 
 use crate::arrival::Arrival;

@@ -14,22 +14,22 @@ use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
 use bobbin_core::breaker::Admission;
-use bobbin_core::card::{Card, Post, PostRef, ShownFile, Usage};
+use bobbin_core::card::{Card, Post, ShownFile};
 use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::Selection;
 use bobbin_core::ports::{Loaded, Saved, World};
+use bobbin_core::selection::Selection;
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::settings::Offer;
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
+use bobbin_core::usage::Usage;
 use tokio::time::timeout;
 
-use crate::catalogue;
-use crate::providers;
 use crate::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use crate::{catalogue, providers};
 
 /// The sandbox side, from configuration and keys.
 ///

@@ -1,10 +1,11 @@
 //! The chats behind one door: whichever platform a thread is on.
 
-use bobbin_core::card::{CardState, Post, PostRef};
+use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, ThreadKey};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
 use bobbin_core::keys::Key;
-use bobbin_core::message::{Outside, Reply};
+use bobbin_core::message::Reply;
+use bobbin_core::person::Outside;
 use bobbin_core::text;
 use bobbin_http::{Hosts, Http, host_of};
 

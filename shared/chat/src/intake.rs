@@ -1,6 +1,7 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
-use bobbin_core::message::{Body, Standing};
+use bobbin_core::message::Body;
+use bobbin_core::person::Standing;
 use bobbin_core::settings::Kind;
 use bobbin_http::HttpAnswer;
 

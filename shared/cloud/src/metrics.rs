@@ -6,9 +6,9 @@
 
 use std::io::Write;
 
-use bobbin_core::card::Usage;
 use bobbin_core::ids::Ms;
 use bobbin_core::signals::{COST, DIMENSION, NAMESPACE, Signal, TOKENS};
+use bobbin_core::usage::Usage;
 use serde_json::{Map, Value, json};
 
 /// Values of one metric in one line: CloudWatch reads no more.

@@ -14,13 +14,14 @@ pub use whole::Page;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use bobbin_core::ask::Settlement;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::Person;
+use bobbin_core::person::Person;
 use bobbin_core::ports::Loaded;
 use bobbin_core::schema::{self, Kept, Shape, Unreadable};
-use bobbin_core::session::{Marks, Queued, Session, Settlement};
+use bobbin_core::session::{Marks, Queued, Session};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -145,6 +145,8 @@ charts, documents) are shown to them in the thread after your turn, each once: a
     )
 }
 
+const _: () = assert!(Limits::DEFAULT.artifacts_known >= LISTED_MAX);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,17 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Ms, PostKind};
-use crate::session::{Ask, Outcome};
-
-/// Where a post stands, so that it can be edited.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct PostRef {
-    /// Channel (Slack) or thread (Discord) id.
-    pub channel: String,
-    /// Message id (Discord) or `ts` (Slack).
-    pub id: String,
-}
+use crate::ask::Ask;
+use crate::ids::{Ms, PostKind, PostRef};
+use crate::outcome::Outcome;
+use crate::usage::Usage;
 
 /// The living card of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -141,24 +134,6 @@ pub enum PlanState {
     Next,
     /// Given up.
     Dropped,
-}
-
-/// What a turn took, and what it changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens in and out, as OpenCode reports them.
-    pub tokens: u64,
-    /// Cost in millionths of a US dollar, as OpenCode reports it.
-    pub cost_micro_usd: u64,
-    /// Files that it changed, added or deleted.
-    #[serde(default)]
-    pub files: u32,
-    /// Lines added in them.
-    #[serde(default)]
-    pub added: u64,
-    /// Lines removed from them.
-    #[serde(default)]
-    pub removed: u64,
 }
 
 /// What is posted or edited.

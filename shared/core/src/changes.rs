@@ -3,8 +3,8 @@
 //! Promised: the patch is bounded, cut between files, and says what it leaves out. Deliberately absent: the contents of
 //! binary files, which OpenCode does not tell.
 
-use crate::card::Usage;
 use crate::text::{one_line, shorten};
+use crate::usage::Usage;
 
 /// Files that a summary lists.
 const SUMMARY_FILES_MAX: usize = 20;

@@ -8,12 +8,13 @@ use std::pin::pin;
 use std::task::Poll;
 
 use crate::decide::{Context, Decision, Next, decide};
-use crate::event::{Event, RunEnd};
+use crate::event::Event;
 use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::limits::Limits;
 use crate::message::Message;
 use crate::ports::{Saved, World};
+use crate::run::RunEnd;
 use crate::schema::wait_ms;
 use crate::session::Session;
 

@@ -1,11 +1,13 @@
 //! What `decide` wants done, alone or beside the post of a card. Each carries the name that makes its repeat harmless.
 
 use crate::artifacts::Artifact;
-use crate::card::{CardState, Post, PostRef};
-use crate::ids::{Ms, PostKind, PromptIds};
+use crate::ask::{About, Ask};
+use crate::card::{CardState, Post};
+use crate::ids::{Ms, PostKind, PostRef, PromptIds};
 use crate::images::Image;
-use crate::message::{Attachment, Selection};
-use crate::session::{About, Ask, StrayRun};
+use crate::message::Attachment;
+use crate::selection::Selection;
+use crate::session::StrayRun;
 
 /// One step in the world.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

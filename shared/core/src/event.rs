@@ -1,13 +1,16 @@
 //! What happened: the delivery of a message, or the outcome of what was under way.
 
 use crate::artifacts::Artifact;
-use crate::card::{CardStep, PlanItem, PostRef, Usage};
+use crate::ask::{About, Settlement};
 use crate::changes::Changes;
 use crate::failure::Failure;
+use crate::ids::PostRef;
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::message::Person;
-use crate::session::{About, Queued, Settlement};
+use crate::person::Person;
+use crate::run::{Answer, PromptState};
+use crate::sandbox::Coarse;
+use crate::session::Queued;
 use crate::settings::Offer;
 
 /// What happened.
@@ -114,17 +117,6 @@ pub enum Event {
     Both(Box<Self>, Box<Self>),
 }
 
-/// What an agent knows of a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PromptState {
-    /// Nothing.
-    Absent,
-    /// It works on it, or has come to an end with it: sending it again would begin nothing.
-    Taken,
-    /// It has it, and at this moment nothing works on it, without an end.
-    Idle,
-}
-
 /// Why a repository could not be cloned.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NotCloned {
@@ -140,60 +132,5 @@ pub enum NotCloned {
     Other {
         /// On one line, shortened.
         seen: String,
-    },
-}
-
-/// A sandbox, coarsely (reference: Daytona's states, mapped).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Coarse {
-    /// On its way up.
-    Provisioning,
-    /// Running.
-    Running,
-    /// Stopped or archived; can be started.
-    Parked,
-    /// In a transition, or in a state that we do not know.
-    Busy,
-    /// The provider gave up on it.
-    Broken {
-        /// The provider's reason.
-        reason: String,
-        /// The provider offers to repair it.
-        recoverable: bool,
-    },
-    /// The provider does not know it, or is deleting it.
-    Gone,
-}
-
-/// What a finished run left.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Answer {
-    /// How the run ended.
-    pub end: RunEnd,
-    /// The final text, Markdown, empty if there was none.
-    pub text: String,
-    /// What it took.
-    pub usage: Usage,
-    /// What the agent did, for the card.
-    pub steps: Vec<CardStep>,
-    /// How many steps came before these.
-    pub earlier: usize,
-    /// How its plan stands.
-    pub plan: Vec<PlanItem>,
-}
-
-/// How a run ended, by the messages it left.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum RunEnd {
-    /// With an answer, maybe an empty one.
-    Completed,
-    /// By an abort.
-    Aborted,
-    /// Because somebody said no to an ask.
-    Rejected,
-    /// With an error of the model or the agent.
-    Error {
-        /// The reason, for people.
-        reason: String,
     },
 }

@@ -216,6 +216,15 @@ impl PromptIds {
     }
 }
 
+/// Where a post stands, so that it can be edited.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PostRef {
+    /// Channel (Slack) or thread (Discord) id.
+    pub channel: String,
+    /// Message id (Discord) or `ts` (Slack).
+    pub id: String,
+}
+
 /// What a post is for; together with the turn it names the post, so that it is never made twice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

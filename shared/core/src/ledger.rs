@@ -5,11 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::card::{PostRef, Usage};
-use crate::ids::Ms;
-use crate::message::{Person, Prompt, Selection};
-use crate::session::Outcome;
+use crate::ids::{Ms, PostRef};
+use crate::message::Prompt;
+use crate::outcome::Outcome;
+use crate::person::Person;
+use crate::selection::Selection;
 use crate::text::{one_line, shorten, units};
+use crate::usage::Usage;
 
 /// Characters (UTF-16 units) of a prompt or an answer that an entry keeps.
 pub const BRIEF_UNITS_MAX: usize = 240;

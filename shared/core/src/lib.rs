@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod artifacts;
+pub mod ask;
 pub mod asks;
 pub mod breaker;
 pub mod card;
@@ -24,12 +25,18 @@ pub mod keys;
 pub mod ledger;
 pub mod limits;
 pub mod message;
+pub mod outcome;
 pub mod overrides;
 pub mod overview;
+pub mod person;
 pub mod ports;
+pub mod run;
+pub mod sandbox;
 pub mod schema;
+pub mod selection;
 pub mod session;
 pub mod settings;
 pub mod signals;
 pub mod status;
 pub mod text;
+pub mod usage;

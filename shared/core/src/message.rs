@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::asks::Field;
+use crate::ask::Choice;
 use crate::ids::{Ms, ThreadKey};
+use crate::person::{Person, Standing};
 use crate::schema::{self, Kept, Shape, Unreadable};
+use crate::selection::Selection;
 use crate::settings::Change;
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
@@ -295,66 +297,6 @@ pub struct Quote {
     pub text: String,
 }
 
-/// Repository, model and agent of a turn, as far as somebody chose them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Selection {
-    /// Repository to clone, `owner/name` or an https address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repo: Option<String>,
-    /// Model, as provider/model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// OpenCode's agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-}
-
-impl Selection {
-    /// Whether nothing was chosen.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// This, and where nothing was chosen what `other` says.
-    #[must_use]
-    pub fn or(&self, other: &Self) -> Self {
-        let first = |a: &Option<String>, b: &Option<String>| a.clone().or_else(|| b.clone());
-        Self {
-            repo: first(&self.repo, &other.repo),
-            model: first(&self.model, &other.model),
-            agent: first(&self.agent, &other.agent),
-        }
-    }
-}
-
-/// Where something was said, and as what its sender counts there: the platform said so with this very request.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Standing {
-    /// The channel; of a Discord thread the one that it belongs to. Empty where the platform did not say.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub channel: String,
-    /// Discord roles of the sender.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roles: Vec<String>,
-    /// The sender may manage the server (Discord: Administrator or Manage Server). Slack does not say it with a request.
-    #[serde(default)]
-    pub manages: bool,
-    /// The sender is not known as a full member of the place. Slack does not say it with a request: the worker asks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outside: Option<Outside>,
-}
-
-/// What somebody is who is not known as a full member of a workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outside {
-    /// A guest, a person of another organisation, a bot, or somebody who has left.
-    Outsider,
-    /// The platform does not let the app ask.
-    Unread,
-}
-
 /// A file that came along with a prompt. Its address is short-lived and never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attachment {
@@ -366,15 +308,6 @@ pub struct Attachment {
     pub size: u64,
     /// Media type, where the platform names one.
     pub media_type: Option<String>,
-}
-
-/// Somebody on a platform.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Person {
-    /// The platform's id.
-    pub id: String,
-    /// What others call them.
-    pub name: String,
 }
 
 /// A Discord task that has no thread yet.
@@ -416,11 +349,6 @@ pub enum Reply {
     },
     /// Nobody waits for words: who runs the stack reads the record.
     Nobody,
-}
-
-impl Reply {
-    /// How long a Discord interaction token can be used (Discord's documentation: 15 minutes), less a margin.
-    pub const DISCORD_TOKEN_MS: u64 = 14 * 60_000;
 }
 
 /// A word that must not wait behind a run.
@@ -525,22 +453,6 @@ impl Want {
             | Self::Say { .. } => None,
         }
     }
-}
-
-/// How an ask was settled.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "choice", content = "value", rename_all = "snake_case")]
-pub enum Choice {
-    /// Permission for this one call.
-    Once,
-    /// Permission for calls like this one.
-    Always,
-    /// No.
-    Reject,
-    /// A question's form, as it was filled in: what it comes to is found beside the record of what was asked.
-    Form(Vec<Field>),
-    /// The answers: one list of labels or own words a question.
-    Answers(Vec<Vec<String>>),
 }
 
 impl Body {

@@ -3,12 +3,13 @@
 //! Pure: records in, a picture out. The wire modules draw it. Absent: what others asked for, in whatever channel, because
 //! a record does not say who may see that channel.
 
+use crate::ask::About;
 use crate::ids::{Ms, ThreadKey};
 use crate::ledger::Entry;
-use crate::message::Selection;
-use crate::session::{About, Marks, Outcome, Session, Stage};
-use crate::status::span;
-use crate::text::{one_line, shorten};
+use crate::outcome::Outcome;
+use crate::selection::Selection;
+use crate::session::{Marks, Session, Stage};
+use crate::text::{one_line, shorten, span};
 
 /// Runs that are shown.
 pub const RUNS_MAX: usize = 10;
@@ -127,8 +128,9 @@ pub fn ended(entry: &Entry, now_ms: Ms) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Person;
-    use crate::session::{Ask, Queued, Turn};
+    use crate::ask::Ask;
+    use crate::person::Person;
+    use crate::session::{Queued, Turn};
 
     fn person(id: &str) -> Person {
         Person {

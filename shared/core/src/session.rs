@@ -8,16 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::artifacts::Artifact;
-use crate::asks::Question;
-use crate::card::{CardState, PostRef, Usage, card_kind};
+use crate::ask::{Ask, Settlement};
+use crate::card::{CardState, card_kind};
 use crate::changes::Changes;
-use crate::event::{Answer, Coarse, PromptState};
-use crate::ids::{Ms, PostKind, PromptIds, ThreadKey};
+use crate::ids::{Ms, PostKind, PostRef, PromptIds, ThreadKey};
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::message::{Choice, Operation, Person, Prompt, Selection};
+use crate::message::{Operation, Prompt};
+use crate::outcome::Outcome;
+use crate::person::Person;
+use crate::run::{Answer, PromptState};
+use crate::sandbox::Coarse;
 use crate::schema::{self, Kept, Shape, Unreadable};
+use crate::selection::Selection;
 use crate::settings::Offer;
+use crate::usage::Usage;
 
 /// The phase of a thread's sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -325,73 +330,6 @@ pub enum Stage {
     },
 }
 
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "StoredOutcome", into = "StoredOutcome")]
-pub enum Outcome {
-    /// The agent's answer is in the thread.
-    Answered,
-    /// It was sent into the run of another turn, and that one's answer is its answer too.
-    Joined {
-        /// The id of that turn.
-        turn: String,
-    },
-    /// It failed, and the thread was told why.
-    Failed {
-        /// Why, and what to do.
-        reason: String,
-    },
-    /// Somebody stopped it.
-    Cancelled {
-        /// Their name.
-        by: String,
-    },
-    /// The sandbox vanished after the agent had taken the prompt.
-    Lost,
-}
-
-/// An outcome as it is stored. What joined another turn is an answered one with a note, so that a worker from before there
-/// was such a thing reads the record all the same.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-enum StoredOutcome {
-    Answered {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        joined: Option<String>,
-    },
-    Failed {
-        reason: String,
-    },
-    Cancelled {
-        by: String,
-    },
-    Lost,
-}
-
-impl From<StoredOutcome> for Outcome {
-    fn from(stored: StoredOutcome) -> Self {
-        match stored {
-            StoredOutcome::Answered { joined: None } => Self::Answered,
-            StoredOutcome::Answered { joined: Some(turn) } => Self::Joined { turn },
-            StoredOutcome::Failed { reason } => Self::Failed { reason },
-            StoredOutcome::Cancelled { by } => Self::Cancelled { by },
-            StoredOutcome::Lost => Self::Lost,
-        }
-    }
-}
-
-impl From<Outcome> for StoredOutcome {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Answered => Self::Answered { joined: None },
-            Outcome::Joined { turn } => Self::Answered { joined: Some(turn) },
-            Outcome::Failed { reason } => Self::Failed { reason },
-            Outcome::Cancelled { by } => Self::Cancelled { by },
-            Outcome::Lost => Self::Lost,
-        }
-    }
-}
-
 /// A turn that has ended, as far as a repeat needs it. The rest is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EndedTurn {
@@ -419,51 +357,6 @@ pub struct Operated {
 
 /// Operations that a record remembers.
 pub const OPERATED_MAX: usize = 10;
-
-/// A permission or question that waits for a person.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Ask {
-    /// Its id at OpenCode (`per_…` or `que_…`).
-    pub id: String,
-    /// What is asked.
-    pub about: About,
-    /// After this it counts as no.
-    pub expires_at_ms: Ms,
-    /// Where it stands in the thread, once it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub post: Option<PostRef>,
-    /// It has been settled and its post says so.
-    #[serde(default)]
-    pub settled: bool,
-}
-
-/// What an ask is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "about", rename_all = "snake_case")]
-pub enum About {
-    /// The agent wants to do something that needs a yes.
-    Permission {
-        /// OpenCode's word: `bash`, `edit`, `external_directory`, `read`.
-        action: String,
-        /// The exact command or file, its beginning if it is long.
-        subject: String,
-        /// Characters of it that are not kept.
-        #[serde(default)]
-        left_out: usize,
-        /// Places outside of the project that it reaches, as patterns.
-        #[serde(default)]
-        places: Box<[String]>,
-        /// What "always" would cover, as patterns; empty where it would cover nothing more.
-        #[serde(default)]
-        always: Box<[String]>,
-    },
-    /// The agent asks, one question or several together.
-    Question {
-        /// The questions.
-        #[serde(default)]
-        questions: Vec<Question>,
-    },
-}
 
 /// Who may stop or delete, and until when everybody else waits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -660,15 +553,6 @@ pub struct Queued {
     /// What is asked, where it is small enough to be kept here: so it can be sent into the turn before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Box<Prompt>>,
-}
-
-/// How an ask was settled, and by whom.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Settlement {
-    /// Who decided.
-    pub by: Person,
-    /// What.
-    pub choice: Choice,
 }
 
 impl Session {

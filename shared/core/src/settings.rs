@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Refusal;
 use crate::ids::Ms;
-use crate::message::{Outside, Person, Selection, Standing};
+use crate::person::{Outside, Person, Standing};
 use crate::schema::Kept;
+use crate::selection::Selection;
 
 /// Channels that have defaults of their own.
 pub const CHANNELS_MAX: usize = 200;

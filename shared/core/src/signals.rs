@@ -5,8 +5,9 @@
 //! people, agents and providers.
 
 use crate::ids::Ms;
+use crate::outcome::Outcome;
 use crate::schema::NEWER;
-use crate::session::{EndedTurn, Outcome, Phase, Session, Stage, Turn};
+use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
 
 /// Something that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,9 +2,10 @@
 
 use crate::ids::Ms;
 use crate::ledger::Entry;
-use crate::message::Selection;
-use crate::session::{Marks, Outcome, Phase, Session, Stage};
-use crate::text::shorten;
+use crate::outcome::Outcome;
+use crate::selection::Selection;
+use crate::session::{Marks, Phase, Session, Stage};
+use crate::text::{shorten, span};
 
 /// Ended turns that the answer lists.
 const ENDED_SHOWN: usize = 3;
@@ -146,17 +147,6 @@ fn sandbox(session: &Session, now_ms: Ms) -> String {
     }
 }
 
-/// A span of time as a person says it.
-#[must_use]
-pub fn span(ms: u64) -> String {
-    let s = ms / 1000;
-    match s {
-        0..60 => format!("{s} s"),
-        60..3600 => format!("{} min {} s", s / 60, s % 60),
-        _ => format!("{} h {} min", s / 3600, s % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_queue_and_the_last_turns_are_told() {
-        let person = |name: &str| crate::message::Person {
+        let person = |name: &str| crate::person::Person {
             id: "1".to_owned(),
             name: name.to_owned(),
         };
@@ -201,11 +191,11 @@ mod tests {
             accepted_at_ms: 1_000,
             ended_at_ms: 31_000,
             outcome: Outcome::Answered,
-            selection: crate::message::Selection::default(),
-            usage: crate::card::Usage {
+            selection: crate::selection::Selection::default(),
+            usage: crate::usage::Usage {
                 tokens: 12,
                 cost_micro_usd: 1_500,
-                ..crate::card::Usage::default()
+                ..crate::usage::Usage::default()
             },
             asked: "fix the build".to_owned(),
             answered: String::new(),

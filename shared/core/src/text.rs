@@ -655,6 +655,17 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
+/// A span of time as a person says it.
+#[must_use]
+pub fn span(ms: u64) -> String {
+    let s = ms / 1000;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3600 => format!("{} min {} s", s / 60, s % 60),
+        _ => format!("{} h {} min", s / 3600, s % 3600 / 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

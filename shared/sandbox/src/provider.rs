@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
-use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::sandbox::Coarse;
 use tokio::time::Instant;
 
 use crate::labels::{

@@ -2,7 +2,7 @@
 
 use bobbin_chat::slack::{FIELD_ACTION, message_id};
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::Person;
+use bobbin_core::person::Person;
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};

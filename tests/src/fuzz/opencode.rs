@@ -3,9 +3,8 @@
 use bobbin_agent::opencode::steps::{PLAN_MAX, STEPS_MAX};
 use bobbin_agent::opencode::types::{Message, Role, Status};
 use bobbin_agent::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
-use bobbin_core::asks::{OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
+use bobbin_core::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
-use bobbin_core::session::About;
 
 /// Characters of a step: 80 of its subject, and the words around it.
 const STEP_CHARS_MAX: usize = 160;

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::artifacts::Artifact;
-use bobbin_core::card::{Card, CardState, Post, PostRef};
+use bobbin_core::ask::{About, Settlement};
+use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::{Follow, Sending};
-use bobbin_core::event::{Coarse, Event, NotCloned};
+use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PromptIds, ThreadKey, post_key};
+use bobbin_core::ids::{Ms, PostKind, PostRef, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::session::{About, Marks, Phase, Queued, Session, Settlement, Stage};
+use bobbin_core::sandbox::Coarse;
+use bobbin_core::session::{Marks, Phase, Queued, Session, Stage};
 use bobbin_core::settings::Settings;
 
 use super::agent::{Agent, Run, Sent};
@@ -660,13 +662,13 @@ impl Place {
     /// A person answers what is asked, first come first served.
     fn answers(&mut self, turn: &str, ask: &str, now_ms: Ms) {
         let turn = self.turn(turn);
-        let by = bobbin_core::message::Person {
+        let by = bobbin_core::person::Person {
             id: "bob".into(),
             name: "bob".into(),
         };
         let settlement = Settlement {
             by,
-            choice: bobbin_core::message::Choice::Once,
+            choice: bobbin_core::ask::Choice::Once,
         };
         self.marks
             .settled

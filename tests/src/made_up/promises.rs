@@ -2,7 +2,8 @@
 //! them all. Turns are named by their place in the order of acceptance.
 
 use bobbin_core::ids::PostKind;
-use bobbin_core::session::{Outcome, Phase};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Phase;
 
 /// How a turn ended, without the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,8 +1,9 @@
 //! What the sandbox's phase does at which event: collected from every run of the product, compared with the document.
 
-use bobbin_core::event::{Coarse, Event};
+use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::message::Work;
+use bobbin_core::sandbox::Coarse;
 use bobbin_core::session::Phase;
 
 /// One decision, as far as the phase goes.

@@ -14,7 +14,9 @@ use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{DeadPrompt, Message, Person, Prompt, Selection, Standing, Work};
+use bobbin_core::message::{DeadPrompt, Message, Prompt, Work};
+use bobbin_core::person::{Person, Standing};
+use bobbin_core::selection::Selection;
 use bobbin_core::session::{Phase, Session};
 
 use super::hand::Hand;

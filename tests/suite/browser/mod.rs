@@ -2,7 +2,8 @@
 
 mod buttons;
 
-use bobbin_core::session::{Outcome, Session};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Session;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::browser::{Browser, ENTER, SHIFT, programs};
 use bobbin_tests::chat::{Platform, Thread};

@@ -1,7 +1,7 @@
 //! Messages that end among the dead letters: one that nobody can read, and one whose worker dies each time.
 
 use bobbin_core::limits::DELIVERIES_MAX;
-use bobbin_core::session::Outcome;
+use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Seen};
 use bobbin_tests::gates::Order;
 use bobbin_tests::limits::{DEAD_LETTER_MS_MAX, KILLED_MS_MAX, SEEN_MS_MAX};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::session::Outcome;
+use bobbin_core::outcome::Outcome;
 use bobbin_tests::binaries::{self, workspace};
 use bobbin_tests::http;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CALL_MS_MAX};

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bobbin_core::ids::{ThreadKey, sandbox_name, sandbox_password};
-use bobbin_core::message::{Body, Control, Person, Reply, Standing, Want};
-use bobbin_core::session::Outcome;
+use bobbin_core::message::{Body, Control, Reply, Want};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::person::{Person, Standing};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::processes;

@@ -2,7 +2,7 @@
 //! and they are told why. One rule for all doors, so that who becomes a member passes all of them.
 
 use bobbin_core::access::Refusal;
-use bobbin_core::session::Outcome;
+use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;
 use bobbin_tests::wait::eventually;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bobbin_core::session::Outcome;
+use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http::{self, Answer};
 use bobbin_tests::limits::SEEN_MS_MAX;

@@ -3,7 +3,8 @@
 //! what keeps them apart. A tenant that is not on the list is refused before anything is looked up.
 
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::session::{Outcome, Session};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Session;
 use bobbin_core::settings::Settings;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};

@@ -9,9 +9,8 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::decide::operate::{Outlook, outlook};
 use bobbin_core::ids::{ThreadKey, digest};
-use bobbin_core::message::{
-    Body, Control, Message, Operation, Person, Reply, Standing, Want, Work,
-};
+use bobbin_core::message::{Body, Control, Message, Operation, Reply, Want, Work};
+use bobbin_core::person::{Person, Standing};
 use bobbin_core::session::{Operated, Session, Turn};
 use serde::Serialize;
 

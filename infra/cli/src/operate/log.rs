@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bobbin_app::agent_log::{self, From, LogError, Place, Which};
-use bobbin_core::event::Coarse;
 use bobbin_core::ids::sandbox_name;
+use bobbin_core::sandbox::Coarse;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde::Serialize;
 

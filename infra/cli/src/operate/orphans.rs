@@ -2,7 +2,7 @@
 
 use bobbin_app::orphans::{Judged, judge};
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::event::Coarse;
+use bobbin_core::sandbox::Coarse;
 use bobbin_sandbox::Provider;
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use bobbin_core::card::Usage;
-use bobbin_core::event::{Answer, RunEnd};
+use bobbin_core::run::{Answer, RunEnd};
+use bobbin_core::usage::Usage;
 
 use super::steps::{first_line, plan_of, redact, steps_of};
 use super::types::{AgentError, Message, PartKind, Role, Status};

@@ -1,11 +1,10 @@
 //! Permissions and questions as OpenCode asks them, bounded, as the record keeps them.
 
-use bobbin_core::asks::{
-    ASK_CHARS_MAX, DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, LABEL_CHARS_MAX, OPTIONS_MAX, Opt,
-    PATTERN_CHARS_MAX, PATTERNS_MAX, QUESTIONS_MAX, Question as Asked, SUBJECT_CHARS_MAX,
+use bobbin_core::ask::{
+    ASK_CHARS_MAX, About, DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, LABEL_CHARS_MAX, OPTIONS_MAX,
+    Opt, PATTERN_CHARS_MAX, PATTERNS_MAX, QUESTIONS_MAX, Question as Asked, SUBJECT_CHARS_MAX,
     TEXT_CHARS_MAX,
 };
-use bobbin_core::session::About;
 use bobbin_core::text::shorten;
 use serde_json::Value;
 

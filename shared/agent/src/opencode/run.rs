@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem, StepState};
-use bobbin_core::session::About;
 use serde_json::Value;
 
 use super::answer::{Verdict, conclude, in_order, people_reason, turn_of};

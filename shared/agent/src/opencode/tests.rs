@@ -4,10 +4,9 @@
 
 use std::path::PathBuf;
 
-use bobbin_core::asks::{Opt, Question};
+use bobbin_core::ask::{About, Opt, Question};
 use bobbin_core::card::StepState;
-use bobbin_core::event::{Answer, RunEnd};
-use bobbin_core::session::About;
+use bobbin_core::run::{Answer, RunEnd};
 
 use super::types::{Message, Role};
 use super::{Event, Heard, Run, Snapshot, Sse, Verdict, conclude, in_order, is_whole};

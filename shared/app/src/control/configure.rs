@@ -7,7 +7,8 @@
 
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Control, Standing};
+use bobbin_core::message::Control;
+use bobbin_core::person::Standing;
 use bobbin_core::settings::{Change, List, Settings, change_words, listing};
 
 use super::Lane;

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::opencode::steps::redact;
-use bobbin_core::event::{Coarse, Event, NotCloned};
+use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
+use bobbin_core::sandbox::Coarse;
 use bobbin_core::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_sandbox::ErrorKind;

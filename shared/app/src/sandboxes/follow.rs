@@ -7,13 +7,15 @@
 use std::time::Duration;
 
 use bobbin_agent::opencode::types::{Message, Status};
-use bobbin_agent::opencode::{self as wire, Heard, Run, Snapshot, Verdict, conclude};
-use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError};
-use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PostRef};
+use bobbin_agent::opencode::{
+    self as wire, Events, Heard, OpenCode, OpenCodeError, Run, Snapshot, Verdict, conclude,
+};
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem};
 use bobbin_core::effect::Follow;
-use bobbin_core::event::{Answer, Event, RunEnd};
+use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{PostRef, ThreadKey};
+use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::session::{Marks, Queued};
 use tokio::time::{Instant, sleep, timeout};
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use bobbin_core::event::{Coarse, Event};
+use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
+use bobbin_core::sandbox::Coarse;
 use bobbin_sandbox::{Secrets, Seen};
 use tokio::time::{Instant, sleep_until};
 

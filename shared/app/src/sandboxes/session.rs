@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bobbin_agent::opencode::request::{InlineImage, RunWith, session_title};
-use bobbin_agent::opencode::{Missed, OpenCode, OpenCodeError, PromptText};
-use bobbin_agent::opencode::{Verdict, conclude};
+use bobbin_agent::opencode::{Missed, OpenCode, OpenCodeError, PromptText, Verdict, conclude};
 use bobbin_core::artifacts::told_to_agent;
 use bobbin_core::effect::Sending;
-use bobbin_core::event::{Event, PromptState};
+use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::run::PromptState;
 use tokio::time::{Instant, timeout_at};
 
 use super::Sandboxes;

@@ -1,6 +1,7 @@
 //! Answers to an interaction, as the HTTP response itself.
 
-use bobbin_core::message::{Person, Prompt, Quote};
+use bobbin_core::message::{Prompt, Quote};
+use bobbin_core::person::Person;
 use serde_json::{Value, json};
 
 use super::bounds::{

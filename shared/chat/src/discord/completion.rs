@@ -50,7 +50,7 @@ pub fn completed(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) ->
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::message::Standing;
+    use bobbin_core::person::Standing;
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};

@@ -1,6 +1,6 @@
 //! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
 
-use bobbin_core::message::Person;
+use bobbin_core::person::Person;
 use bobbin_core::text::{one_line, shorten};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@
 //! At most five parts fit. Questions that do not fit with a select and own words each share one input for own words;
 //! five are typed, as numbers of options or words; more than five are answered in one text, a line each.
 
-use bobbin_core::asks::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
+use bobbin_core::ask::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
 use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 
@@ -311,7 +311,7 @@ pub fn filled(modal: &Modal) -> Option<Vec<Field>> {
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::asks::Opt;
+    use bobbin_core::ask::Opt;
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};

@@ -1,11 +1,11 @@
 //! From a signed request to work on the queue and a first answer. Pure; the caller enqueues before it answers.
 
+use bobbin_core::ask::Choice;
 use bobbin_core::decide::words;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{
-    Attachment, Body, Choice, Control, Message, Open, Person, Prompt, Reply, Selection, Standing,
-    Want, Work,
-};
+use bobbin_core::message::{Attachment, Body, Control, Message, Open, Prompt, Reply, Want, Work};
+use bobbin_core::person::{Person, Standing};
+use bobbin_core::selection::Selection;
 use bobbin_core::settings::Kind;
 use serde::Deserialize;
 use serde_json::Value;

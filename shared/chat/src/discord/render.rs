@@ -9,10 +9,10 @@ use bobbin_core::card::{
     Card, CardState, CardStep, PlanItem, PlanState, Post, ShownFile, StepState,
 };
 use bobbin_core::changes;
-use bobbin_core::message::{Open, Prompt, Selection};
-use bobbin_core::session::Outcome;
-use bobbin_core::status::span;
-use bobbin_core::text::{discord_markdown, one_line, shorten, thousands, units};
+use bobbin_core::message::{Open, Prompt};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::selection::Selection;
+use bobbin_core::text::{discord_markdown, one_line, shorten, span, thousands, units};
 use serde_json::{Value, json};
 
 use super::answer::{COMPONENTS_V2, SUPPRESS_EMBEDS};

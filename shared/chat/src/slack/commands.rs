@@ -2,7 +2,8 @@
 
 use bobbin_core::access::Refusal;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Body, Control, Overview, Person, Place, Reply, Standing, Want};
+use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
+use bobbin_core::person::{Person, Standing};
 
 use super::door::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::limits::ECHO_CHARS_MAX;

@@ -2,7 +2,8 @@
 
 use bobbin_core::access::Policy;
 use bobbin_core::ids::{Ms, ThreadKey, digest};
-use bobbin_core::message::{Body, Control, Person, Reply, Standing, Want};
+use bobbin_core::message::{Body, Control, Reply, Want};
+use bobbin_core::person::{Person, Standing};
 use serde_json::{Map, Value, json};
 
 use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};

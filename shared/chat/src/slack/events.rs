@@ -2,9 +2,9 @@
 
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{
-    Attachment, Body, Message, Person, Prompt, Quote, Reply, Selection, Standing, Want, Work,
-};
+use bobbin_core::message::{Attachment, Body, Message, Prompt, Quote, Reply, Want, Work};
+use bobbin_core::person::{Person, Standing};
+use bobbin_core::selection::Selection;
 use serde_json::json;
 
 use super::door::{App, Asked, Request, malformed, message_id, nothing, object};

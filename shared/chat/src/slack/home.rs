@@ -4,7 +4,8 @@
 
 use bobbin_core::access::{Policy, Refusal};
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::{Body, Control, Overview, Person, Place, Reply, Standing, Want};
+use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
+use bobbin_core::person::{Person, Standing};
 use bobbin_core::settings::{Change, Kind};
 
 use super::door::{App, message_id, nothing};

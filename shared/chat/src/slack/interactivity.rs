@@ -1,9 +1,10 @@
 //! `POST /slack/interactivity`: clicks on our buttons, and the shortcut "Send to Bobbin".
 
-use bobbin_core::asks::Field;
+use bobbin_core::ask::{Choice, Field};
 use bobbin_core::decide::words;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Choice, Person, Quote, Reply, Standing, Want};
+use bobbin_core::message::{Quote, Reply, Want};
+use bobbin_core::person::{Person, Standing};
 
 use super::door::{
     App, Asked, Request, accept, ephemeral, form, malformed, message_id, nothing, object,

@@ -1,7 +1,7 @@
 //! Suggestions for a select of the Home whose options come from us (`block_suggestion`). Suggestions only: a value that can
 //! be used as it is typed is always among them, and nobody who may not use Bobbin learns what others used.
 
-use bobbin_core::message::Standing;
+use bobbin_core::person::Standing;
 use bobbin_core::settings::{Catalogue, Settings};
 use bobbin_core::text::units;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
 
-use bobbin_core::message::Selection;
+use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Change, Kind, List, NotChanged};
 
 /// What `help` says. Plain words with backticks: it goes through the same rendering as everything else.

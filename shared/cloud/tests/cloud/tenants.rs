@@ -3,7 +3,7 @@
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::Selection;
+use bobbin_core::selection::Selection;
 use bobbin_core::session::{Marks, Session};
 use bobbin_core::settings::{Catalogue, Settings};
 

@@ -3,12 +3,16 @@
 use super::{
     Context, Next, aftermath, aside, bring_up, choose, mark, operate, outage, steer, stray, words,
 };
-use crate::event::{Answer, Coarse, Event, PromptState, RunEnd};
+use crate::ask::Ask;
+use crate::event::Event;
 use crate::failure::Failure;
 use crate::ids::PostKind;
 use crate::ledger;
 use crate::message::Work;
-use crate::session::{Ask, Outcome, Phase, Seen, Session, Stage};
+use crate::outcome::Outcome;
+use crate::run::{Answer, PromptState, RunEnd};
+use crate::sandbox::Coarse;
+use crate::session::{Phase, Seen, Session, Stage};
 
 /// Folds `event` in; a step is returned only where the event itself ends the delivery.
 pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
@@ -281,7 +285,7 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     None
 }
 
-fn posted(session: &mut Session, at: crate::card::PostRef, context: &Context<'_>) {
+fn posted(session: &mut Session, at: crate::ids::PostRef, context: &Context<'_>) {
     if let Some(aside) = session.seen.aside.take() {
         outage::chat_answered(session);
         return aside::posted(session, aside, at);

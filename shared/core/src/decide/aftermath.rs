@@ -10,7 +10,8 @@ use crate::changes::Changes;
 use crate::effect::Effect;
 use crate::failure::Failure;
 use crate::ids::PostKind;
-use crate::session::{Outcome, Reading, Session, Stage};
+use crate::outcome::Outcome;
+use crate::session::{Reading, Session, Stage};
 
 /// The step that is missing until everything is read and shown; none once it is.
 pub(super) fn step(

@@ -5,11 +5,13 @@
 //! while the end is told, is left as it is.
 
 use super::{Context, Next, outage, words};
-use crate::card::{Card, CardState, Post, PostRef, Usage, card_kind};
+use crate::card::{Card, CardState, Post, card_kind};
 use crate::effect::Effect;
 use crate::failure::Failure;
-use crate::ids::PostKind;
-use crate::session::{Aside, Outcome, Session, Stage, Steered, Turn};
+use crate::ids::{PostKind, PostRef};
+use crate::outcome::Outcome;
+use crate::session::{Aside, Session, Stage, Steered, Turn};
+use crate::usage::Usage;
 
 /// What is missing while the run goes on.
 pub(super) fn under_way(session: &mut Session, context: &Context<'_>) -> Option<Next> {

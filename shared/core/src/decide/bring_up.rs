@@ -2,8 +2,10 @@
 
 use super::{Context, Next, mark, words};
 use crate::effect::Effect;
-use crate::event::{Coarse, NotCloned};
-use crate::session::{Outcome, Phase, Session, Stage};
+use crate::event::NotCloned;
+use crate::outcome::Outcome;
+use crate::sandbox::Coarse;
+use crate::session::{Phase, Session, Stage};
 
 /// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
 /// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).

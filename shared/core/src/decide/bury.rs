@@ -2,7 +2,8 @@
 
 use super::{Context, Next, choose, mark, prompt, take_down, words};
 use crate::message::DeadPrompt;
-use crate::session::{EndedTurn, Outcome, Session};
+use crate::outcome::Outcome;
+use crate::session::{EndedTurn, Session};
 
 /// What the burial of a message needs next.
 pub(super) fn next(

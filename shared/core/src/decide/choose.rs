@@ -6,7 +6,8 @@
 
 use super::{Context, words};
 use crate::effect::Effect;
-use crate::message::{Prompt, Selection};
+use crate::message::Prompt;
+use crate::selection::Selection;
 use crate::session::{Phase, Session, Stage, Surveyed};
 use crate::settings::{Kind, Offer, clone_address};
 

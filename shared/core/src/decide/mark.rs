@@ -1,14 +1,13 @@
 //! Small changes of the record that several rules share.
 
 use super::{Context, Next, aside, stray};
-use crate::card::Usage;
 use crate::effect::Effect;
-use crate::event::Answer;
 use crate::ids::Ms;
 use crate::ledger::{self, Entry};
-use crate::session::{
-    EndedTurn, Lease, Outcome, Phase, Seen, Session, Stage, Steered, TimelineEntry, Turn,
-};
+use crate::outcome::Outcome;
+use crate::run::Answer;
+use crate::session::{EndedTurn, Lease, Phase, Seen, Session, Stage, Steered, TimelineEntry, Turn};
+use crate::usage::Usage;
 
 /// The first look at something that has just begun comes after this.
 const FIRST_LOOK_MS: u64 = 250;

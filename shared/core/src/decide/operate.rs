@@ -5,9 +5,10 @@
 //! goes on record. A sandbox that is not there is never made: that is for a prompt.
 
 use super::{Context, Next, bring_up, mark, prompt, take_down, words};
-use crate::event::Coarse;
 use crate::message::{Operation, Work};
-use crate::session::{OPERATED_MAX, Operated, Outcome, Phase, Session};
+use crate::outcome::Outcome;
+use crate::sandbox::Coarse;
+use crate::session::{OPERATED_MAX, Operated, Phase, Session};
 
 /// What it needs next.
 pub(super) fn next(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {

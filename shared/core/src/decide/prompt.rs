@@ -1,10 +1,11 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
 use super::{Context, Next, aside, bring_up, choose, mark, steer, stray, tell, words};
-use crate::card::{Card, CardState, Post, PostRef};
+use crate::card::{Card, CardState, Post};
 use crate::effect::{Effect, Follow, Sending};
-use crate::ids::{Ms, PostKind, PromptIds};
-use crate::message::{Prompt, Selection};
+use crate::ids::{Ms, PostKind, PostRef, PromptIds};
+use crate::message::Prompt;
+use crate::selection::Selection;
 use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
 
 /// What a prompt needs next.
@@ -130,7 +131,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         return tell::step(session, context);
     }
     if let (Stage::Received, Some(by)) = (&turn.stage, &turn.cancelled_by) {
-        let outcome = crate::session::Outcome::Cancelled {
+        let outcome = crate::outcome::Outcome::Cancelled {
             by: by.name.clone(),
         };
         mark::end_with(session, outcome);

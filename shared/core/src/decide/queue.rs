@@ -120,7 +120,7 @@ pub fn steer(session: Option<&Session>, marks: &Marks, turn: &str) -> Steering {
 mod tests {
     use super::*;
     use crate::ids::ThreadKey;
-    use crate::message::Person;
+    use crate::person::Person;
 
     fn announce(turn: &str) -> Announce {
         Announce {

@@ -72,7 +72,11 @@ pub fn replay(
         Body::Control(_) | Body::Overview(_) => return Replay::TooLate,
         // The thread's first post may stand already: only the token of the request finds it for sure.
         Body::Open(open) => {
-            if now_ms >= open.accepted_at_ms.saturating_add(Reply::DISCORD_TOKEN_MS) {
+            if now_ms
+                >= open
+                    .accepted_at_ms
+                    .saturating_add(crate::limits::DISCORD_TOKEN_MS)
+            {
                 return Replay::TooLate;
             }
         }
@@ -84,8 +88,10 @@ pub fn replay(
 mod tests {
     use super::*;
     use crate::ids::ThreadKey;
-    use crate::message::{Control, Open, Operation, Person, Prompt, Standing, Want};
-    use crate::session::{EndedTurn, Outcome};
+    use crate::message::{Control, Open, Operation, Prompt, Want};
+    use crate::outcome::Outcome;
+    use crate::person::{Person, Standing};
+    use crate::session::EndedTurn;
 
     const NOW_MS: Ms = 1_000_000_000;
 
@@ -153,7 +159,11 @@ mod tests {
                 reply: Reply::Nobody,
             })
         };
-        for body in [stop, operation, open(NOW_MS - Reply::DISCORD_TOKEN_MS)] {
+        for body in [
+            stop,
+            operation,
+            open(NOW_MS - crate::limits::DISCORD_TOKEN_MS),
+        ] {
             assert_eq!(judged(&body), Replay::TooLate, "{body:?}");
         }
         assert_eq!(judged(&open(NOW_MS - 1)), Replay::Send);

@@ -7,7 +7,7 @@
 use super::{Context, Next, mark, prompt, words};
 use crate::effect::{Effect, Sending};
 use crate::ids::PromptIds;
-use crate::message::Person;
+use crate::person::Person;
 use crate::session::{Queued, Session, Stage, Steered, Turn};
 
 /// Somebody wants this waiting prompt sent now: the intent, unless it is too late for it.

@@ -3,10 +3,11 @@
 use super::{Context, Next, mark, prompt, stray, words};
 use crate::card::Post;
 use crate::effect::Effect;
-use crate::event::Coarse;
 use crate::ids::PostKind;
-use crate::message::{Person, Standing};
-use crate::session::{EndedTurn, Outcome, Phase, Session};
+use crate::outcome::Outcome;
+use crate::person::{Person, Standing};
+use crate::sandbox::Coarse;
+use crate::session::{EndedTurn, Phase, Session};
 
 /// What a sweep needs next: it looks at the record, not at why it was sent.
 pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {

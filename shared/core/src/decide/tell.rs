@@ -3,9 +3,10 @@
 use super::{Context, Next, aftermath, aside, bring_up, mark, stray, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{Effect, Follow};
-use crate::event::RunEnd;
 use crate::ids::PostKind;
-use crate::session::{Outcome, Session, Stage};
+use crate::outcome::Outcome;
+use crate::run::RunEnd;
+use crate::session::{Session, Stage};
 use crate::text::gist;
 
 /// Characters (UTF-16 units) of an answer that stand in the message beside its file.

@@ -17,23 +17,27 @@ use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use crate::artifacts::Artifact;
-use crate::card::{CardState, Post, PostRef, ShownFile, Usage};
+use crate::ask::About;
+use crate::card::{CardState, Post, ShownFile};
 use crate::changes::{self, Changes, How};
 use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::{Effect, Sending};
-use crate::event::{Answer, Coarse, Event, NotCloned, PromptState, RunEnd};
+use crate::event::{Event, NotCloned};
 use crate::failure::Failure;
-use crate::ids::{Ms, PostKind, ThreadKey, post_key};
+use crate::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::limits::{DELIVERIES_MAX, Limits};
-use crate::message::{
-    Attachment, DeadPrompt, Message, Person, Prompt, Quote, Selection, Standing, Work,
-};
+use crate::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
+use crate::outcome::Outcome;
+use crate::person::{Person, Standing};
 use crate::ports::{Loaded, Saved, World};
-use crate::session::{About, Marks, Outcome, Phase, Queued, Session, StrayRun};
+use crate::run::{Answer, PromptState, RunEnd};
+use crate::sandbox::Coarse;
+use crate::selection::Selection;
+use crate::session::{Marks, Phase, Queued, Session, StrayRun};
 use crate::settings::{Change, Kind, List, Offer, Settings};
-
+use crate::usage::Usage;
 use fake::*;
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::{Change, Changed, Kind, List, Settings};
 use crate::ids::Ms;
-use crate::message::Selection;
-use crate::status::span;
+use crate::selection::Selection;
+use crate::text::span;
 
 /// Changes that the listing shows.
 const CHANGES_SHOWN: usize = 5;
@@ -125,7 +125,7 @@ fn selection(selection: &Selection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Person, Standing};
+    use crate::person::{Person, Standing};
 
     fn plain(_: List, id: &str) -> String {
         format!("#{id}")

@@ -3,21 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::artifacts::Artifact;
-use bobbin_core::asks::{Field, Opt, Question};
+use bobbin_core::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::breaker::Breaker;
-use bobbin_core::card::{PostRef, Usage};
-use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::ids::{PostRef, PromptIds, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
-    Announce, Attachment, Body, Choice, Control, DeadPrompt, Message, Open, Operation, Outside,
-    Overview, Person, Place, Prompt, Quote, Reply, Selection, Standing, Want, Work,
+    Announce, Attachment, Body, Control, DeadPrompt, Message, Open, Operation, Overview, Place,
+    Prompt, Quote, Reply, Want, Work,
 };
+use bobbin_core::outcome::Outcome;
+use bobbin_core::person::{Outside, Person, Standing};
 use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::selection::Selection;
 use bobbin_core::session::{
-    About, Ask, EndedTurn, Lease, Operated, Outcome, Phase, Queued, Seen, Session, Settlement,
-    Stage, Steered, StrayRun, Surveyed, TimelineEntry, Turn,
+    EndedTurn, Lease, Operated, Phase, Queued, Seen, Session, Stage, Steered, StrayRun, Surveyed,
+    TimelineEntry, Turn,
 };
 use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
+use bobbin_core::usage::Usage;
 use serde::Serialize;
 
 /// A time, and others after it.

@@ -12,11 +12,13 @@ mod held;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use bobbin_core::ask::Settlement;
 use bobbin_core::breaker::Breaker;
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::{Body, Person};
+use bobbin_core::message::Body;
+use bobbin_core::person::Person;
 use bobbin_core::schema::{self, FIELD, Kept, Shape, Unreadable};
-use bobbin_core::session::{Queued, Session, Settlement};
+use bobbin_core::session::{Queued, Session};
 use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
+use bobbin_core::sandbox::Coarse;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 

@@ -15,9 +15,9 @@ pub use seam::{DaytonaSandboxes, DaytonaSettings};
 use std::collections::BTreeMap;
 
 use bobbin_core::endpoint::Endpoint;
-use bobbin_core::event::Coarse;
 use bobbin_core::ids::{Ms, ThreadKey, sandbox_name};
 use bobbin_core::limits::Limits;
+use bobbin_core::sandbox::Coarse;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 

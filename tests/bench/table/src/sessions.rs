@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::Selection;
-use bobbin_core::session::{EndedTurn, Outcome, Phase, Session, Surveyed, TimelineEntry};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::selection::Selection;
+use bobbin_core::session::{EndedTurn, Phase, Session, Surveyed, TimelineEntry};
 use dynoxide::{AttributeValue, Item};
 
 /// The guild of all of them.

@@ -13,9 +13,9 @@ use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{
-    DeadPrompt, Message, Operation, Person, Prompt, Selection, Standing, Work,
-};
+use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
+use bobbin_core::person::{Person, Standing};
+use bobbin_core::selection::Selection;
 use bobbin_core::session::{Marks, Queued, Session, Stage};
 use bobbin_core::settings::Settings;
 

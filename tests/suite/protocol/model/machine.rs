@@ -7,14 +7,17 @@ mod around;
 mod effects;
 mod steps;
 
-use bobbin_core::card::{CardState, Post, PostRef, Usage};
+use bobbin_core::card::{CardState, Post};
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::effect::{Effect, Sending};
-use bobbin_core::event::{Answer, Coarse, Event, PromptState, RunEnd};
+use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind};
+use bobbin_core::ids::{Ms, PostKind, PostRef};
+use bobbin_core::run::{Answer, PromptState, RunEnd};
+use bobbin_core::sandbox::Coarse;
 use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_core::settings::Offer;
+use bobbin_core::usage::Usage;
 use bobbin_sandbox::daytona::{self, Stack, labels};
 
 use super::super::promises::{self, Accepted, End, Ending, Fact, History};

@@ -1,7 +1,8 @@
 //! The test turn on Discord.
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::message::{Body, Message, Open, Person, Prompt, Reply, Standing, Work};
+use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
+use bobbin_core::person::{Person, Standing};
 
 use super::follow::{Followed, Turn, follow, tidy};
 use super::{Options, Task};

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
-use bobbin_core::event::Coarse;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
-use bobbin_core::message::{Body, Control, Message, Person, Reply, Standing, Want, Work};
-use bobbin_core::session::{Outcome, Phase, Session, Stage};
+use bobbin_core::message::{Body, Control, Message, Reply, Want, Work};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::person::{Person, Standing};
+use bobbin_core::sandbox::Coarse;
+use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 

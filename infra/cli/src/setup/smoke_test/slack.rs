@@ -3,7 +3,8 @@
 use bobbin_chat::slack::deliver;
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::{Person, Reply, Standing};
+use bobbin_core::message::Reply;
+use bobbin_core::person::{Person, Standing};
 use serde_json::json;
 
 use super::discord::seen;

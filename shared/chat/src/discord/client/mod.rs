@@ -12,9 +12,9 @@ mod transport;
 
 use std::time::Duration;
 
-use bobbin_core::card::{Post, PostRef};
+use bobbin_core::card::Post;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, ThreadKey, digest, post_key};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, digest, post_key};
 use bobbin_core::message::{Open, Prompt, Reply};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -26,8 +26,9 @@ pub use self::error::DiscordError;
 pub use self::registration::{Application, application};
 pub use self::setting_up::Channel;
 pub use self::transport::RATE_WAIT_MS_MAX;
-use self::transport::{Call, Client};
 use bobbin_http::Http;
+
+use self::transport::{Call, Client};
 
 /// An edit can overtake Discord's processing of the first answer; its 404 is believed after this long.
 pub const ORIGINAL_WAIT_MS_MAX: u64 = 3_000;
@@ -112,7 +113,8 @@ impl Discord {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
         let anchor = render::anchor(open);
-        let young = now_ms.saturating_sub(open.accepted_at_ms) < Reply::DISCORD_TOKEN_MS;
+        let young =
+            now_ms.saturating_sub(open.accepted_at_ms) < bobbin_core::limits::DISCORD_TOKEN_MS;
         let answered = if young {
             self.edit_original(application, token, &anchor).await
         } else {

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use bobbin_core::access::Policy;
-use bobbin_core::asks::Field;
+use bobbin_core::ask::Field;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Quote;
 use bobbin_core::settings::Change;

@@ -1,7 +1,6 @@
 //! A permission request or a question, and what it says once it is settled.
 
-use bobbin_core::asks::Question;
-use bobbin_core::session::{About, Ask};
+use bobbin_core::ask::{About, Ask, Question};
 use bobbin_core::text::{one_line, shorten, units};
 use serde_json::{Value, json};
 
@@ -181,7 +180,7 @@ fn answers(ask: &str, questions: &[Question]) -> Vec<Value> {
     }
     let choice = if few(question) {
         let options = question.options.iter().enumerate();
-        let one = |(n, option): (usize, &bobbin_core::asks::Opt)| {
+        let one = |(n, option): (usize, &bobbin_core::ask::Opt)| {
             let label = label(&option.label, n, BUTTON_LABEL_UNITS_MAX);
             press(ask, PRIMARY, &label, Press::Option(n))
         };

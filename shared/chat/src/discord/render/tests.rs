@@ -1,7 +1,8 @@
-use bobbin_core::asks::{Opt, Question};
-use bobbin_core::card::{PostRef, Usage};
-use bobbin_core::message::{Person, Prompt, Reply};
-use bobbin_core::session::{About, Ask};
+use bobbin_core::ask::{About, Ask, Opt, Question};
+use bobbin_core::ids::PostRef;
+use bobbin_core::message::{Prompt, Reply};
+use bobbin_core::person::Person;
+use bobbin_core::usage::Usage;
 use proptest::prelude::*;
 
 use super::super::check::assert_fits;

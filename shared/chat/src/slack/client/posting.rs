@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bobbin_core::card::{Post, PostRef, ShownFile};
-use bobbin_core::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::card::{Post, ShownFile};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
 use serde_json::Value;
 
 use super::files::{Upload, stamped};

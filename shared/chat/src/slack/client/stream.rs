@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_core::card::PostRef;
+use bobbin_core::ids::PostRef;
 use serde_json::Value;
 
 use super::posting::Wanted;

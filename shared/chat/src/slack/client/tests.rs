@@ -14,10 +14,11 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use bobbin_core::card::{Card, CardState, Post, PostRef, ShownFile};
+use bobbin_core::card::{Card, CardState, Post, ShownFile};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, ThreadKey, post_key};
-use bobbin_core::message::{Outside, Reply};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::message::Reply;
+use bobbin_core::person::Outside;
 use serde_json::{Value, json};
 
 use super::{Slack, SlackError};

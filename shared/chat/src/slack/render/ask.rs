@@ -1,7 +1,6 @@
 //! A permission request or a question, and the line of record that it becomes.
 
-use bobbin_core::asks::{Opt, Question, WORDS_CHARS_MAX};
-use bobbin_core::session::{About, Ask};
+use bobbin_core::ask::{About, Ask, Opt, Question, WORDS_CHARS_MAX};
 use serde_json::{Value, json};
 
 use super::escape::{code_pieces, line, mrkdwn, quoted, units};

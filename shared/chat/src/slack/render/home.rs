@@ -6,7 +6,7 @@
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::overview::{ENDED_MAX, Picture, RUNS_MAX, Run, ended};
 use bobbin_core::settings::Kind;
-use bobbin_core::status::span;
+use bobbin_core::text::span;
 use serde_json::{Value, json};
 
 use super::escape::{line, mrkdwn, quoted};

@@ -17,7 +17,8 @@ pub(super) use self::escape::quoted;
 use self::escape::{markdown, mrkdwn, plain_line};
 pub use self::home::{closed_home, home, overview_words};
 pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
-use bobbin_core::card::{CardState, Post, PostRef};
+use bobbin_core::card::{CardState, Post};
+use bobbin_core::ids::PostRef;
 
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 

@@ -1,8 +1,9 @@
 //! Durations, counts and states in words.
 
-use bobbin_core::card::{Card, CardState, Usage};
-use bobbin_core::session::Outcome;
+use bobbin_core::card::{Card, CardState};
+use bobbin_core::outcome::Outcome;
 use bobbin_core::text::thousands;
+use bobbin_core::usage::Usage;
 
 /// `45 s`, `3 min 12 s`, `1 h 4 min`.
 pub(super) fn duration(ms: u64) -> String {

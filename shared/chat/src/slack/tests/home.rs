@@ -2,9 +2,11 @@
 
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::{Body, Overview, Person, Place, Reply, Selection, Want};
+use bobbin_core::message::{Body, Overview, Place, Reply, Want};
+use bobbin_core::outcome::Outcome;
 use bobbin_core::overview::{Picture, Run};
-use bobbin_core::session::Outcome;
+use bobbin_core::person::Person;
+use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Catalogue, Change, Kind, Settings};
 use serde_json::{Value, json};
 

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_core::access::Refusal;
-use bobbin_core::asks::Field;
+use bobbin_core::ask::{Choice, Field};
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::message::{
-    Attachment, Body, Choice, Control, Message, Place, Prompt, Quote, Reply, Selection, Want, Work,
+    Attachment, Body, Control, Message, Place, Prompt, Quote, Reply, Want, Work,
 };
+use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Change, Kind};
 use serde_json::{Value, json};
 

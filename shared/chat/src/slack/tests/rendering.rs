@@ -1,10 +1,10 @@
 //! Posts as people see them, and what must hold for any text.
 
-use bobbin_core::asks::{Opt, Question};
-use bobbin_core::card::{
-    Card, CardState, CardStep, PlanItem, PlanState, Post, PostRef, StepState, Usage,
-};
-use bobbin_core::session::{About, Ask, Outcome};
+use bobbin_core::ask::{About, Ask, Opt, Question};
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
+use bobbin_core::ids::PostRef;
+use bobbin_core::outcome::Outcome;
+use bobbin_core::usage::Usage;
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::endpoint::Endpoint;
-use bobbin_core::event::Coarse;
 use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
+use bobbin_core::sandbox::Coarse;
 use bobbin_http::{Answer, Hosts, Http, HttpError};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Url};

@@ -380,8 +380,8 @@ const fn stands(known: &Known, kind: &PostKind) -> bool {
     }
 }
 
-fn ann() -> bobbin_core::message::Person {
-    bobbin_core::message::Person {
+fn ann() -> bobbin_core::person::Person {
+    bobbin_core::person::Person {
         id: "ann".into(),
         name: "ann".into(),
     }

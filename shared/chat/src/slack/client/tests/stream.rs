@@ -1,7 +1,6 @@
 //! Answers as streams: shown once, whatever happens to the stream.
 
-use bobbin_core::card::PostRef;
-use bobbin_core::ids::PostKind;
+use bobbin_core::ids::{PostKind, PostRef};
 use serde_json::{Value, json};
 
 use super::{Fake, TURN, chunk, key, thread};

@@ -1,0 +1,48 @@
+//! A run of the agent: how far it has come with a prompt, and what it left.
+
+use crate::card::{CardStep, PlanItem};
+use crate::usage::Usage;
+
+/// What a finished run left.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Answer {
+    /// How the run ended.
+    pub end: RunEnd,
+    /// The final text, Markdown, empty if there was none.
+    pub text: String,
+    /// What it took.
+    pub usage: Usage,
+    /// What the agent did, for the card.
+    pub steps: Vec<CardStep>,
+    /// How many steps came before these.
+    pub earlier: usize,
+    /// How its plan stands.
+    pub plan: Vec<PlanItem>,
+}
+
+/// How a run ended, by the messages it left.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RunEnd {
+    /// With an answer, maybe an empty one.
+    Completed,
+    /// By an abort.
+    Aborted,
+    /// Because somebody said no to an ask.
+    Rejected,
+    /// With an error of the model or the agent.
+    Error {
+        /// The reason, for people.
+        reason: String,
+    },
+}
+
+/// What an agent knows of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PromptState {
+    /// Nothing.
+    Absent,
+    /// It works on it, or has come to an end with it: sending it again would begin nothing.
+    Taken,
+    /// It has it, and at this moment nothing works on it, without an end.
+    Idle,
+}

@@ -1,0 +1,23 @@
+//! What a sandbox is doing, whichever provider has it.
+
+/// A sandbox, coarsely (reference: Daytona's states, mapped).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Coarse {
+    /// On its way up.
+    Provisioning,
+    /// Running.
+    Running,
+    /// Stopped or archived; can be started.
+    Parked,
+    /// In a transition, or in a state that we do not know.
+    Busy,
+    /// The provider gave up on it.
+    Broken {
+        /// The provider's reason.
+        reason: String,
+        /// The provider offers to repair it.
+        recoverable: bool,
+    },
+    /// The provider does not know it, or is deleting it.
+    Gone,
+}

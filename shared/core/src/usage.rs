@@ -1,0 +1,21 @@
+//! What a turn took.
+
+use serde::{Deserialize, Serialize};
+
+/// What a turn took, and what it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in and out, as OpenCode reports them.
+    pub tokens: u64,
+    /// Cost in millionths of a US dollar, as OpenCode reports it.
+    pub cost_micro_usd: u64,
+    /// Files that it changed, added or deleted.
+    #[serde(default)]
+    pub files: u32,
+    /// Lines added in them.
+    #[serde(default)]
+    pub added: u64,
+    /// Lines removed from them.
+    #[serde(default)]
+    pub removed: u64,
+}
