@@ -11,7 +11,7 @@ use bobbin_tests::binaries::{self, workspace};
 use bobbin_tests::http;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CALL_MS_MAX};
 use bobbin_tests::namespace::Namespace;
-use bobbin_tests::runtime::{Function, Started};
+use bobbin_tests::function::{Function, Started};
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::within;
 use bobbin_tests::world::World;
