@@ -3,9 +3,12 @@
 //!
 //! Promised: a prompt whose id is known is not run again, unless newer ones exist, and its time moves to now; the prompts of a
 //! session run one after another; each asks the model of the server's configuration once and becomes one assistant message;
-//! an abort ends what runs and what waits. Started as the real one is:
+//! an abort ends what runs and what waits. Two prompts are for the bench, with a line of theirs: `at once: WORDS` has been
+//! answered with these words when it is accepted, and `long: …` is very much work ([`Work::asked`]). Started as the real one is:
 //! `opencode serve --hostname 127.0.0.1 --port N`. Deliberately absent: tools, permissions, questions, a password, and
 //! state that survives the process.
+
+mod long;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,13 +18,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::long::{Piece, Run, Work};
 
 /// As the real server's heartbeat.
 const HEARTBEAT_MS: u64 = 10_000;
@@ -29,6 +35,13 @@ const HEARTBEAT_MS: u64 = 10_000;
 const MODEL_MS_MAX: u64 = 60_000;
 /// Events that a slow listener may lag behind.
 const EVENTS_MAX: usize = 256;
+/// A long run waits for listeners who lag so far behind, and looks so often whether they still do.
+const LAG_MAX: usize = 64;
+const LAG_LOOK_MS: u64 = 1;
+/// A long run that nobody listens to begins after this.
+const LISTENER_MS_MAX: u64 = 5_000;
+/// Events between two looks whether a long run is ahead of its pace.
+const EVENTS_AT_ONCE: u32 = 20;
 
 struct Agent {
     client: reqwest::Client,
@@ -83,10 +96,13 @@ async fn main() -> std::io::Result<()> {
         .find(|pair| pair[0] == "--port")
         .and_then(|pair| pair[1].parse::<u16>().ok())
         .ok_or_else(|| std::io::Error::other("--port N is missing"))?;
+    let config = std::env::var("OPENCODE_CONFIG_CONTENT").unwrap_or_default();
+    let config: Value = serde_json::from_str(&config)?;
+    let models = models(&config);
     let (events, _) = broadcast::channel(EVENTS_MAX);
     let agent = Arc::new(Agent {
         client: bobbin_tests::http::client(),
-        model_url: model_url()?,
+        model_url: model_url(&config)?,
         events,
         sessions: Mutex::default(),
     });
@@ -95,6 +111,11 @@ async fn main() -> std::io::Result<()> {
         .route("/event", get(listen))
         .route("/permission", get(async || Json(json!([]))))
         .route("/question", get(async || Json(json!([]))))
+        .route("/config/providers", get(async || Json(models)))
+        .route(
+            "/agent",
+            get(async || Json(json!([{"name": "build", "mode": "primary"}]))),
+        )
         .route("/session", get(sessions).post(create))
         .route("/session/status", get(statuses))
         .route("/session/{session}", get(session))
@@ -109,15 +130,20 @@ async fn main() -> std::io::Result<()> {
 }
 
 /// The endpoint of the one provider that the configuration names.
-fn model_url() -> std::io::Result<String> {
-    let config = std::env::var("OPENCODE_CONFIG_CONTENT").unwrap_or_default();
-    let config: Value = serde_json::from_str(&config)?;
+fn model_url(config: &Value) -> std::io::Result<String> {
     let providers = config["provider"].as_object();
     providers
         .and_then(|providers| providers.values().next())
         .and_then(|provider| provider["options"]["baseURL"].as_str())
         .map(|base| format!("{}/chat/completions", base.trim_end_matches('/')))
         .ok_or_else(|| std::io::Error::other("the configuration names no endpoint"))
+}
+
+/// The models that the configuration names.
+fn models(config: &Value) -> Value {
+    let providers = config["provider"].as_object().into_iter().flatten();
+    let one = |(id, provider): (&String, &Value)| json!({"id": id, "models": provider["models"]});
+    json!({"providers": providers.map(one).collect::<Vec<_>>(), "default": {}})
 }
 
 impl Agent {
@@ -127,9 +153,9 @@ impl Agent {
 
     fn tell(&self, kind: &str, properties: Value) {
         // Nobody may be listening.
-        let _ = self
-            .events
-            .send(json!({"type": kind, "properties": properties}));
+        let _ = self.events.send(
+            json!({"id": "evt_1ffbd59b4001KSqMgyNtoPCtmG", "type": kind, "properties": properties}),
+        );
     }
 
     /// Runs the prompts of a session until none waits.
@@ -144,14 +170,18 @@ impl Agent {
                 return;
             };
             let created = now_ms();
-            let answer = self.ask(&id, &model, &text).await;
-            let message = assistant(&id, &prompt, created, answer);
-            self.tell(
-                "message.updated",
-                json!({"sessionID": id, "info": message["info"]}),
-            );
+            if let Some(work) = Work::asked(&text) {
+                self.work(&id, &prompt, work).await;
+            } else {
+                let answer = self.ask(&id, &model, &text).await;
+                let message = assistant(&id, &prompt, created, answer);
+                self.tell(
+                    "message.updated",
+                    json!({"sessionID": id, "info": message["info"]}),
+                );
+                self.keep(&id, message);
+            }
             if let Some(session) = self.sessions().get_mut(&id) {
-                session.messages.push(message);
                 session.prompts.remove(0);
                 // What the run changed in the files, once it is worked out: nothing.
                 for one in &mut session.messages {
@@ -161,6 +191,48 @@ impl Agent {
                 }
             }
         }
+    }
+
+    fn keep(&self, session: &str, message: Value) {
+        if let Some(session) = self.sessions().get_mut(session) {
+            session.messages.push(message);
+        }
+    }
+
+    /// Tells a long run, at its pace and at that of whoever listens.
+    async fn work(&self, session: &str, prompt: &str, work: Work) {
+        let nobody_after = Instant::now() + Duration::from_millis(LISTENER_MS_MAX);
+        let look = Duration::from_millis(LAG_LOOK_MS);
+        while self.events.receiver_count() == 0 && Instant::now() < nobody_after {
+            tokio::time::sleep(look).await;
+        }
+        let run = Run {
+            session,
+            prompt,
+            began_ms: now_ms(),
+        };
+        let (start, mut told) = (Instant::now(), 0_u32);
+        for piece in run.steps(work).flatten() {
+            let (kind, mut properties) = match piece {
+                Piece::Message(message) => {
+                    self.keep(session, message);
+                    continue;
+                }
+                Piece::Event(kind, properties) => (kind, properties),
+            };
+            properties["sessionID"] = session.into();
+            while self.events.len() >= LAG_MAX {
+                tokio::time::sleep(look).await;
+            }
+            self.tell(kind, properties);
+            told += 1;
+            if told.is_multiple_of(EVENTS_AT_ONCE) {
+                let due = Duration::from_secs(1) * told / work.events_a_second.max(1);
+                tokio::time::sleep_until(start + due).await;
+            }
+        }
+        let idle = json!({"sessionID": session, "status": {"type": "idle"}});
+        self.tell("session.status", idle);
     }
 
     async fn ask(&self, session: &str, model: &str, text: &str) -> Result<String, String> {
@@ -300,17 +372,21 @@ async fn messages(
     Path(id): Path<String>,
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Response {
+    let sessions = agent.sessions();
+    let Some(session) = sessions.get(&id) else {
+        return missing("Session", &id);
+    };
+    let messages = &session.messages;
+    let before = query.get("before");
+    let end = before.and_then(|cursor| session.place_of(cursor));
+    let end = end.unwrap_or(messages.len());
     let limit = query.get("limit").and_then(|limit| limit.parse().ok());
-    match agent.sessions().get(&id) {
-        Some(session) => {
-            let skipped = session
-                .messages
-                .len()
-                .saturating_sub(limit.unwrap_or(usize::MAX));
-            Json(session.messages[skipped..].to_vec()).into_response()
-        }
-        None => missing("Session", &id),
-    }
+    let start = end.saturating_sub(limit.unwrap_or(usize::MAX));
+    let older = messages[start..end].first().filter(|_| start > 0);
+    let cursor = older.and_then(|oldest| oldest["info"]["id"].as_str());
+    let cursor = cursor.map(|id| [("x-next-cursor", id.to_owned())]);
+    let cursor = AppendHeaders(cursor.into_iter().flatten());
+    (cursor, Json(messages[start..end].to_vec())).into_response()
 }
 
 async fn message(
@@ -338,6 +414,10 @@ async fn prompt(
 ) -> Response {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let message = text(&body["messageID"]);
+    let words = text(&body["parts"][0]["text"]);
+    let at_once = words
+        .lines()
+        .find_map(|line| line.strip_prefix("at once: "));
     let mut sessions = agent.sessions();
     let Some(session) = sessions.get_mut(&id) else {
         return missing("Session", &id);
@@ -355,11 +435,18 @@ async fn prompt(
             part["sessionID"] = id.as_str().into();
             part["messageID"] = message.as_str().into();
         }
-        let info =
+        let mut info =
             json!({"id": message, "sessionID": id, "role": "user", "time": {"created": now_ms()}});
+        if at_once.is_some() {
+            info["summary"] = json!({"diffs": []});
+        }
         session.messages.push(json!({"info": info, "parts": parts}));
     }
-    let words = text(&body["parts"][0]["text"]);
+    if let Some(answer) = at_once {
+        let message = assistant(&id, &message, now_ms(), Ok(answer.to_owned()));
+        session.messages.push(message);
+        return StatusCode::NO_CONTENT.into_response();
+    }
     session
         .prompts
         .push((message, text(&body["model"]["modelID"]), words));

@@ -82,9 +82,16 @@ pub struct Options {
     pub environment: Vec<(String, String)>,
     /// The address at which containers reach it.
     pub containers: Option<String>,
+    /// The folder with its programs, where it is not the one of the tests.
+    pub binaries: Option<PathBuf>,
 }
 
 impl Options {
+    fn binaries(&self) -> &Path {
+        let own = self.binaries.as_deref();
+        own.unwrap_or_else(|| binaries::folder())
+    }
+
     /// With these bounds.
     #[must_use]
     pub fn limits(limits: Value) -> Self {
@@ -127,7 +134,7 @@ impl Stack {
     /// As [`Stack::start`].
     #[must_use]
     pub fn start_in(folder: &Arc<TempDir>, options: &Options) -> Self {
-        let program = binaries::folder().join("bobbin-local");
+        let program = options.binaries().join("bobbin-local");
         let ready_file = folder.path().join("ready.json");
         // The file of an earlier run tells nothing about this one.
         let _ = std::fs::remove_file(&ready_file);
@@ -187,7 +194,10 @@ impl Stack {
             command.arg(format!("--containers={host}"));
         }
         if options.stand_in_agent {
-            command.env("BOBBIN_AGENT_DIR", stand_in_agent(folder.path()));
+            command.env(
+                "BOBBIN_AGENT_DIR",
+                stand_in_agent(options.binaries(), folder.path()),
+            );
         }
         let since = Instant::now();
         let mut program = command
@@ -333,14 +343,11 @@ impl Drop for Stack {
 }
 
 /// A folder with the stand-in under the name of the real one.
-fn stand_in_agent(folder: &Path) -> PathBuf {
+fn stand_in_agent(binaries: &Path, folder: &Path) -> PathBuf {
     let place = folder.join("agent");
     std::fs::create_dir_all(&place).expect("the folder is ours");
-    std::fs::copy(
-        binaries::folder().join("stand-in-agent"),
-        place.join("opencode"),
-    )
-    .unwrap_or_else(|error| panic!("the stand-in for OpenCode is not there: {error}"));
+    std::fs::copy(binaries.join("stand-in-agent"), place.join("opencode"))
+        .unwrap_or_else(|error| panic!("the stand-in for OpenCode is not there: {error}"));
     place
 }
 

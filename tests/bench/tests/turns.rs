@@ -13,12 +13,12 @@ use waterfall::{Bar, Picture};
 fn call(name: &str, begun_ms: u64, ended_ms: u64, digest: u8) -> Call {
     Call {
         peer: Peer::Aws,
-        connection: 0,
         name: name.to_owned(),
         begun: Duration::from_millis(begun_ms),
         ended: Duration::from_millis(ended_ms),
         sent: 1,
         received: 1,
+        status: 200,
         digest: [digest; 32],
     }
 }

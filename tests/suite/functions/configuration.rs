@@ -1,6 +1,6 @@
 //! Configuration errors fail at the start, with one clear line.
 
-use bobbin_tests::runtime::{Function, Refused, Started};
+use bobbin_tests::function::{Function, Refused, Started};
 use serde_json::{Value, json};
 
 use super::secret;

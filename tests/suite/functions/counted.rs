@@ -7,7 +7,7 @@ use bobbin_core::signals::{
     TABLE_FAILED,
 };
 use bobbin_sandbox::labels::{Stack, labels};
-use bobbin_tests::runtime::Function;
+use bobbin_tests::function::Function;
 use serde_json::{Value, json};
 
 use super::events::{signed, start, stored};

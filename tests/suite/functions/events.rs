@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_tests::binaries::workspace;
-use bobbin_tests::runtime::{Called, Function, Started};
+use bobbin_tests::function::{Called, Function, Started};
 use ed25519_dalek::{Signer as _, SigningKey};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};

@@ -208,7 +208,7 @@ fn note(outcome: &Outcome, entry: Option<&Entry>) -> String {
     }
     if let Some(entry) = entry {
         facts.push(format!("of {}", entry.by.name));
-        facts.push(format!("took {}", status::span(entry.took_ms())));
+        facts.push(format!("took {}", bobbin_core::text::span(entry.took_ms())));
         if entry.usage.tokens > 0 {
             facts.push(format!("{} tokens", thousands(entry.usage.tokens)));
         }

@@ -5,6 +5,8 @@
 //! concerned, and each raw answer is as AWS's own model of the service has it; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
 //! listens on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
 //!
+//! [`RuntimeApi`] is Lambda's end of one process by itself, for whoever starts that process.
+//!
 //! Signatures are verified with the keys of [`Engine::start_signed`], and its test calls need one of their own;
 //! [`Engine::start`] takes any and none. A foreign `Host` or `Origin` is refused at every port but the function URLs, which
 //! stand for addresses that are public.
@@ -48,6 +50,7 @@ mod template;
 pub use clock::Clock;
 pub use engine::{Engine, Error, Settings};
 pub use folder::{FolderError, FolderLock};
+pub use lambda::{Invoked, RuntimeApi};
 pub use log::{LogLine, LogSink, LogStream};
 pub use signature::{AccessKey, Keys};
 pub use tables::Tables;

@@ -6,7 +6,7 @@
 //! person is told before, not what makes it safe.
 
 use crate::ids::{Ms, digest};
-use crate::message::{Body, Message, Reply, Work};
+use crate::message::{Body, Message, Work};
 use crate::session::Session;
 
 /// The deduplication id under which a letter is sent again: one for each time that it died, however often somebody asks.

@@ -1,23 +1,32 @@
-//! What a sweeper finds outside of itself, on loopback: the table (a program of its own, to which requests are handed
-//! on), a queue, a secret, a provider that lists sandboxes. Every call is counted, and what it is billed as.
+//! What a sweeper finds outside of itself: the laptop stack's secrets, its table in a program of its own with very many
+//! sessions, a queue that takes thousands of messages in a second, as the stack's does not, and a provider that lists more
+//! sandboxes than a machine holds. Every call is counted, and what it is billed as.
 //!
 //! Each answer can be made to take as long as a network does: on loopback alone, calls one after the other look cheap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Query, Request, State as Shared};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Response, StatusCode};
+use axum::response::{IntoResponse as _, Json};
+use axum::routing::get;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
+use crate::bed::{Bed, STACK, STACK_ID, host};
 use crate::capacity;
-use crate::client::Client;
-use crate::wire::{Request, Served};
-
-/// The stack whose label sandboxes carry.
-pub const STACK: &str = "bench";
+use crate::process::runtime;
+use crate::relay::{client, pass};
 
 /// What was asked for since it was asked last.
 #[derive(Debug, Default, Clone)]
@@ -40,8 +49,10 @@ impl Asked {
     }
 }
 
-struct Shared {
-    table: SocketAddr,
+struct Inner {
+    table: String,
+    aws: String,
+    client: Client<HttpConnector, Body>,
     state: Mutex<State>,
 }
 
@@ -55,30 +66,29 @@ struct State {
 /// The account.
 pub struct Account {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    inner: Arc<Inner>,
 }
 
 impl Account {
-    /// One whose table answers at this address.
+    /// One whose table answers at this address, and all else of AWS in the stack.
     ///
     /// # Errors
     /// Without a port.
-    pub fn start(table: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            table,
+    pub fn start(bed: &Bed, table: SocketAddr) -> io::Result<Self> {
+        let inner = Arc::new(Inner {
+            table: table.to_string(),
+            aws: host(&bed.world.deployment.aws_endpoint).to_owned(),
+            client: client(),
             state: Mutex::default(),
         });
-        let serving = Arc::clone(&shared);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let serving = Arc::clone(&serving);
-                // A client that is killed in the middle is one that has been measured.
-                thread::spawn(move || serve(stream, &serving).ok());
-            }
-        });
-        Ok(Self { address, shared })
+        let router = Router::new()
+            .route("/daytona/sandbox", get(list))
+            .fallback(aws)
+            .with_state(Arc::clone(&inner));
+        let listener = runtime().block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
+        let address = listener.local_addr()?;
+        runtime().spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { address, inner })
     }
 
     /// The value of `AWS_ENDPOINT_URL`.
@@ -95,7 +105,7 @@ impl Account {
 
     /// Lets every answer take so long, on top of what it takes.
     pub fn answer_after(&self, wait: Duration) {
-        self.shared.lock().answer_after = wait;
+        self.inner.lock().answer_after = wait;
     }
 
     /// The provider has these threads' sandboxes, in the first generation.
@@ -104,121 +114,110 @@ impl Account {
             json!({
                 "id": format!("id-{thread}"),
                 "name": format!("{STACK}-{thread}"),
-                "labels": {"bobbin": STACK, "thread": thread, "generation": "1", "tenant": tenant},
+                "labels": {"bobbin": STACK, "stack": STACK_ID, "thread": thread, "generation": "1", "tenant": tenant},
                 "state": "started",
                 "createdAt": "2026-01-01T00:00:00.000Z",
             })
         };
-        self.shared.lock().sandboxes = threads.into_iter().map(sandbox).collect();
+        self.inner.lock().sandboxes = threads.into_iter().map(sandbox).collect();
     }
 
     /// What was asked for since this was called last.
     pub fn asked(&self) -> Asked {
-        std::mem::take(&mut self.shared.lock().asked)
+        std::mem::take(&mut self.inner.lock().asked)
     }
 }
 
-impl Shared {
+impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let mut served = Served::new(stream);
-    let mut table = Client::connect(shared.table)?;
-    while let Some(request) = served.request()? {
-        let target = request.header("x-amz-target").to_owned();
-        let (status, body) = match target.rsplit_once('.') {
-            Some(("DynamoDB_20120810", action)) => on_table(&mut table, &request, action, shared)?,
-            Some((_, action)) => (200, beside(&request, action, shared)),
-            None => (200, page(&request, shared)),
-        };
-        let name = match target.rsplit_once('.') {
-            Some((_, action)) => action.to_owned(),
-            None => "list of sandboxes".to_owned(),
-        };
+    /// Takes one message, or a batch of them.
+    fn take(&self, asked: &Value) -> Value {
+        let mut sent = Vec::new();
+        let batch = asked["Entries"].as_array();
+        for message in batch.map_or(std::slice::from_ref(asked), Vec::as_slice) {
+            let id = message["MessageDeduplicationId"].as_str();
+            let id = id.unwrap_or_default().to_owned();
+            self.lock().asked.messages.insert(id);
+            let digest = md5::compute(message["MessageBody"].as_str().unwrap_or_default());
+            sent.push(json!({"Id": message["Id"], "MessageId": "5fea7756", "MD5OfMessageBody": format!("{digest:x}")}));
+        }
+        match batch {
+            Some(_) => json!({"Successful": sent, "Failed": []}),
+            None => sent.remove(0),
+        }
+    }
+
+    /// Counts a call, and waits as long as a network would take.
+    async fn count(&self, name: &str) {
         let wait = {
-            let mut state = shared.lock();
-            *state.asked.calls.entry(name).or_default() += 1;
+            let mut state = self.lock();
+            *state.asked.calls.entry(name.to_owned()).or_default() += 1;
             state.answer_after
         };
-        thread::sleep(wait);
-        let kind = if target.is_empty() {
-            "application/json"
-        } else {
-            "application/x-amz-json-1.0"
-        };
-        served.answer(status, &[("content-type", kind)], &body)?;
-    }
-    Ok(())
-}
-
-/// Hands it on to the table, and notes what it is billed as.
-fn on_table(
-    table: &mut Client,
-    request: &Request,
-    action: &str,
-    shared: &Shared,
-) -> io::Result<(u16, Vec<u8>)> {
-    let mut asked: Value = serde_json::from_slice(&request.body)?;
-    asked["ReturnConsumedCapacity"] = json!("TOTAL");
-    let headers = [
-        "x-amz-target",
-        "content-type",
-        "authorization",
-        "x-amz-date",
-    ]
-    .map(|name| (name, request.header(name)));
-    let (status, body) = table.post(&headers, asked.to_string().as_bytes())?;
-    let answer: Value = serde_json::from_slice(&body)?;
-    let mut state = shared.lock();
-    state.asked.units += capacity::units(action, &asked, &answer);
-    state.asked.told_units += capacity::told(&answer);
-    Ok((status, body))
-}
-
-/// The queue and the secret.
-fn beside(request: &Request, action: &str, shared: &Shared) -> Vec<u8> {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    let take = |message: &Value| {
-        let id = message["MessageDeduplicationId"].as_str();
-        let id = id.unwrap_or_default().to_owned();
-        shared.lock().asked.messages.insert(id);
-    };
-    let sent = |message: &Value| {
-        take(message);
-        let digest = md5::compute(message["MessageBody"].as_str().unwrap_or_default());
-        json!({"Id": message["Id"], "MessageId": "5fea7756", "MD5OfMessageBody": format!("{digest:x}")})
-    };
-    let answer = match action {
-        "SendMessage" => sent(&asked),
-        "SendMessageBatch" => {
-            let entries = asked["Entries"].as_array().cloned().unwrap_or_default();
-            json!({"Successful": entries.iter().map(sent).collect::<Vec<_>>(), "Failed": []})
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
         }
-        _ => json!({"SecretString": json!({"daytona_api_key": "a key of the bench"}).to_string()}),
+    }
+}
+
+/// A call of AWS: to the table, or to the stack.
+async fn aws(
+    Shared(inner): Shared<Arc<Inner>>,
+    request: Request,
+) -> Result<Response<Body>, StatusCode> {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await;
+    let body = body.map_err(|_| StatusCode::BAD_REQUEST)?;
+    let target = head.headers.get("x-amz-target");
+    let target = target.and_then(|target| target.to_str().ok());
+    let (service, action) = target
+        .and_then(|target| target.split_once('.'))
+        .unwrap_or_default();
+    let action = action.to_owned();
+    let mut asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let answer = match service {
+        "DynamoDB_20120810" => {
+            asked["ReturnConsumedCapacity"] = json!("TOTAL");
+            let more = asked.to_string().into();
+            let answer = pass(&inner.client, &inner.table, head, more).await?;
+            let (head, body) = answer.into_parts();
+            let body = to_bytes(body, usize::MAX).await;
+            let body = body.map_err(|_| StatusCode::BAD_GATEWAY)?;
+            let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let mut state = inner.lock();
+            state.asked.units += capacity::units(&action, &asked, &told);
+            state.asked.told_units += capacity::told(&told);
+            Response::from_parts(head, Body::from(body))
+        }
+        "AmazonSQS" => {
+            let kind = [(CONTENT_TYPE, "application/x-amz-json-1.0")];
+            (kind, inner.take(&asked).to_string()).into_response()
+        }
+        _ => pass(&inner.client, &inner.aws, head, body).await?,
     };
-    answer.to_string().into_bytes()
+    inner.count(&action).await;
+    Ok(answer)
+}
+
+#[derive(Deserialize)]
+struct Page {
+    cursor: Option<usize>,
+    limit: Option<usize>,
 }
 
 /// A page of the provider's list.
-fn page(request: &Request, shared: &Shared) -> Vec<u8> {
-    let (_, query) = request.path.split_once('?').unwrap_or_default();
-    let number = |name: &str| -> Option<usize> {
-        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(key, _)| *key == name)?.1.parse().ok()
+async fn list(Shared(inner): Shared<Arc<Inner>>, Query(page): Query<Page>) -> Response<Body> {
+    let told = {
+        let sandboxes = &inner.lock().sandboxes;
+        let start = page.cursor.unwrap_or(0);
+        let end = sandboxes.len().min(start + page.limit.unwrap_or(100));
+        let next = (end < sandboxes.len()).then(|| end.to_string());
+        let items = sandboxes.get(start..end).unwrap_or_default();
+        json!({"items": items, "nextCursor": next})
     };
-    let (start, limit) = (
-        number("cursor").unwrap_or(0),
-        number("limit").unwrap_or(100),
-    );
-    let state = shared.lock();
-    let end = state.sandboxes.len().min(start + limit);
-    let next = (end < state.sandboxes.len()).then(|| end.to_string());
-    let items = state.sandboxes.get(start..end).unwrap_or_default();
-    json!({"items": items, "nextCursor": next})
-        .to_string()
-        .into_bytes()
+    inner.count("list of sandboxes").await;
+    Json(told).into_response()
 }

@@ -1,48 +1,122 @@
-//! What programs are measured on: a cloud on loopback, an application that signs commands, an environment of a function.
+//! What programs are measured on: the laptop stack, relays to its parts, an application that signs commands, and the
+//! environment of a function that goes through the relays.
+//!
+//! The stack's own functions are given nothing from its queues: what they would do, the programs that are measured do.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::json;
+use bobbin_local_aws::Invoked;
+use bobbin_tests::http;
+use bobbin_tests::stack::{Options, Stack};
+use bobbin_tests::world::World;
+use reqwest::Method;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cloud::{ACCESS_KEY_ID, Cloud, REGION, SECRET_ACCESS_KEY};
+use crate::certified::certified;
 use crate::command::Application;
 use crate::figures::Report;
-use crate::process::Program;
+use crate::process::{Program, Running, runtime};
 use crate::programs;
+use crate::relay::Relays;
+use crate::trips::Peer;
 
 /// The Node function.
 pub const PEER: &str = "peer";
+/// The name of the stack whose functions are measured; the stack's own sweeper leaves its sandboxes alone.
+pub const STACK: &str = "bench";
+/// Its id.
+pub const STACK_ID: &str = "this-one";
+
+const REGION: &str = "us-east-1";
+const ACCOUNT: &str = "123456789012";
+/// The queues from which the stack's own functions would be given work.
+const QUEUES: [&str; 4] = ["Messages", "Control", "MessagesDead", "ControlDead"];
+/// A turn that takes longer is given up.
+const TURN_MAX: Duration = Duration::from_secs(120);
 
 /// Ends with its value.
 pub struct Bed {
-    /// Where requests to AWS go.
-    pub cloud: Cloud,
+    /// Between the programs and the stack.
+    pub relays: Arc<Relays>,
     /// Whose commands come.
     pub application: Application,
+    /// The stack, as tests see it.
+    pub world: World,
     /// What each program finds in its environment.
     environment: Vec<(String, String)>,
+    authority: PathBuf,
+    _stack: Stack,
     folder: TempDir,
 }
 
 impl Bed {
-    /// A new one.
+    /// A new one, with the stand-in for the agent in its sandboxes.
     ///
     /// # Errors
     /// A sentence with what failed.
     pub fn new() -> Result<Self, String> {
+        Self::start(true)
+    }
+
+    /// A new one with the real agent.
+    ///
+    /// # Errors
+    /// A sentence with what failed.
+    pub fn with_agent() -> Result<Self, String> {
+        Self::start(false)
+    }
+
+    fn start(stand_in_agent: bool) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-        let secret = json!({"stack_key": "a key of the bench, as long as the template makes one"});
-        let cloud = Cloud::start(folder.path(), &secret).map_err(|e| e.to_string())?;
+        let stack = Stack::start(&Options {
+            binaries: Some(programs::folder()?.to_owned()),
+            stand_in_agent,
+            ..Options::default()
+        });
+        let world = World::of(&stack);
         let application = Application::default();
+        let (config, authority) = certified(&["localhost"])?;
+        let file = folder.path().join("authority.pem");
+        fs::write(&file, authority).map_err(|e| e.to_string())?;
+        let ready = &world.ready;
+        let (relays, ports) = runtime().block_on(async {
+            for queue in QUEUES {
+                let path = format!("queues/{}/mapping", resource(&world, queue, ".fifo"));
+                let off = json!({"enabled": false});
+                world.engine(Method::POST, &path, &off).await?;
+            }
+            let relays = Relays::new();
+            let open = |peer, to: &str, tls| {
+                let opened = relays.open(peer, host(to), tls);
+                opened.map_err(|e| e.to_string())
+            };
+            let aws = open(Peer::Aws, &ready.aws_endpoint, Some(config))?;
+            let chat = open(Peer::Chat, &ready.discord_api, None)?;
+            let provider = open(Peer::Provider, &ready.daytona_api, None)?;
+            Ok::<_, String>((Arc::clone(&relays), [aws, chat, provider]))
+        })?;
         Ok(Self {
-            environment: environment(&cloud, &application),
-            cloud,
+            relays,
+            environment: environment(&world, &application, ports, &file),
             application,
+            world,
+            authority: file,
+            _stack: stack,
             folder,
         })
+    }
+
+    /// A program of this build, with the environment of a function.
+    ///
+    /// # Errors
+    /// A sentence, if it cannot be built.
+    pub fn ours(&self, name: &str) -> Result<Program, String> {
+        Ok(self.program(name, programs::folder()?.join(name)))
     }
 
     /// An executable, with the environment of a function.
@@ -94,10 +168,125 @@ impl Bed {
         };
         let mut program = self.program("beside", executable.into());
         // Builds before the first bench trusted the machine's roots.
-        let roots = all_roots(&self.cloud, self.folder.path())?;
+        let roots = all_roots(&self.authority, self.folder.path())?;
         let roots = ("SSL_CERT_FILE".to_owned(), roots.display().to_string());
         program.environment.push(roots);
         Ok(Some(program))
+    }
+
+    /// How many calls of this name there were since it was asked last; each was done as it was asked for, which for AWS
+    /// says that it was signed rightly, and for a message that it has a group and a deduplication id.
+    ///
+    /// # Errors
+    /// A call that was refused.
+    pub fn taken(&self, name: &str) -> Result<u64, String> {
+        let calls = self.relays.seen().calls;
+        match calls.iter().find(|call| call.status != 200) {
+            Some(refused) => Err(format!(
+                "{} was answered with {}",
+                refused.name, refused.status
+            )),
+            None => Ok(calls.iter().filter(|call| call.name == name).count() as u64),
+        }
+    }
+
+    /// A new thread on Discord, as it stands in messages of the queue.
+    ///
+    /// # Errors
+    /// What Discord said.
+    pub fn thread(&self) -> Result<String, String> {
+        let ready = &self.world.ready;
+        let url = format!(
+            "{}/channels/{}/threads",
+            ready.discord_api, ready.discord_channel_id
+        );
+        let authorization = format!("Bot {}", ready.discord_bot_token);
+        let thread = json!({"name": "a thread of the bench", "type": 11});
+        let made = runtime().block_on(async {
+            let client = http::client();
+            http::call(&client, Method::POST, &url, &authorization, &thread)
+                .await?
+                .ok()
+        })?;
+        let id = made["id"].as_str().ok_or("the thread has no id")?;
+        Ok(self.world.discord.thread(id)?.key.to_string())
+    }
+
+    /// Puts a prompt of this number on the queue, has the worker work on it as Lambda would, and checks that it is done with.
+    /// Every so often somebody looks how the worker's process is.
+    ///
+    /// # Errors
+    /// What the worker did instead.
+    pub fn turn(
+        &self,
+        running: &mut Running,
+        (thread, number, text): (&str, u64, &str),
+        every: Duration,
+        look: impl FnMut(u32) -> Result<(), String>,
+    ) -> Result<Invoked, String> {
+        let (event, receipt) = runtime().block_on(self.prompt(thread, number, text))?;
+        let invoked = running.invoke_watched(event, TURN_MAX, every, look)?;
+        let body = invoked.result.as_ref().unwrap_or_else(|error| error);
+        let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+        if answer["batchItemFailures"] != json!([]) {
+            return Err(format!("the message of a turn was given back: {answer}"));
+        }
+        runtime().block_on(self.delete(&receipt))?;
+        Ok(invoked)
+    }
+
+    /// The event of a prompt as ingress accepts it, and the receipt of its message.
+    async fn prompt(
+        &self,
+        thread: &str,
+        number: u64,
+        text: &str,
+    ) -> Result<(Vec<u8>, Value), String> {
+        let (aws, queue) = (&self.world.aws, &self.world.deployment.messages_queue_url);
+        let id = (1_240_000_000_000_000_000 + number).to_string();
+        let message = json!({
+            "schema": 1, "kind": "message", "id": id, "thread": thread, "accepted_at_ms": now_ms(),
+            "work": {
+                "work": "prompt", "text": text, "attachments": [],
+                "by": {"id": self.world.ready.discord_user_id, "name": "Anna"},
+            },
+        });
+        let send = json!({
+            "QueueUrl": queue, "MessageBody": message.to_string(), "MessageGroupId": thread, "MessageDeduplicationId": id,
+        });
+        aws.call("sqs", "AmazonSQS.SendMessage", &send).await?;
+        let receive = json!({"QueueUrl": queue, "MessageSystemAttributeNames": ["All"]});
+        loop {
+            let received = aws
+                .call("sqs", "AmazonSQS.ReceiveMessage", &receive)
+                .await?;
+            let received = &received["Messages"][0];
+            let receipt = received["ReceiptHandle"].clone();
+            if received["Attributes"]["MessageDeduplicationId"] == id {
+                let record = json!({
+                    "messageId": received["MessageId"], "receiptHandle": receipt, "body": received["Body"],
+                    "attributes": received["Attributes"], "messageAttributes": {}, "eventSource": "aws:sqs",
+                    "eventSourceARN": arn("sqs", &resource(&self.world, "Messages", ".fifo")), "awsRegion": REGION,
+                });
+                let event = json!({ "Records": [record] });
+                return Ok((event.to_string().into_bytes(), receipt));
+            }
+            if receipt.is_null() {
+                return Err("the prompt is not on the queue".to_owned());
+            }
+            // A wake-up of an earlier turn, which would hold its thread up.
+            self.delete(&receipt).await?;
+        }
+    }
+
+    async fn delete(&self, receipt: &Value) -> Result<(), String> {
+        let queue = &self.world.deployment.messages_queue_url;
+        let delete = json!({"QueueUrl": queue, "ReceiptHandle": receipt});
+        let deleted = self
+            .world
+            .aws
+            .call("sqs", "AmazonSQS.DeleteMessage", &delete);
+        deleted.await.map(drop)
     }
 }
 
@@ -107,57 +296,104 @@ pub fn beside(name: &str) -> String {
     format!("{name} beside")
 }
 
-/// The environment of a function of the stack, as the template and Lambda set it.
-fn environment(cloud: &Cloud, application: &Application) -> Vec<(String, String)> {
-    let endpoint = cloud.endpoint();
-    let authority = cloud.authority().display().to_string();
-    let queue = |name: &str| format!("{endpoint}/123456789012/{name}");
+/// Milliseconds since the epoch.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The host and port of an address.
+#[must_use]
+pub fn host(address: &str) -> &str {
+    let rest = address.strip_prefix("http://").unwrap_or(address);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+/// The laptop stack names its resources `<stack>-<logical id>`, as the table's name shows.
+fn resource(world: &World, logical: &str, suffix: &str) -> String {
+    let name = world.deployment.table.replace("Table", logical);
+    format!("{name}{suffix}")
+}
+
+fn arn(service: &str, name: &str) -> String {
+    format!("arn:aws:{service}:{REGION}:{ACCOUNT}:{name}")
+}
+
+/// The environment of a function of the stack, as the template and Lambda set it, with the relays' ports.
+fn environment(
+    world: &World,
+    application: &Application,
+    [aws, chat, provider]: [u16; 3],
+    authority: &Path,
+) -> Vec<(String, String)> {
+    let endpoint = format!("https://localhost:{aws}");
+    let named = |logical: &str| resource(world, logical, "");
+    let fifo = |logical: &str| resource(world, logical, ".fifo");
+    let queue = |logical: &str| format!("{endpoint}/{ACCOUNT}/{}", fifo(logical));
+    let path = |address: &str| address.replace("http://", "").replace(host(address), "");
+    let ready = &world.ready;
+    let overrides = json!({
+        "discord_api": format!("http://127.0.0.1:{chat}{}", path(&ready.discord_api)),
+        "daytona_api": format!("http://127.0.0.1:{provider}{}", path(&ready.daytona_api)),
+        "model_base_url": ready.model_api,
+    });
+    let authority = authority.display().to_string();
+    let guilds = format!("{},{}", application.guild(), ready.discord_guild_id);
+    let (id, secret) = world.deployment.aws_key.clone();
     [
-        ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
-        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
-        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
-        ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/bench"),
-        ("AWS_LAMBDA_LOG_STREAM_NAME", "bench"),
-        ("AWS_REGION", REGION),
-        ("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID),
-        ("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY),
-        ("AWS_SESSION_TOKEN", "IQoJb3JpZ2luX2VjEXAMPLETOKEN"),
-        ("AWS_ENDPOINT_URL", &endpoint),
+        ("AWS_LAMBDA_FUNCTION_NAME", STACK.to_owned()),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256".to_owned()),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/bench".to_owned()),
+        ("AWS_LAMBDA_LOG_STREAM_NAME", STACK.to_owned()),
+        ("AWS_REGION", REGION.to_owned()),
+        ("AWS_ACCESS_KEY_ID", id),
+        ("AWS_SECRET_ACCESS_KEY", secret),
+        ("AWS_ENDPOINT_URL", endpoint.clone()),
         // How each is told whom to trust on loopback.
-        ("AWS_CA_BUNDLE", &authority),
-        ("NODE_EXTRA_CA_CERTS", &authority),
+        ("AWS_CA_BUNDLE", authority.clone()),
+        ("NODE_EXTRA_CA_CERTS", authority),
         // The peer need not write a warning about the age of its Node.
-        ("AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED", "true"),
-        ("PATH", "/usr/bin:/bin"),
-        ("STACK", "bench"),
-        ("TABLE", "bench-table"),
-        ("MESSAGES_QUEUE_URL", &queue("messages.fifo")),
-        ("CONTROL_QUEUE_URL", &queue("control.fifo")),
-        ("MESSAGES_DEAD_QUEUE_URL", &queue("messages-dead.fifo")),
-        ("CONTROL_DEAD_QUEUE_URL", &queue("control-dead.fifo")),
-        ("INGRESS_SECRET_ID", "ingress-secret"),
-        ("WORKER_SECRET_ID", "worker-secret"),
-        ("PROVIDER_SECRET_ID", "provider-secret"),
-        ("STACK_KEY_ID", "stack-key"),
-        ("DISCORD_API", "https://discord.com/api/v10"),
-        ("DISCORD_APPLICATION_ID", application.id()),
-        ("DISCORD_PUBLIC_KEY", &application.public_key()),
-        ("SLACK_API", "https://slack.com/api"),
-        ("DAYTONA_API", "https://app.daytona.io/api"),
-        ("MODEL", "anthropic/claude-sonnet-4-5"),
-        ("ALLOWED_GUILDS", application.guild()),
-        ("LOG_LEVEL", "info"),
+        (
+            "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED",
+            "true".to_owned(),
+        ),
+        ("PATH", "/usr/bin:/bin".to_owned()),
+        ("STACK", STACK.to_owned()),
+        ("STACK_ID", STACK_ID.to_owned()),
+        ("TABLE", named("Table")),
+        ("MESSAGES_QUEUE_URL", queue("Messages")),
+        ("CONTROL_QUEUE_URL", queue("Control")),
+        ("MESSAGES_DEAD_QUEUE_URL", queue("MessagesDead")),
+        ("CONTROL_DEAD_QUEUE_URL", queue("ControlDead")),
+        ("INGRESS_SECRET_ID", named("IngressSecret")),
+        ("WORKER_SECRET_ID", named("WorkerSecret")),
+        ("PROVIDER_SECRET_ID", named("ProviderSecret")),
+        ("STACK_KEY_ID", named("StackKey")),
+        ("SCHEDULE_GROUP", named("Wakes")),
+        (
+            "SCHEDULE_ROLE_ARN",
+            format!("arn:aws:iam::{ACCOUNT}:role/bench"),
+        ),
+        ("MESSAGES_QUEUE_ARN", arn("sqs", &fifo("Messages"))),
+        ("SCHEDULE_DEAD_QUEUE_ARN", arn("sqs", &named("WakesDead"))),
+        ("DISCORD_APPLICATION_ID", application.id().to_owned()),
+        ("DISCORD_PUBLIC_KEY", application.public_key()),
+        ("MODEL", "scripted/scripted-1".to_owned()),
+        ("ALLOWED_GUILDS", guilds),
+        ("OVERRIDES", overrides.to_string()),
+        ("LOG_LEVEL", "info".to_owned()),
     ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .map(|(name, value)| (name.to_owned(), value))
     .to_vec()
 }
 
-/// The machine's roots and the cloud's, in one file.
-fn all_roots(cloud: &Cloud, folder: &Path) -> Result<PathBuf, String> {
+/// The machine's roots and the authority's, in one file.
+fn all_roots(authority: &Path, folder: &Path) -> Result<PathBuf, String> {
     let read = |path: &Path| fs::read_to_string(path).map_err(|e| e.to_string());
     let roots = read(Path::new("/etc/ssl/certs/ca-certificates.crt")).unwrap_or_default();
     let file = folder.join("roots.pem");
-    let text = format!("{roots}\n{}", read(cloud.authority())?);
+    let text = format!("{roots}\n{}", read(authority)?);
     fs::write(&file, text).map_err(|e| e.to_string())?;
     Ok(file)
 }

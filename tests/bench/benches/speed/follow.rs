@@ -1,12 +1,11 @@
 //! Following a long, chatty run: what the worker holds while it goes on, what an event costs, how often the card changes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::bed::Bed;
 use crate::figures::Report;
-use crate::process::Running;
-use crate::services::run::Course;
-use crate::services::{Services, prompt};
-use crate::turn::{done, now_ms, single, worker};
+use crate::process::{Running, held_bytes};
+use crate::turn::{at_once, single};
 
 /// Messages of the agent: below the bound of a turn, which is 200.
 const MESSAGES: usize = 150;
@@ -20,8 +19,6 @@ const SHARE: u64 = 10;
 const POINTS: u64 = 10;
 /// Between two looks how far the run is.
 const LOOK: Duration = Duration::from_millis(5);
-/// A run that takes longer is given up.
-const RUN_MAX: Duration = Duration::from_secs(300);
 /// Between two edits of a card (the default of the bound `card_edit_ms`).
 const EDIT_EVERY: Duration = Duration::from_secs(3);
 /// Edits besides those: the first picture, and the last.
@@ -45,64 +42,59 @@ struct Followed {
 /// # Errors
 /// What the worker did instead.
 pub fn follow(report: &mut Report, runs: u64) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let bed = Bed::new()?;
+    let worker = bed.ours("worker")?;
     let mut followed = Vec::new();
-    for _ in 0..runs.div_ceil(SHARE) {
-        let services = Services::start(folder.path()).map_err(|e| e.to_string())?;
-        let worker = worker(&services)?;
-        let mut running = worker.start(Vec::new()).map_err(|e| e.to_string())?;
+    for run in 0..runs.div_ceil(SHARE) {
+        let mut running = worker.start().map_err(|e| e.to_string())?;
+        let (thread, number) = (bed.thread()?, run * 3);
         // Makes the sandbox, and what a worker keeps for good.
-        running.api.give([prompt(1, now_ms()), prompt(2, now_ms())]);
-        for answer in running.answers()? {
-            done(&answer.body)?;
+        for number in [number + 1, number + 2] {
+            let prompt = (&*thread, number, &*at_once());
+            bed.turn(&mut running, prompt, LOOK, |_| Ok(()))?;
         }
-        let events = usize::try_from(EVENTS).map_err(|e| e.to_string())?;
-        services.agent.run_as(Course::Long {
-            messages: MESSAGES,
-            events,
-            events_per_second: PACE,
-        });
-        followed.push(one(&mut running, &services)?);
+        followed.push(one(&mut running, &bed, (&thread, number + 3))?);
         running.end().map_err(|e| e.to_string())?;
     }
     tell(report, &followed);
     Ok(())
 }
 
-fn one(running: &mut Running, services: &Services) -> Result<Followed, String> {
+fn one(
+    running: &mut Running,
+    bed: &Bed,
+    (thread, number): (&str, u64),
+) -> Result<Followed, String> {
     let wrong = |e: std::io::Error| e.to_string();
-    let _ = services.seen();
-    let (told_before, bytes_before) = services.agent.told();
+    let _ = bed.relays.seen();
+    let (told_before, bytes_before) = bed.relays.told();
     let before = running.cpu().map_err(wrong)?;
-    let start = Instant::now();
-    running.api.give([prompt(3, now_ms())]);
+    let text = format!("long: {MESSAGES} {EVENTS} {PACE}");
     let mut held = Vec::new();
-    let answers = loop {
-        if let Some(answers) = running.api.answers(LOOK)? {
-            break answers;
-        }
-        let told = services.agent.told().0 - told_before;
+    let invoked = bed.turn(running, (thread, number, &text), LOOK, |id| {
+        let told = bed.relays.told().0 - told_before;
         let next = held.len() as u64 + 1;
         if next < POINTS && told >= next * EVENTS / POINTS {
-            held.push(running.held_bytes().map_err(wrong)? as f64 / MIB);
+            held.push(held_bytes(id).map_err(wrong)? as f64 / MIB);
         }
-        if start.elapsed() > RUN_MAX {
-            return Err(format!("after {RUN_MAX:?} {told} events were taken"));
-        }
-    };
-    let took = start.elapsed();
+        Ok(())
+    })?;
     let cpu = running.cpu().map_err(wrong)?.saturating_sub(before);
-    for answer in answers {
-        done(&answer.body)?;
+    let (told, bytes) = bed.relays.told();
+    if told - told_before < EVENTS {
+        return Err(format!(
+            "of {EVENTS} events the worker was told {}",
+            told - told_before
+        ));
     }
-    let calls = services.seen().calls;
+    let calls = bed.relays.seen().calls;
     let named = |name: &'static str| calls.iter().filter(move |call| call.name == name);
     Ok(Followed {
         held,
         peak: running.peak_bytes().map_err(wrong)? as f64 / MIB,
         cpu,
-        took,
-        bytes: services.agent.told().1 - bytes_before,
+        took: invoked.answered.duration_since(invoked.given),
+        bytes: bytes - bytes_before,
         edits: named("edit the card").count(),
         read: named("messages").map(|call| call.received).sum(),
     })

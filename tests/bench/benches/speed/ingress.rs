@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use bobbin_local_aws::Invoked;
 use serde_json::Value;
 
 use crate::bed::{Bed, PEER};
-use crate::cloud::Cloud;
 use crate::figures::{Report, Sample, quantile};
 use crate::process::Program;
-use crate::programs;
-use crate::runtime::Answered;
 
 /// Who is compared with everybody else.
 pub const OURS: &str = "ingress";
@@ -20,8 +18,10 @@ const WARM_UP: u64 = 1_000;
 const REQUESTS: u64 = 1_000;
 /// Of so many runs, one is of a warm program: it takes that much longer.
 const WARM_SHARE: u64 = 4;
-/// Requests that are signed and given at once.
+/// Requests that are signed before the first of them is given.
 const REQUESTS_AT_ONCE: u64 = 500;
+/// The call by which ingress, and its peer, put a command on the queue.
+const SENT: &str = "queue: SendMessage";
 
 /// What ingress should need at most.
 const PEAK_MIB_MAX: f64 = 9.0;
@@ -30,8 +30,7 @@ const KIB: f64 = 1024.0;
 
 /// Ingress, and what it is compared with.
 fn compared(bed: &Bed, report: &mut Report) -> Result<Vec<Program>, String> {
-    let built = programs::release(&["bobbin-ingress"])?;
-    let mut compared = vec![bed.program(OURS, built.join("ingress"))];
+    let mut compared = vec![bed.ours(OURS)?];
     compared.extend(bed.peer(report)?);
     compared.extend(bed.beside()?);
     Ok(compared)
@@ -44,27 +43,28 @@ fn compared(bed: &Bed, report: &mut Report) -> Result<Vec<Program>, String> {
 pub fn cold(report: &mut Report, runs: u64) -> Result<(), String> {
     let bed = Bed::new()?;
     let programs = &compared(&bed, report)?[..];
-    let (cloud, application) = (&bed.cloud, &bed.application);
+    let application = &bed.application;
     let mut times = samples(programs);
     let mut cpus = samples(programs);
     let mut peaks = samples(programs);
+    let mut number = 0;
     // The first round warms the page cache and does not count.
     for round in 0..=runs {
         for index in turn(programs.len(), round) {
             let program = &programs[index];
             let wrong = |what: String| format!("{}: {what}", program.name);
-            cloud.taken();
-            let event = application.event(round);
-            let mut running = program
-                .start(vec![event])
-                .map_err(|e| wrong(e.to_string()))?;
-            let answers = running.answers().map_err(wrong)?;
+            // Each of its own: the queue knows a command that comes again.
+            number += 1;
+            let event = application.event(number);
+            bed.taken(SENT).map_err(wrong)?;
+            let mut running = program.start().map_err(|e| wrong(e.to_string()))?;
+            let invoked = running.invoke(event).map_err(wrong)?;
             let peak = running.peak_bytes().map_err(|e| wrong(e.to_string()))?;
             let started = running.started;
             let cpu = running.end().map_err(|e| wrong(e.to_string()))?;
-            check(&answers, 1, cloud).map_err(wrong)?;
+            check(&bed, &[&invoked]).map_err(wrong)?;
             if round > 0 {
-                let took = answers[0].answered.duration_since(started);
+                let took = invoked.answered.duration_since(started);
                 times[index].values.push(ms(took));
                 cpus[index].values.push(ms(cpu));
                 peaks[index].values.push(peak as f64 / KIB / KIB);
@@ -89,13 +89,13 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
     let (rounds, requests) = (runs.div_ceil(WARM_SHARE), REQUESTS);
     let bed = Bed::new()?;
     let programs = &compared(&bed, report)?[..];
-    let (cloud, application) = (&bed.cloud, &bed.application);
+    let application = &bed.application;
     let mut middle = samples(programs);
     let mut slow = samples(programs);
     let mut cpus = samples(programs);
     let mut started = programs
         .iter()
-        .map(|program| program.start(Vec::new()))
+        .map(Program::start)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| e.to_string())?;
     let mut number = 0;
@@ -105,7 +105,7 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
         for index in turn(programs.len(), round) {
             let (program, running) = (&programs[index], &mut started[index]);
             let wrong = |what: String| format!("{}: {what}", program.name);
-            cloud.taken();
+            bed.taken(SENT).map_err(wrong)?;
             let (mut took, mut cpu) = (Vec::new(), Duration::ZERO);
             while (took.len() as u64) < count {
                 let some = (count - took.len() as u64).min(REQUESTS_AT_ONCE);
@@ -114,12 +114,12 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
                     .collect();
                 number += some;
                 let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
-                running.api.give(events);
-                let answers = running.answers().map_err(wrong)?;
+                let answers = events.into_iter().map(|event| running.invoke(event));
+                let answers: Vec<Invoked> = answers.collect::<Result<_, _>>().map_err(wrong)?;
                 let after = running.cpu().map_err(|e| wrong(e.to_string()))?;
                 cpu += after.saturating_sub(before);
-                check(&answers, some, cloud).map_err(wrong)?;
-                let each = |one: &Answered| ms(one.answered.duration_since(one.given)) * 1e3;
+                check(&bed, &answers.iter().collect::<Vec<_>>()).map_err(wrong)?;
+                let each = |one: &Invoked| ms(one.answered.duration_since(one.given)) * 1e3;
                 took.extend(answers.iter().map(each));
             }
             if round > 0 {
@@ -143,16 +143,15 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn check(answers: &[Answered], count: u64, cloud: &Cloud) -> Result<(), String> {
-    let taken = cloud.taken();
-    if answers.len() as u64 != count || taken != count {
-        return Err(format!(
-            "of {count} commands {} were answered and {taken} are on the queue",
-            answers.len()
-        ));
+/// Whether each command was answered as Discord wants it, and is on the queue.
+fn check(bed: &Bed, answers: &[&Invoked]) -> Result<(), String> {
+    let (count, taken) = (answers.len() as u64, bed.taken(SENT)?);
+    if taken != count {
+        return Err(format!("of {count} commands {taken} are on the queue"));
     }
-    for answered in answers {
-        let text = String::from_utf8_lossy(&answered.body);
+    for invoked in answers {
+        let body = invoked.result.as_ref().unwrap_or_else(|error| error);
+        let text = String::from_utf8_lossy(body);
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();
         let body = answer["body"].as_str().unwrap_or_default();
         let body: Value = serde_json::from_str(body).unwrap_or_default();
@@ -160,7 +159,7 @@ fn check(answers: &[Answered], count: u64, cloud: &Cloud) -> Result<(), String> 
             return Err(format!("a command was answered with {text}"));
         }
     }
-    cloud.check_last()
+    Ok(())
 }
 
 /// One sample for each program.

@@ -10,18 +10,16 @@
 mod account;
 mod bed;
 mod capacity;
-mod client;
-mod cloud;
+#[path = "../../../tls/certified.rs"]
+mod certified;
 mod command;
 mod figures;
 mod follow;
 mod ingress;
-mod laptop;
 mod process;
 mod programs;
 mod provision;
-mod runtime;
-mod services;
+mod relay;
 mod start;
 mod sweep;
 mod table;
@@ -29,7 +27,6 @@ mod throughput;
 mod trips;
 mod turn;
 mod waterfall;
-mod wire;
 
 use std::env;
 use std::fs;

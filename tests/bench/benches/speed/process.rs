@@ -2,15 +2,26 @@
 
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use bobbin_local_aws::{Invoked, RuntimeApi};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
-use crate::runtime::{Answered, RuntimeApi, WAIT_MAX};
+/// How long a process may take for anything before the measurement is given up.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// Between two looks whether a program still lives.
+const LOOK: Duration = Duration::from_millis(200);
+/// The worker's, the longest of the three.
+const FUNCTION_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// What is run, and how.
 #[derive(Debug, Clone)]
@@ -27,23 +38,35 @@ pub struct Program {
 
 /// A started program.
 pub struct Running {
-    /// Its Runtime API.
-    pub api: RuntimeApi,
     /// Just before it was started.
     pub started: Instant,
+    api: RuntimeApi,
     child: Child,
     /// CPU of all the children that have ended before.
     before: Duration,
 }
 
+/// What asynchronous work of the measurement runs on.
+pub fn runtime() -> &'static Runtime {
+    static RUNTIME: LazyLock<Runtime> =
+        LazyLock::new(|| Runtime::new().expect("a system with threads"));
+    &RUNTIME
+}
+
 impl Program {
-    /// Starts it, with these events waiting for it.
+    /// The value of a variable of its environment, empty if there is none.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> &str {
+        let found = self.environment.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// Starts it.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(&self, events: Vec<Vec<u8>>) -> io::Result<Running> {
-        let api = RuntimeApi::start()?;
-        api.give(events);
+    pub fn start(&self) -> io::Result<Running> {
+        let api = runtime().block_on(RuntimeApi::start(Ipv4Addr::LOCALHOST.into()))?;
         let mut command = Command::new(&self.executable);
         command
             .args(&self.arguments)
@@ -56,24 +79,38 @@ impl Program {
         let started = Instant::now();
         let child = command.spawn()?;
         Ok(Running {
-            api,
             started,
+            api,
             child,
             before,
         })
     }
 }
 
-/// Between two looks whether a program still lives.
-const LOOK: Duration = Duration::from_millis(200);
-
 impl Running {
-    /// Waits until everything is answered and the program asks for more; takes the answers.
+    /// Gives it an event and waits for the answer.
     ///
     /// # Errors
     /// What the program did instead.
-    pub fn answers(&mut self) -> Result<Vec<Answered>, String> {
-        self.wait(|api| api.answers(LOOK))
+    pub fn invoke(&mut self, event: Vec<u8>) -> Result<Invoked, String> {
+        self.invoke_watched(event, WAIT_MAX, LOOK, |_| Ok(()))
+    }
+
+    /// The same within this time; every so often somebody looks how the process of this id is.
+    ///
+    /// # Errors
+    /// What the program did instead, and what the look finds wrong.
+    pub fn invoke_watched(
+        &mut self,
+        event: Vec<u8>,
+        within: Duration,
+        every: Duration,
+        mut look: impl FnMut(u32) -> Result<(), String>,
+    ) -> Result<Invoked, String> {
+        let id = self.child.id();
+        let mut invoked = pin!(self.api.invoke(event, FUNCTION_TIMEOUT));
+        let answered = wait(&mut self.child, within, every, &mut invoked, || look(id))?;
+        answered.ok_or_else(|| "it asked for the next event instead of answering".to_owned())
     }
 
     /// Waits until the program asks for work; answers when it did so for the first time.
@@ -81,23 +118,8 @@ impl Running {
     /// # Errors
     /// What the program did instead.
     pub fn first_asked(&mut self) -> Result<Instant, String> {
-        self.wait(|api| api.first_asked(LOOK))
-    }
-
-    fn wait<T>(
-        &mut self,
-        look: impl Fn(&RuntimeApi) -> Result<Option<T>, String>,
-    ) -> Result<T, String> {
-        let start = Instant::now();
-        while start.elapsed() < WAIT_MAX {
-            if let Some(seen) = look(&self.api)? {
-                return Ok(seen);
-            }
-            if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
-                return Err(format!("it ended: {status}"));
-            }
-        }
-        Err(format!("nothing was seen of it within {WAIT_MAX:?}"))
+        let mut asked = pin!(self.api.first_asked());
+        wait(&mut self.child, WAIT_MAX, LOOK, &mut asked, || Ok(()))
     }
 
     /// CPU of its threads so far.
@@ -113,24 +135,7 @@ impl Running {
     /// # Errors
     /// If it has ended.
     pub fn peak_bytes(&self) -> io::Result<u64> {
-        self.status_bytes("VmHWM:")
-    }
-
-    /// Memory that it holds now (resident), in bytes.
-    ///
-    /// # Errors
-    /// If it has ended.
-    pub fn held_bytes(&self) -> io::Result<u64> {
-        self.status_bytes("VmRSS:")
-    }
-
-    fn status_bytes(&self, name: &str) -> io::Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        let kib: Option<u64> = kib.and_then(|kib| kib.parse().ok());
-        kib.map(|kib| kib * 1024)
-            .ok_or_else(|| io::Error::other(format!("no {name}")))
+        status_bytes(self.child.id(), "VmHWM:")
     }
 
     /// Asks it to end, and waits until it has.
@@ -153,6 +158,45 @@ impl Running {
         // One child runs at a time, so the rest is this one's.
         Ok(cpu_of_ended()?.saturating_sub(self.before))
     }
+}
+
+/// Waits for what is to come of a program, which must live as long.
+fn wait<T>(
+    child: &mut Child,
+    within: Duration,
+    every: Duration,
+    coming: &mut (impl Future<Output = T> + Unpin),
+    mut look: impl FnMut() -> Result<(), String>,
+) -> Result<T, String> {
+    let start = Instant::now();
+    while start.elapsed() < within {
+        let came = runtime().block_on(async { timeout(every, &mut *coming).await });
+        if let Ok(came) = came {
+            return Ok(came);
+        }
+        look()?;
+        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+            return Err(format!("it ended: {status}"));
+        }
+    }
+    Err(format!("nothing was seen of it within {within:?}"))
+}
+
+/// Memory that a process holds now (resident), in bytes.
+///
+/// # Errors
+/// If it has ended.
+pub fn held_bytes(pid: u32) -> io::Result<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+fn status_bytes(pid: u32, name: &str) -> io::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: Option<u64> = kib.and_then(|kib| kib.parse().ok());
+    kib.map(|kib| kib * 1024)
+        .ok_or_else(|| io::Error::other(format!("no {name}")))
 }
 
 /// CPU of a process's threads so far.

@@ -3,27 +3,33 @@
 //!
 //! What is whose: the provider's is the time in which the sandbox is not up yet or one of its calls is under way; the
 //! agent's that from the start of its server until it listens, and each of its calls. Ours is what is left: computing, and
-//! waiting between two looks when there would have been something to see. AWS and chat answer at once here, so their round
-//! trips are counted and not timed.
+//! waiting between two looks when there would have been something to see. The round trips to AWS and the chat are counted and
+//! their time is nobody's: what they take here says nothing about what they take elsewhere.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::bed::Bed;
 use crate::figures::Report;
-use crate::laptop::Laptop;
-use crate::process::Running;
+use crate::process::{Running, cpu_of, runtime};
 use crate::programs;
-use crate::services::{PROMPT_SENT, Services, prompt_in};
+use crate::relay::{ANSWER, PROMPT_SENT};
 use crate::trips::{Call, Peer, chain, first};
-use crate::turn::{done, ms, now_ms, single, worker};
+use crate::turn::{ms, single};
 use crate::waterfall::{Bar, Picture};
 
 /// Of so many runs one is made: it takes some seconds.
 const SHARE: u64 = 8;
 /// Between two looks whether the sandbox is up, and the agent's server there.
 const LOOK: Duration = Duration::from_millis(4);
-/// A turn that takes longer is given up.
-const TURN_MAX: Duration = Duration::from_secs(120);
+/// Sandboxes that were ended are gone by then.
+const GONE_MAX: Duration = Duration::from_secs(60);
+/// Folders that are searched for an agent's log.
+const DEPTH_MAX: u32 = 8;
+/// What an agent's server writes when it can be reached.
+const LISTENING: &str = "listening";
 /// What is left to us: the goal.
 const OURS_MS_GOAL: f64 = 100.0;
 /// The picture's group of what no call shows.
@@ -45,18 +51,13 @@ struct First {
 /// # Errors
 /// What a program did instead.
 pub fn provision(report: &mut Report, runs: u64) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let laptop = Laptop::start(folder.path())?;
-    let elsewhere = laptop.elsewhere();
-    let services = Services::around(folder.path(), Some(&elsewhere)).map_err(|e| e.to_string())?;
-    let mut running = worker(&services)?
-        .start(Vec::new())
-        .map_err(|e| e.to_string())?;
+    let bed = Bed::with_agent()?;
+    let mut running = bed.ours("worker")?.start().map_err(|e| e.to_string())?;
     let (mut firsts, mut known) = (Vec::new(), Vec::new());
     // The first one reads the agent from the disk, and does not count.
     for number in 0..=runs.div_ceil(SHARE) {
-        let one = one(&mut running, &services, &laptop, number, &mut known)?;
-        laptop.clear().map_err(|e| e.to_string())?;
+        let one = one(&mut running, &bed, number, &mut known)?;
+        clear(&bed)?;
         if number > 0 {
             firsts.push(one);
         }
@@ -68,47 +69,90 @@ pub fn provision(report: &mut Report, runs: u64) -> Result<(), String> {
 
 fn one(
     running: &mut Running,
-    services: &Services,
-    laptop: &Laptop,
+    bed: &Bed,
     number: u64,
     known: &mut Vec<PathBuf>,
 ) -> Result<First, String> {
-    let thread = format!("discord:1240000000000000100:12400000000000010{number:02}");
-    let _ = services.seen();
+    let (thread, text) = (bed.thread()?, format!("echo: {ANSWER}"));
+    let _ = bed.relays.seen();
     let before = running.cpu().map_err(|e| e.to_string())?;
-    running
-        .api
-        .give([prompt_in(&thread, 1_000 + number, now_ms())]);
-    let start = Instant::now();
+    let now = || bed.relays.when(Instant::now());
+    let sandboxes = bed.world.state_dir.join("daytona");
     let (mut up, mut began, mut cpu) = (None, None, None);
-    let answers = loop {
-        if let Some(answers) = running.api.answers(LOOK)? {
-            break answers;
+    let invoked = bed.turn(running, (&thread, number + 1, &text), LOOK, |id| {
+        if up.is_none() && is_up(bed)? {
+            up = Some(now());
         }
-        if up.is_none() && laptop.is_up().map_err(|e| e.to_string())? {
-            up = Some(services.when(Instant::now()));
+        if began.is_none() && has_begun(&sandboxes, known) {
+            began = Some(now());
         }
-        if began.is_none() && laptop.has_begun(known) {
-            began = Some(services.when(Instant::now()));
+        if cpu.is_none() && bed.relays.has_seen(PROMPT_SENT) {
+            cpu = Some(cpu_of(id).map_err(|e| e.to_string())?);
         }
-        if cpu.is_none() && services.has_seen(PROMPT_SENT) {
-            cpu = Some(running.cpu().map_err(|e| e.to_string())?);
-        }
-        if start.elapsed() > TURN_MAX {
-            return Err(format!("the turn was not over after {TURN_MAX:?}"));
-        }
-    };
-    let [answer] = &answers[..] else {
-        return Err(format!("one turn was answered {} times", answers.len()));
-    };
-    done(&answer.body)?;
+        Ok(())
+    })?;
     Ok(First {
-        calls: services.seen().calls,
-        given: services.when(answer.given),
+        calls: bed.relays.seen().calls,
+        given: bed.relays.when(invoked.given),
         up: up.ok_or("nobody saw the sandbox come up")?,
         began: began.ok_or("nobody saw the agent's server begin")?,
         cpu: cpu.ok_or("the prompt was not sent")?.saturating_sub(before),
     })
+}
+
+/// Whether a sandbox is up.
+fn is_up(bed: &Bed) -> Result<bool, String> {
+    let sandboxes = runtime().block_on(bed.world.provider.list())?;
+    Ok(sandboxes.iter().any(|sandbox| sandbox.state == "started"))
+}
+
+/// Ends every sandbox, so that the next one has the machine to itself.
+fn clear(bed: &Bed) -> Result<(), String> {
+    let start = Instant::now();
+    runtime().block_on(async {
+        for sandbox in bed.world.provider.list().await? {
+            bed.world.provider.lose(&sandbox).await?;
+        }
+        Ok::<_, String>(())
+    })?;
+    while !runtime().block_on(bed.world.provider.list())?.is_empty() {
+        if start.elapsed() > GONE_MAX {
+            return Err("the sandboxes do not go away".to_owned());
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Whether an agent's log that was not known before says that its server can be reached; notes it as known then.
+fn has_begun(sandboxes: &Path, known: &mut Vec<PathBuf>) -> bool {
+    let mut logs = Vec::new();
+    find(sandboxes, 0, &mut logs);
+    let says_so = |log: &PathBuf| {
+        !known.contains(log) && fs::read_to_string(log).is_ok_and(|text| text.contains(LISTENING))
+    };
+    let found = logs.into_iter().find(says_so);
+    let has_begun = found.is_some();
+    known.extend(found);
+    has_begun
+}
+
+/// The logs of agents below a folder.
+fn find(folder: &Path, depth: u32, logs: &mut Vec<PathBuf>) {
+    let log = folder.join(".bobbin/opencode.log");
+    if log.is_file() {
+        logs.push(log);
+        return;
+    }
+    if depth == DEPTH_MAX {
+        return;
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find(&entry.path(), depth + 1, logs);
+        }
+    }
 }
 
 /// Spans of time, and how long they take together where they overlap.
@@ -165,8 +209,10 @@ impl First {
                 .collect(),
         );
         taken.0.extend(&agent.0);
-        let (whole, taken, agent) = (ms(end - self.given), taken.covered(), agent.covered());
-        Ok([whole, taken - agent, agent, whole - taken])
+        let (whole, theirs, agent) = (ms(end - self.given), taken.covered(), agent.covered());
+        let beside = of(Peer::Aws, self.given).chain(of(Peer::Chat, self.given));
+        taken.0.extend(beside);
+        Ok([whole, theirs - agent, agent, whole - taken.covered()])
     }
 }
 
@@ -215,7 +261,7 @@ fn tell(report: &mut Report, firsts: &[First]) -> Result<(), String> {
     );
     let figure = "provision: round trips one after another until the prompt is sent";
     single(report, figure, "", &trips, None);
-    let figure = "provision: of them those to AWS and the chat, which answer at once here";
+    let figure = "provision: of them those to AWS and the chat";
     single(report, figure, "", &beside, None);
     Ok(())
 }
@@ -260,7 +306,7 @@ fn draw(firsts: &[First]) -> Result<(), String> {
     let picture = Picture {
         title: "The first turn of a thread, until its prompt is sent".to_owned(),
         notes: vec![
-            "The laptop stack's provider and the real agent; AWS and the chat answer at once."
+            "The laptop stack with the real agent; what its AWS and chat take is nobody's."
                 .to_owned(),
             format!(
                 "Provider {provider:.0} ms, agent {agent:.0} ms, ours {ours:.0} ms. Filled: what follows each other."

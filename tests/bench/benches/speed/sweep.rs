@@ -1,19 +1,17 @@
 //! The sweeper's tick over very many sessions: what it takes, and what it is billed as.
 //!
-//! `BOBBIN_BENCH_SESSIONS` is the number of sessions at the most, `BOBBIN_BENCH_SWEEPER` another build of the sweeper that
-//! is measured instead of this one.
+//! `BOBBIN_BENCH_SESSIONS` is the number of sessions at the most.
 
 use std::env;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::account::{Account, Asked, STACK};
+use crate::account::{Account, Asked};
 use crate::bed::Bed;
 use crate::figures::{Report, Sample};
 use crate::ingress::ms;
 use crate::process::Program;
-use crate::programs;
 use crate::table::{NAME, Table};
 
 /// The event of a tick.
@@ -97,14 +95,10 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
         }
     };
     let runs = runs.div_ceil(SHARE);
-    let sweeper = match env::var_os("BOBBIN_BENCH_SWEEPER") {
-        Some(other) => other.into(),
-        None => programs::release(&["bobbin-sweeper"])?.join("sweeper"),
-    };
     let bed = Bed::new()?;
     let mut table = Table::start()?;
-    let account = Account::start(table.ready.address).map_err(|e| e.to_string())?;
-    let program = bed.program("sweeper", sweeper);
+    let account = Account::start(&bed, table.ready.address).map_err(|e| e.to_string())?;
+    let program = bed.ours("sweeper")?;
     let place = Place {
         account: &account,
         program: &program,
@@ -219,28 +213,21 @@ impl Place<'_> {
         program.environment.extend([
             ("AWS_ENDPOINT_URL".to_owned(), self.account.endpoint()),
             ("OVERRIDES".to_owned(), overrides.to_string()),
-            ("STACK".to_owned(), STACK.to_owned()),
             ("TABLE".to_owned(), NAME.to_owned()),
         ]);
-        let mut running = program
-            .start(vec![TICK.to_vec()])
-            .map_err(|e| wrong(e.to_string()))?;
-        running.answers().map_err(wrong)?;
+        let mut running = program.start().map_err(|e| wrong(e.to_string()))?;
+        running.invoke(TICK.to_vec()).map_err(wrong)?;
         self.account.asked();
         let mut taken = Taken::default();
         for _ in 0..self.runs {
             let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
-            running.api.give([TICK.to_vec()]);
-            let answers = running.answers().map_err(wrong)?;
+            let invoked = running.invoke(TICK.to_vec()).map_err(wrong)?;
             let cpu = running.cpu().map_err(|e| wrong(e.to_string()))? - before;
-            let [answer] = &answers[..] else {
-                return Err(wrong(format!("{} answers to one tick", answers.len())));
-            };
             let asked = self.account.asked();
-            check(condition, &answer.body, &asked).map_err(wrong)?;
-            taken
-                .time
-                .push(ms(answer.answered.duration_since(answer.given)));
+            let body = invoked.result.as_ref().unwrap_or_else(|error| error);
+            check(condition, body, &asked).map_err(wrong)?;
+            let took = invoked.answered.duration_since(invoked.given);
+            taken.time.push(ms(took));
             taken.cpu.push(ms(cpu));
             taken.calls.push(asked.calls() as f64);
             taken.units.push(asked.units);

@@ -50,9 +50,8 @@ impl Table {
     /// # Errors
     /// A sentence with what failed.
     pub fn start() -> Result<Self, String> {
-        let built = programs::around(&["bobbin-bench-table"])?;
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-        let mut child = Command::new(built.join("table"))
+        let mut child = Command::new(programs::folder()?.join("table"))
             .arg(programs::root().join("template.yaml"))
             .arg(folder.path().join("table.sqlite"))
             .arg(NAME)

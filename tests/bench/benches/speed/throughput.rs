@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
@@ -55,16 +54,15 @@ pub fn throughput(report: &mut Report, runs: u64) -> Result<(), String> {
         Ok(Ok(threads)) if threads > 0 => threads,
         Ok(_) => return Err("BOBBIN_BENCH_THREADS must be a number above 0".to_owned()),
     };
-    let around = programs::around(&["bobbin-bench-crowd", "bobbin-local", "bobbin-tests"])?;
-    let crowd = around.join("crowd");
-    alone(report, &crowd, threads, runs.div_ceil(SHARE))?;
-    stack(report, &crowd, &around, threads)
+    let programs = programs::folder()?;
+    alone(report, programs, threads, runs.div_ceil(SHARE))?;
+    stack(report, programs, threads)
 }
 
-fn alone(report: &mut Report, crowd: &Path, threads: u64, runs: u64) -> Result<(), String> {
+fn alone(report: &mut Report, programs: &Path, threads: u64, runs: u64) -> Result<(), String> {
     let mut taken: Vec<Alone> = Vec::new();
     for _ in 0..runs {
-        taken.push(run(crowd, "alone", threads, None)?);
+        taken.push(run(programs, "alone", threads)?);
     }
     let mut add = |figure: &str, unit, of: fn(&Alone) -> f64| {
         let sample = Sample {
@@ -85,10 +83,8 @@ fn alone(report: &mut Report, crowd: &Path, threads: u64, runs: u64) -> Result<(
     Ok(())
 }
 
-fn stack(report: &mut Report, crowd: &Path, around: &Path, threads: u64) -> Result<(), String> {
-    let functions = programs::release(&["bobbin-ingress", "bobbin-worker", "bobbin-sweeper"])?;
-    let folder = together(&functions, around)?;
-    let taken: Stack = run(crowd, "stack", threads, Some(&folder))?;
+fn stack(report: &mut Report, programs: &Path, threads: u64) -> Result<(), String> {
+    let taken: Stack = run(programs, "stack", threads)?;
     let turns = (threads * TURNS) as f64;
     report.conditions.push(format!(
         "throughput: {threads} threads with {TURNS} turns each, workers {}",
@@ -132,20 +128,13 @@ fn stack(report: &mut Report, crowd: &Path, around: &Path, threads: u64) -> Resu
     Ok(())
 }
 
-fn run<T: DeserializeOwned>(
-    crowd: &Path,
-    how: &str,
-    threads: u64,
-    binaries: Option<&Path>,
-) -> Result<T, String> {
-    let mut command = Command::new(crowd);
+fn run<T: DeserializeOwned>(programs: &Path, how: &str, threads: u64) -> Result<T, String> {
+    let mut command = Command::new(programs.join("crowd"));
     command
         .args([how, &threads.to_string(), &TURNS.to_string()])
+        .env("BOBBIN_BINARIES", programs)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit());
-    if let Some(folder) = binaries {
-        command.env("BOBBIN_BINARIES", folder);
-    }
     let done = command.output().map_err(|e| format!("crowd: {e}"))?;
     if !done.status.success() {
         return Err(format!("crowd {how} ended with {}", done.status));
@@ -154,17 +143,4 @@ fn run<T: DeserializeOwned>(
     let said = String::from_utf8_lossy(&done.stdout);
     let last = said.lines().last().unwrap_or_default();
     serde_json::from_str(last).map_err(|e| format!("crowd {how}: {e}"))
-}
-
-/// The functions as they are deployed and what stands around them, in one folder, as the stack looks for them.
-fn together(functions: &Path, around: &Path) -> Result<PathBuf, String> {
-    let folder = programs::target()?.join("crowd");
-    fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-    let programs = ["ingress", "worker", "sweeper"].map(|name| functions.join(name));
-    let others = ["bobbin-local", "stand-in-agent"].map(|name| around.join(name));
-    for program in programs.iter().chain(&others) {
-        let name = program.file_name().unwrap_or_default();
-        fs::copy(program, folder.join(name)).map_err(|e| format!("{}: {e}", program.display()))?;
-    }
-    Ok(folder)
 }

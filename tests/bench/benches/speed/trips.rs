@@ -37,18 +37,18 @@ impl Peer {
 pub struct Call {
     /// Who was called.
     pub peer: Peer,
-    /// On which connection.
-    pub connection: u64,
     /// What for.
     pub name: String,
     /// When the whole request was there.
     pub begun: Duration,
     /// Just before the answer went out.
     pub ended: Duration,
-    /// Bytes of the request, without those of TLS.
+    /// Bytes of the request as it was read, without those of TLS.
     pub sent: usize,
     /// Bytes of the answer; of a stream those of its head.
     pub received: usize,
+    /// Its status.
+    pub status: u16,
     /// The same for the same request.
     pub digest: [u8; 32],
 }

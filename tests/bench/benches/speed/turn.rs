@@ -1,26 +1,23 @@
-//! A turn on an active thread, against services that think for no time: its calls, which of them wait for each other, its
+//! A turn on an active thread, with an agent that thinks for no time: its calls, which of them wait for each other, its
 //! bytes, its CPU and its allocations; and its critical path as a picture.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use serde_json::Value;
-
+use crate::bed::Bed;
 use crate::figures::{Line, Report, Spread};
 use crate::process::{Program, Running};
 use crate::programs;
-use crate::services::{ANSWER_POSTED, PROMPT_SENT, Services, prompt};
+use crate::relay::{ANSWER, ANSWER_POSTED, PROMPT_SENT};
 use crate::trips::{Call, Peer, begun_by, chain, first, repeated};
 use crate::waterfall::{Bar, Picture};
 
 /// Turns before those that count: the first of them makes the sandbox.
 const WARM_UP: u64 = 10;
-/// Of so many runs, one is with services that take their time: such a turn takes a second or two.
+/// Of so many runs, one is with parts that take their time: such a turn takes a second or two.
 const SLOW_SHARE: u64 = 8;
-/// What each service is assumed to take where the picture is drawn: the network and its own work.
+/// What each part is assumed to take, on top of what it does here, where the picture is drawn: the network and its own work.
 const ASSUMED_MS: [(Peer, u64); 4] = [
     (Peer::Aws, 20),
     (Peer::Chat, 80),
@@ -31,8 +28,8 @@ const ASSUMED_MS: [(Peer, u64); 4] = [
 const TRIPS_GOAL: f64 = 3.0;
 /// Turns under valgrind: the difference of the two is what counts.
 const COUNTED: [u64; 2] = [5, 35];
-/// Turns that are given at once under valgrind, which is slow.
-const COUNTED_AT_ONCE: u64 = 5;
+/// Between two looks whether the worker still lives.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// One turn, as it was seen.
 struct Turn {
@@ -54,31 +51,33 @@ impl Turn {
 /// # Errors
 /// What the worker did instead of a turn.
 pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let services = Services::start(folder.path()).map_err(|e| e.to_string())?;
-    let worker = worker(&services)?;
-    let mut running = worker.start(Vec::new()).map_err(|e| e.to_string())?;
-    let mut number = 0;
+    let bed = Bed::new()?;
+    let worker = bed.ours("worker")?;
+    let mut running = worker.start().map_err(|e| e.to_string())?;
+    let (thread, mut number) = (bed.thread()?, 0);
     for _ in 0..WARM_UP {
-        one(&mut running, &services, &mut number)?;
+        one(&mut running, &bed, &thread, &mut number)?;
     }
     let mut quick = Vec::new();
     for _ in 0..runs {
-        quick.push(one(&mut running, &services, &mut number)?);
+        quick.push(one(&mut running, &bed, &thread, &mut number)?);
     }
     for (peer, delay_ms) in ASSUMED_MS {
-        services.delay(peer, delay_ms);
+        bed.relays.delay(peer, delay_ms);
     }
     let mut slow = Vec::new();
     for _ in 0..runs.div_ceil(SLOW_SHARE) {
-        slow.push(one(&mut running, &services, &mut number)?);
+        slow.push(one(&mut running, &bed, &thread, &mut number)?);
     }
     running.end().map_err(|e| e.to_string())?;
+    for peer in Peer::ALL {
+        bed.relays.delay(peer, 0);
+    }
 
     tell_trips(report, &slow)?;
     tell_costs(report, &quick)?;
     draw(&slow)?;
-    match allocations(&worker, folder.path()) {
+    match allocations(&bed, &worker, &mut number) {
         Ok(counts) => {
             for (figure, unit, value) in counts {
                 single(report, figure, unit, &[value], None);
@@ -90,60 +89,35 @@ pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The worker as it is deployed, or the build of it that `BOBBIN_BENCH_WORKER` names, in the environment of these
-/// services.
-///
-/// # Errors
-/// A sentence, if it cannot be built.
-pub fn worker(services: &Services) -> Result<Program, String> {
-    let executable = match env::var_os("BOBBIN_BENCH_WORKER") {
-        Some(other) => other.into(),
-        None => programs::release(&["bobbin-worker"])?.join("worker"),
-    };
-    Ok(Program {
-        name: "worker".to_owned(),
-        executable,
-        arguments: Vec::new(),
-        environment: services.environment(),
-    })
-}
-
 /// The next turn.
-fn one(running: &mut Running, services: &Services, number: &mut u64) -> Result<Turn, String> {
+fn one(running: &mut Running, bed: &Bed, thread: &str, number: &mut u64) -> Result<Turn, String> {
     *number += 1;
-    let _ = services.seen();
+    let _ = bed.relays.seen();
     let before = running.cpu().map_err(|e| e.to_string())?;
-    running.api.give([prompt(*number, now_ms())]);
-    let answers = running.answers()?;
+    let invoked = bed.turn(running, (thread, *number, &at_once()), LOOK, |_| Ok(()))?;
     let after = running.cpu().map_err(|e| e.to_string())?;
-    let seen = services.seen();
-    if let Some(strange) = seen
-        .calls
-        .iter()
-        .find(|call| call.name.starts_with("unknown"))
-    {
-        return Err(format!("the worker asked for something {}", strange.name));
+    let seen = bed.relays.seen();
+    // A question whether something is there may be answered with no, and a server that starts does not answer yet.
+    let is_refused =
+        |call: &&Call| call.status >= 400 && call.status != 404 && call.name != "health";
+    if let Some(refused) = seen.calls.iter().find(is_refused) {
+        return Err(format!(
+            "{} was answered with {}",
+            refused.name, refused.status
+        ));
     }
-    let [answer] = &answers[..] else {
-        return Err(format!("one turn was answered {} times", answers.len()));
-    };
-    done(&answer.body)?;
     Ok(Turn {
         calls: seen.calls,
         opened: seen.opened.len(),
         cpu: after.saturating_sub(before),
-        given: services.when(answer.given),
-        answered: services.when(answer.answered),
+        given: bed.relays.when(invoked.given),
+        answered: bed.relays.when(invoked.answered),
     })
 }
 
-/// Whether the message of a turn is done with.
-pub fn done(answer: &[u8]) -> Result<(), String> {
-    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    match answer["batchItemFailures"].as_array() {
-        Some(failures) if failures.is_empty() => Ok(()),
-        _ => Err(format!("the message of a turn was given back: {answer}")),
-    }
+/// A prompt that the stand-in for the agent has answered as soon as it has it.
+pub fn at_once() -> String {
+    format!("at once: {ANSWER}")
 }
 
 /// Which calls had to wait for which, where every call takes its time.
@@ -250,14 +224,15 @@ pub fn single(
 
 /// How often a turn allocates, and how many KiB.
 fn allocations(
+    bed: &Bed,
     worker: &Program,
-    folder: &Path,
+    number: &mut u64,
 ) -> Result<[(&'static str, &'static str, f64); 2], String> {
     let valgrind = programs::on_path("valgrind")?;
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let mut totals = Vec::new();
     for turns in COUNTED {
-        let services = Services::start(folder).map_err(|e| e.to_string())?;
-        let log = folder.join(format!("heap-{turns}"));
+        let log = folder.path().join(format!("heap-{turns}"));
         let program = Program {
             executable: valgrind.clone(),
             arguments: vec![
@@ -265,19 +240,12 @@ fn allocations(
                 format!("--log-file={}", log.display()),
                 worker.executable.display().to_string(),
             ],
-            environment: services.environment(),
             ..worker.clone()
         };
-        let mut running = program.start(Vec::new()).map_err(|e| e.to_string())?;
-        for batch in 0..turns / COUNTED_AT_ONCE {
-            let from = batch * COUNTED_AT_ONCE;
-            let numbers = from..from + COUNTED_AT_ONCE;
-            running
-                .api
-                .give(numbers.map(|number| prompt(number + 1, now_ms())));
-            for answer in running.answers()? {
-                done(&answer.body)?;
-            }
+        let mut running = program.start().map_err(|e| e.to_string())?;
+        let thread = bed.thread()?;
+        for _ in 0..turns {
+            one(&mut running, bed, &thread, number)?;
         }
         running.terminate().map_err(|e| e.to_string())?;
         let text = fs::read_to_string(&log).map_err(|e| e.to_string())?;
@@ -359,12 +327,6 @@ fn draw(turns: &[Turn]) -> Result<(), String> {
         ],
     };
     programs::picture("turn.svg", &picture.svg())
-}
-
-/// Milliseconds since the epoch.
-pub fn now_ms() -> u128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_millis()
 }
 
 /// In milliseconds.

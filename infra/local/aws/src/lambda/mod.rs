@@ -33,6 +33,7 @@ pub(crate) use api::PATH_PREFIX;
 pub(crate) use mapping::{Mapping, run as run_mapping};
 pub(crate) use pool::Function;
 pub(crate) use process::{Launch, kill_leftovers};
+pub use runtime_api::{Invoked, RuntimeApi};
 pub(crate) use traces::Traces;
 pub(crate) use url::router as url_router;
 
@@ -54,9 +55,14 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     fn failed(error_type: &str, message: &str) -> Self {
-        let body = json!({ "errorType": error_type, "errorMessage": message });
-        Self::Failed(body.to_string().into())
+        Self::Failed(failure(error_type, message))
     }
+}
+
+/// AWS's error object.
+fn failure(error_type: &str, message: &str) -> Bytes {
+    let body = json!({ "errorType": error_type, "errorMessage": message });
+    body.to_string().into()
 }
 
 impl Servings for Functions {

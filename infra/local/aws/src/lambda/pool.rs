@@ -140,9 +140,9 @@ impl Function {
         tokio::select! {
             biased;
             answer = answered, if sent.is_ok() => {
-                if let Ok(outcome) = answer {
+                if let Ok(invoked) = answer {
                     lock(&self.idle).push(Idle { process, since_ms: self.clock.now_ms() });
-                    return outcome;
+                    return invoked.result.map_or_else(Outcome::Failed, Outcome::Answer);
                 }
                 process.kill();
                 self.crashed(&request_id, &process, &mut phase_after_loss).await

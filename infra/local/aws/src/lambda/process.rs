@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::runtime_api::{Phase, RuntimeApi, Work};
+use super::runtime_api::{Invocations, Phase, Work};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
 use crate::serve::serve;
@@ -99,7 +99,7 @@ pub(crate) struct Process {
     pub(crate) id: u32,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) work: mpsc::Sender<Work>,
-    api: Arc<RuntimeApi>,
+    invocations: Arc<Invocations>,
 }
 
 impl Process {
@@ -131,17 +131,17 @@ impl Process {
 
         let (work_sender, work) = mpsc::channel(1);
         let (phase_sender, phase) = watch::channel(Phase::Starting);
-        let api = Arc::new(RuntimeApi::new(work, phase_sender.clone()));
+        let invocations = Arc::new(Invocations::new(work, phase_sender.clone()));
         let process = Arc::new(Self {
             id,
             phase,
             work: work_sender,
-            api: Arc::clone(&api),
+            invocations: Arc::clone(&invocations),
         });
         let gone = CancellationToken::new();
         tasks.spawn(serve(
             listener,
-            own_only(Arc::clone(&api).router(), None),
+            own_only(invocations.router(), None),
             gone.clone(),
         ));
         if let Some(out) = child.stdout.take() {
@@ -177,7 +177,7 @@ impl Process {
 
     /// The event of the invocation that it holds.
     pub(crate) fn event(&self) -> Option<Bytes> {
-        self.api.event()
+        self.invocations.event()
     }
 
     /// Kills the process and its group.
@@ -207,7 +207,7 @@ impl Process {
             let text = String::from_utf8_lossy(&line);
             log(LogLine {
                 function: function.clone(),
-                request_id: self.api.request_id(),
+                request_id: self.invocations.request_id(),
                 process: Some(self.id),
                 stream,
                 text: text.trim_end_matches(['\n', '\r']).to_owned(),

@@ -1,6 +1,9 @@
 //! The Runtime API that one process talks to (version 2018-06-01): it asks for work and answers it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -8,11 +11,16 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{get, post};
+use bobbin_local_gate::own_only;
 use serde_json::json;
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Outcome;
+use super::{failure, request_id};
+use crate::clock::system_ms;
 use crate::limits;
+use crate::serve::serve;
 
 /// Where a process is in its life.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +46,18 @@ pub(crate) struct Work {
     /// Real time since the Unix epoch: the process compares it with the system's clock.
     pub(crate) deadline_ms: i64,
     pub(crate) payload: Bytes,
-    pub(crate) reply: oneshot::Sender<Outcome>,
+    pub(crate) reply: oneshot::Sender<Invoked>,
+}
+
+/// How an invocation went.
+#[derive(Clone, Debug)]
+pub struct Invoked {
+    /// When the process was given the event.
+    pub given: Instant,
+    /// When its answer was here completely.
+    pub answered: Instant,
+    /// The answer, as the process sent it, or AWS's error object.
+    pub result: Result<Bytes, Bytes>,
 }
 
 /// What every answer of the Runtime API is.
@@ -47,21 +66,98 @@ const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 struct Pending {
     request_id: String,
     event: Bytes,
-    reply: oneshot::Sender<Outcome>,
+    given: Instant,
+    reply: oneshot::Sender<Invoked>,
 }
 
-/// The engine's end of one process's Runtime API.
-pub(crate) struct RuntimeApi {
-    work: tokio::sync::Mutex<mpsc::Receiver<Work>>,
-    pending: Mutex<Option<Pending>>,
-    phase: watch::Sender<Phase>,
+/// A Runtime API by itself, for one process that somebody else starts and ends. Its port closes when it is dropped.
+pub struct RuntimeApi {
+    address: SocketAddr,
+    work: mpsc::Sender<Work>,
+    phase: watch::Receiver<Phase>,
+    invocations: Arc<Invocations>,
+    _open: DropGuard,
 }
 
 impl RuntimeApi {
+    /// Listens on a free port of an address of this machine.
+    ///
+    /// # Errors
+    /// Without a port.
+    pub async fn start(address: IpAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await?;
+        let (work, taken) = mpsc::channel(1);
+        let (phase_sender, phase) = watch::channel(Phase::Starting);
+        let invocations = Arc::new(Invocations::new(taken, phase_sender));
+        let open = CancellationToken::new();
+        let started = Self {
+            address: listener.local_addr()?,
+            work,
+            phase,
+            invocations: Arc::clone(&invocations),
+            _open: open.clone().drop_guard(),
+        };
+        let router = own_only(invocations.router(), Some(address.to_string()));
+        tokio::spawn(serve(listener, router, open));
+        Ok(started)
+    }
+
+    /// The value of `AWS_LAMBDA_RUNTIME_API`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Waits until the process asks for work; when it did so for the first time.
+    pub async fn first_asked(&self) -> Instant {
+        let mut phase = self.phase.clone();
+        let has_asked = |phase: &Phase| matches!(phase, Phase::Waiting | Phase::Busy);
+        // The sender is ours.
+        phase.wait_for(has_asked).await.ok();
+        *self.invocations.first_asked.get_or_init(Instant::now)
+    }
+
+    /// The error with which the process said that it could not start.
+    #[must_use]
+    pub fn init_error(&self) -> Option<Bytes> {
+        match &*self.phase.borrow() {
+            Phase::InitFailed(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
+
+    /// Gives the process an event as soon as it asks for one, and waits for the answer; it is told that it has so much time,
+    /// and nobody stops it after that. None if it asks for the next event instead of answering.
+    pub async fn invoke(&self, event: impl Into<Bytes>, timeout: Duration) -> Option<Invoked> {
+        let (reply, answered) = oneshot::channel();
+        let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
+        let work = Work {
+            request_id: request_id(),
+            function_arn: "arn:aws:lambda:us-east-1:123456789012:function:local".to_owned(),
+            trace: None,
+            deadline_ms: system_ms().saturating_add(timeout_ms),
+            payload: event.into(),
+            reply,
+        };
+        self.work.send(work).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+/// What one process asks for and answers, and where it is in its life.
+pub(crate) struct Invocations {
+    work: tokio::sync::Mutex<mpsc::Receiver<Work>>,
+    pending: Mutex<Option<Pending>>,
+    first_asked: OnceLock<Instant>,
+    phase: watch::Sender<Phase>,
+}
+
+impl Invocations {
     pub(crate) fn new(work: mpsc::Receiver<Work>, phase: watch::Sender<Phase>) -> Self {
         Self {
             work: tokio::sync::Mutex::new(work),
             pending: Mutex::default(),
+            first_asked: OnceLock::new(),
             phase,
         }
     }
@@ -94,12 +190,18 @@ impl RuntimeApi {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settle(&self, request_id: &str, outcome: Outcome) -> Response {
+    fn settle(&self, request_id: &str, result: Result<Bytes, Bytes>) -> Response {
+        let answered = Instant::now();
         let mut pending = self.pending();
         match pending.take() {
             Some(found) if found.request_id == request_id => {
                 // The receiver is gone when the invocation timed out a moment ago; then nobody wants the answer.
-                found.reply.send(outcome).ok();
+                let invoked = Invoked {
+                    given: found.given,
+                    answered,
+                    result,
+                };
+                found.reply.send(invoked).ok();
                 accepted()
             }
             other => {
@@ -114,7 +216,8 @@ impl RuntimeApi {
     }
 }
 
-async fn next(State(api): State<Arc<RuntimeApi>>) -> Response {
+async fn next(State(api): State<Arc<Invocations>>) -> Response {
+    api.first_asked.get_or_init(Instant::now);
     let mut work = api.work.lock().await;
     api.phase.send_if_modified(|phase| {
         let is_alive = !matches!(phase, Phase::Exited(_));
@@ -137,6 +240,7 @@ async fn next(State(api): State<Arc<RuntimeApi>>) -> Response {
     *api.pending() = Some(Pending {
         request_id: work.request_id,
         event: work.payload.clone(),
+        given: Instant::now(),
         reply: work.reply,
     });
     (
@@ -148,21 +252,19 @@ async fn next(State(api): State<Arc<RuntimeApi>>) -> Response {
 }
 
 async fn response(
-    State(api): State<Arc<RuntimeApi>>,
+    State(api): State<Arc<Invocations>>,
     Path(id): Path<String>,
     body: Body,
 ) -> Response {
     match axum::body::to_bytes(body, limits::FUNCTION_PAYLOAD_BYTES_MAX).await {
-        Ok(bytes) => api.settle(&id, Outcome::Answer(bytes)),
+        Ok(bytes) => api.settle(&id, Ok(bytes)),
         Err(_) => {
             let message = format!(
                 "Response payload size exceeded maximum allowed payload size ({} bytes).",
                 limits::FUNCTION_PAYLOAD_BYTES_MAX
             );
-            api.settle(
-                &id,
-                Outcome::failed("Function.ResponseSizeTooLarge", &message),
-            );
+            let error = failure("Function.ResponseSizeTooLarge", &message);
+            api.settle(&id, Err(error));
             refusal(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
@@ -173,16 +275,16 @@ async fn response(
 }
 
 async fn error(
-    State(api): State<Arc<RuntimeApi>>,
+    State(api): State<Arc<Invocations>>,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    api.settle(&id, Outcome::Failed(error_object(&headers, body)))
+    api.settle(&id, Err(error_object(&headers, body)))
 }
 
 async fn init_error(
-    State(api): State<Arc<RuntimeApi>>,
+    State(api): State<Arc<Invocations>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {

@@ -1,28 +1,27 @@
-//! One function without Lambda and without AWS: the real program, a Runtime API on loopback, and behind it services that
-//! answer as empty ones would and remember what they were asked.
+//! One function without Lambda and without AWS: the real program, the laptop stack's Runtime API, and behind it services
+//! that answer as empty ones would and remember what they were asked.
 //!
 //! Promised: a function sees what Lambda would show it (its environment and nothing else, one event at a time, a
 //! deadline), and how it ends is told: as an error of its start, or by its answers. Deliberately absent: any state behind
 //! the calls; tests that need it run the whole stack.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path as InPath, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use bobbin_local_aws::RuntimeApi;
 use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use tokio::sync::{Mutex as AsyncMutex, mpsc};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::binaries;
@@ -60,23 +59,19 @@ pub struct Refused {
 /// A running function.
 pub struct Function {
     program: Child,
-    serving: JoinHandle<()>,
-    events: mpsc::Sender<Value>,
-    answers: mpsc::Receiver<Result<Value, Value>>,
-    shared: Arc<Shared>,
+    api: RuntimeApi,
+    services: Arc<Services>,
+    answer_ms_max: u64,
     output: NamedTempFile,
 }
 
-struct Shared {
-    events: AsyncMutex<mpsc::Receiver<Value>>,
-    answers: mpsc::Sender<Result<Value, Value>>,
-    asked: mpsc::Sender<()>,
-    report: Mutex<Option<Value>>,
+/// What stands behind a function.
+#[derive(Default)]
+struct Services {
     calls: Mutex<Vec<Called>>,
     /// What is answered otherwise than by an empty service, by [`Called::what`].
     otherwise: Mutex<BTreeMap<String, (StatusCode, Value)>>,
     secret: Value,
-    answer_ms_max: u64,
 }
 
 /// The environment that the template would give, every address of it on loopback.
@@ -127,12 +122,21 @@ impl Function {
         secret: Value,
         change: impl FnOnce(&mut Vec<(String, String)>),
     ) -> Started {
-        let listener = TcpListener::bind(("127.0.0.1", 0))
+        let services = Arc::new(Services {
+            secret,
+            ..Services::default()
+        });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .expect("loopback has free ports");
-        let address = listener.local_addr().expect("it is bound").to_string();
+        let address = listener.local_addr().expect("it is bound");
+        let routes = Router::new()
+            .fallback(service)
+            .with_state(Arc::clone(&services));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let api = listen(Ipv4Addr::LOCALHOST).await;
         let mut variables = environment(&format!("http://{address}"));
-        variables.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), address));
+        variables.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), api.address()));
         for (name, value) in [
             ("AWS_LAMBDA_FUNCTION_NAME", program),
             ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
@@ -144,7 +148,7 @@ impl Function {
         }
         change(&mut variables);
         let command = Command::new(binaries::folder().join(program));
-        Self::launch(command, variables, listener, secret, FUNCTION_ANSWER_MS_MAX).await
+        Self::launch(command, variables, api, services, FUNCTION_ANSWER_MS_MAX).await
     }
 
     /// Starts a function's program as a container of `sam local invoke` does: in a network of its own, with these
@@ -157,39 +161,19 @@ impl Function {
         program: &str,
         mut variables: Vec<(String, String)>,
     ) -> Started {
-        let listener = TcpListener::bind((namespace.outside, 0))
-            .await
-            .expect("the address is this machine's");
-        let address = listener.local_addr().expect("it is bound").to_string();
-        variables.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), address));
+        let api = listen(namespace.outside).await;
+        variables.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), api.address()));
         let command = namespace.command(&binaries::folder().join(program));
-        Self::launch(command, variables, listener, Value::Null, ANSWER_MS_MAX).await
+        Self::launch(command, variables, api, Arc::default(), ANSWER_MS_MAX).await
     }
 
     async fn launch(
         mut command: Command,
         variables: Vec<(String, String)>,
-        listener: TcpListener,
-        secret: Value,
+        api: RuntimeApi,
+        services: Arc<Services>,
         answer_ms_max: u64,
     ) -> Started {
-        let (event_sender, event_receiver) = mpsc::channel(1);
-        let (answer_sender, answers) = mpsc::channel(1);
-        let (asked_sender, mut asked) = mpsc::channel(1);
-        let shared = Arc::new(Shared {
-            events: AsyncMutex::new(event_receiver),
-            answers: answer_sender,
-            asked: asked_sender,
-            report: Mutex::default(),
-            calls: Mutex::default(),
-            otherwise: Mutex::default(),
-            secret,
-            answer_ms_max,
-        });
-        let routes = routes(Arc::clone(&shared));
-        let serving = tokio::spawn(async move {
-            axum::serve(listener, routes).await.unwrap_or_default();
-        });
         let output = NamedTempFile::new().expect("the system has a folder for temporary files");
         let out = || output.reopen().expect("the file is ours");
         let mut program = command
@@ -205,28 +189,25 @@ impl Function {
         let bound = Duration::from_millis(FUNCTION_START_MS_MAX);
         let came = timeout(bound, async {
             tokio::select! {
-                _ = asked.recv() => None,
+                _ = api.first_asked() => None,
                 status = program.wait() => Some(status),
             }
         });
         match came.await {
             Ok(None) => Started::Ready(Box::new(Self {
                 program,
-                serving,
-                events: event_sender,
-                answers,
-                shared,
+                api,
+                services,
+                answer_ms_max,
                 output,
             })),
-            Ok(Some(status)) => {
-                serving.abort();
-                let report = shared.report.lock().unwrap_or_else(PoisonError::into_inner);
-                Started::Refused(Refused {
-                    report: report.clone(),
-                    status: status.expect("it was started here"),
-                    said: read(output.path()),
-                })
-            }
+            Ok(Some(status)) => Started::Refused(Refused {
+                report: api
+                    .init_error()
+                    .and_then(|error| serde_json::from_slice(&error).ok()),
+                status: status.expect("it was started here"),
+                said: read(output.path()),
+            }),
             Err(_) => panic!(
                 "neither asked for work nor ended within {FUNCTION_START_MS_MAX} ms:\n{}",
                 read(output.path())
@@ -242,16 +223,16 @@ impl Function {
     /// # Panics
     /// When there is no answer within its bound.
     pub async fn invoke(&mut self, event: &Value) -> Result<Value, Value> {
-        let sent = self.events.send(event.clone()).await;
-        assert!(sent.is_ok(), "nobody asks for work any more");
-        let ms_max = self.shared.answer_ms_max;
-        match timeout(Duration::from_millis(ms_max), self.answers.recv()).await {
-            Ok(Some(answer)) => answer,
-            _ => panic!(
-                "no answer within {ms_max} ms:\n{}",
-                read(self.output.path())
-            ),
-        }
+        let bound = Duration::from_millis(self.answer_ms_max);
+        let invoked = timeout(bound, self.api.invoke(event.to_string(), bound)).await;
+        let Ok(Some(invoked)) = invoked else {
+            panic!("no answer within {bound:?}:\n{}", read(self.output.path()))
+        };
+        let json = |body: &Bytes| serde_json::from_slice(body).unwrap_or_default();
+        invoked
+            .result
+            .map(|answer| json(&answer))
+            .map_err(|error| json(&error))
     }
 
     /// Has a call answered so from now on.
@@ -261,7 +242,7 @@ impl Function {
     pub fn answer(&self, what: &str, status: u16, body: Value) {
         let status = StatusCode::from_u16(status).expect("a status of HTTP");
         let mut otherwise = self
-            .shared
+            .services
             .otherwise
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -272,7 +253,7 @@ impl Function {
     #[must_use]
     pub fn calls(&self) -> Vec<Called> {
         let mut calls = self
-            .shared
+            .services
             .calls
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -294,7 +275,6 @@ impl Function {
 
     /// Ends it.
     pub async fn end(mut self) {
-        self.serving.abort();
         let _ = self.program.kill().await;
     }
 }
@@ -303,69 +283,14 @@ fn read(file: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned()
 }
 
-fn routes(shared: Arc<Shared>) -> Router {
-    let base = "/2018-06-01/runtime";
-    Router::new()
-        .route(&format!("{base}/invocation/next"), get(next))
-        .route(
-            &format!("{base}/invocation/{{id}}/response"),
-            post(response),
-        )
-        .route(&format!("{base}/invocation/{{id}}/error"), post(error))
-        .route(&format!("{base}/init/error"), post(init_error))
-        .fallback(service)
-        .with_state(shared)
-}
-
-async fn next(State(shared): State<Arc<Shared>>) -> Response {
-    let _ = shared.asked.try_send(());
-    let event = shared.events.lock().await.recv().await;
-    let Some(event) = event else {
-        return StatusCode::GONE.into_response();
-    };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let deadline_ms = now.unwrap_or_default().as_millis() + u128::from(shared.answer_ms_max);
-    let headers = [
-        ("lambda-runtime-aws-request-id", "1".to_owned()),
-        ("lambda-runtime-deadline-ms", deadline_ms.to_string()),
-        (
-            "lambda-runtime-invoked-function-arn",
-            "arn:aws:lambda:us-east-1:123456789012:function:local".to_owned(),
-        ),
-        ("content-type", "application/json".to_owned()),
-    ];
-    (headers, event.to_string()).into_response()
-}
-
-async fn response(
-    State(shared): State<Arc<Shared>>,
-    InPath(_): InPath<String>,
-    body: Bytes,
-) -> StatusCode {
-    let answer = serde_json::from_slice(&body).unwrap_or_default();
-    let _ = shared.answers.send(Ok(answer)).await;
-    StatusCode::ACCEPTED
-}
-
-async fn error(
-    State(shared): State<Arc<Shared>>,
-    InPath(_): InPath<String>,
-    body: Bytes,
-) -> StatusCode {
-    let answer = serde_json::from_slice(&body).unwrap_or_default();
-    let _ = shared.answers.send(Err(answer)).await;
-    StatusCode::ACCEPTED
-}
-
-async fn init_error(State(shared): State<Arc<Shared>>, body: Bytes) -> StatusCode {
-    let report = serde_json::from_slice(&body).ok();
-    *shared.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
-    StatusCode::ACCEPTED
+async fn listen(address: Ipv4Addr) -> RuntimeApi {
+    let started = RuntimeApi::start(address.into()).await;
+    started.expect("the address is this machine's")
 }
 
 /// AWS, the provider and the platforms: empty, and friendly.
 async fn service(
-    State(shared): State<Arc<Shared>>,
+    State(services): State<Arc<Services>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -378,7 +303,7 @@ async fn service(
     let what = target.map_or_else(|| format!("{method} {}", uri.path()), str::to_owned);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let answer = match what.as_str() {
-        "secretsmanager.GetSecretValue" => match &shared.secret {
+        "secretsmanager.GetSecretValue" => match &services.secret {
             Value::Null => Err(
                 json!({"__type": "ResourceNotFoundException", "message": "Secrets Manager can't find the specified secret."}),
             ),
@@ -416,13 +341,16 @@ async fn service(
         })),
         _ => Ok(json!({})),
     };
-    let otherwise = shared
+    let otherwise = services
         .otherwise
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .get(&what)
         .cloned();
-    let mut calls = shared.calls.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut calls = services
+        .calls
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     calls.push(Called { what, body });
     drop(calls);
     let kind = if is_aws {
