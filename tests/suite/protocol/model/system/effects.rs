@@ -4,7 +4,7 @@ use bobbin_core::changes::Changes;
 
 use super::*;
 
-impl Machine {
+impl System {
     pub(super) fn observed(s: &State, generation: u32) -> Event {
         let sandbox = &s.sandboxes[generation as usize - 1];
         Event::Observed(match (sandbox.copies, sandbox.running) {
@@ -18,12 +18,11 @@ impl Machine {
         &self,
         s: &mut State,
         worker: &Worker,
-        effect: EffectNo,
+        effect: &Effect,
         late: bool,
     ) -> Outcome {
-        let effect = self.driver.effect(effect);
         let at = |generation: u32| generation as usize - 1;
-        Outcome::Event(match &*effect {
+        Outcome::Event(match effect {
             Effect::Create { generation } => {
                 if late {
                     s.late = Some(Late {
@@ -52,7 +51,7 @@ impl Machine {
                 Self::observed(s, *generation)
             }
             Effect::Stop { generation } | Effect::Delete { generation } => {
-                let call = if matches!(&*effect, Effect::Delete { .. }) {
+                let call = if matches!(effect, Effect::Delete { .. }) {
                     Call::Delete
                 } else {
                     Call::Stop

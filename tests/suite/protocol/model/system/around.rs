@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Machine {
+impl System {
     pub(super) fn deliver(&self, s: &mut State) {
         let Some(slot) = s.workers.iter().position(Option::is_none) else {
             return;
@@ -20,8 +20,9 @@ impl Machine {
                     item,
                     delivery,
                     lapsed: false,
-                    marks: 0,
-                    pc: Pc::Load,
+                    machine: START,
+                    work: Half::Todo,
+                    card: Half::Todo,
                 });
                 s.in_flight = true;
             }
@@ -86,19 +87,7 @@ impl Machine {
         let shift = |number: &mut SessionNo| *number = self.driver.shift(*number, by_ms);
         shift(&mut s.record);
         for worker in s.workers.iter_mut().flatten() {
-            match &mut worker.pc {
-                Pc::Load => {}
-                Pc::Save { from, to, .. }
-                | Pc::Early { from, to, .. }
-                | Pc::SaveAfter { from, to, .. } => {
-                    shift(from);
-                    shift(to);
-                }
-                Pc::Do { session, .. }
-                | Pc::Both { session, .. }
-                | Pc::Waiting { session, .. }
-                | Pc::Look { session, .. } => shift(session),
-            }
+            worker.machine = self.driver.shift_machine(worker.machine, by_ms);
         }
         if let Some(Hunt::Read(session)) = &mut s.hunt {
             shift(session);
