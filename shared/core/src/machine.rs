@@ -284,3 +284,6 @@ fn unrecorded(delivery: &Delivery<'_>, failure: Failure, what: &str) -> Machine 
     let why = format!("the record could not be {what}: {failure:?}");
     Machine::End(hold(delay_ms, &why))
 }
+
+#[cfg(test)]
+mod tests;
