@@ -114,8 +114,13 @@ pub struct Asked {
 /// What came of a step, in numbers; of marks bit n says that message n carries a cancel mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Came {
-    Read { record: SessionNo, marks: u8 },
-    Written { marks: u8 },
+    Read {
+        record: SessionNo,
+        marks: u8,
+    },
+    Written {
+        marks: u8,
+    },
     Conflict,
     Done(EventNo),
     /// Of a piece of work and its card.
@@ -135,8 +140,6 @@ struct Tables {
     machines: Table<Machine>,
     events: Table<Event>,
     steps: HashMap<(MachineNo, Came, Asked), After>,
-    shifts: HashMap<(SessionNo, u64), SessionNo>,
-    machine_shifts: HashMap<(MachineNo, u64), MachineNo>,
     transitions: BTreeSet<Transition>,
 }
 
@@ -207,8 +210,6 @@ impl Driver {
             machines: Table::new(),
             events: Table::new(),
             steps: HashMap::new(),
-            shifts: HashMap::new(),
-            machine_shifts: HashMap::new(),
             transitions: BTreeSet::new(),
         };
         // Number 0: nothing is stored.
@@ -270,21 +271,13 @@ impl Driver {
 
     /// Lets time pass for a record.
     pub fn shift(&self, number: SessionNo, by_ms: u64) -> SessionNo {
-        if let Some(shifted) = self.tables().shifts.get(&(number, by_ms)) {
-            return *shifted;
-        }
         let mut session = (*self.session(number)).clone();
         shift(&mut session, by_ms);
-        let shifted = self.session_no(session);
-        self.tables().shifts.insert((number, by_ms), shifted);
-        shifted
+        self.session_no(session)
     }
 
     /// Lets time pass for what a machine knows.
     pub fn shift_machine(&self, number: MachineNo, by_ms: u64) -> MachineNo {
-        if let Some(shifted) = self.tables().machine_shifts.get(&(number, by_ms)) {
-            return *shifted;
-        }
         let mut machine = (*self.machine(number)).clone();
         match &mut machine {
             Machine::Start | Machine::End(_) => {}
@@ -296,10 +289,7 @@ impl Driver {
                 shift(&mut decision.session, by_ms);
             }
         }
-        let shifted = self.machine_no(machine);
-        let mut tables = self.tables();
-        tables.machine_shifts.insert((number, by_ms), shifted);
-        shifted
+        self.machine_no(machine)
     }
 
     fn message(&self, item: Item) -> &Message {

@@ -16,7 +16,7 @@ use super::super::promises::{self, Ending};
 use super::super::transitions::Transition;
 use super::driver::{Kind, LIMITS};
 use super::faults::Fault;
-use super::system::{Action, Budget, System, State};
+use super::system::{Action, Budget, State, System};
 use crate::run::beside;
 
 /// The system and what the checker walked.
@@ -144,9 +144,7 @@ impl Model for Walk {
             Property::always("promise 10", |_, s| !breaks(s, 10)),
             Property::always("promise 11", |_, s| !breaks(s, 11)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
-            Property::always(ANSWERED, |w: &Self, s: &State| {
-                !w.system.hides_an_answer(s)
-            }),
+            Property::always(ANSWERED, |w: &Self, s: &State| !w.system.hides_an_answer(s)),
             Property::always(GIVEN_UP, |w: &Self, s: &State| {
                 let killed = usize::from(w.system.budget.kills - s.left.kills);
                 killed <= (LIMITS.attempts as usize + 1) * w.system.kinds.len()
@@ -196,9 +194,7 @@ impl Model for Walk {
             Property::sometimes("destroyed", |w: &Self, s| {
                 w.system.record(s).generation > 0 && w.system.record(s).phase == Phase::Destroyed
             }),
-            Property::sometimes("made anew", |w: &Self, s| {
-                w.system.record(s).generation > 1
-            }),
+            Property::sometimes("made anew", |w: &Self, s| w.system.record(s).generation > 1),
             Property::sometimes("two at work", |_, s: &State| {
                 s.workers.iter().all(Option::is_some)
             }),

@@ -70,11 +70,14 @@ impl System {
         if let Step::End(verdict) = self.driver.step(&machine, worker.item, false) {
             return self.give_back(s, slot, verdict == Verdict::Done);
         }
-        // What went out too early is not done again once its intent is on record.
-        let early = matches!(came, Came::Written { .. });
+        let work = match came {
+            // What went out too early is not done again.
+            Came::Written { .. } => worker.work,
+            _ => Half::Todo,
+        };
         s.workers[slot] = Some(Worker {
             machine: number,
-            work: if early { worker.work } else { Half::Todo },
+            work,
             card: Half::Todo,
             ..worker
         });
@@ -113,13 +116,17 @@ impl System {
         {
             return self.has_landed(s, slot, effect);
         }
+        // The second of two is asked about like a first: where the visibility has ended meanwhile, it is cut off.
         let lapsed = worker.lapsed && !self.has(Fault::ZombiesAct);
         match self.driver.step(&machine, worker.item, lapsed) {
             Step::Read => {
                 let mut record = s.record;
                 if self.has(Fault::CrashesUncounted) {
                     let mut session = (*self.record(s)).clone();
-                    session.turn.iter_mut().for_each(|turn| turn.in_hand = false);
+                    session
+                        .turn
+                        .iter_mut()
+                        .for_each(|turn| turn.in_hand = false);
                     record = self.driver.session_no(session);
                 }
                 let marks = s.marks;
