@@ -358,24 +358,25 @@ impl Driver {
         }
         let before = self.machine(machine);
         let outcome = self.outcome(came);
-        // What is decided on, and by which record.
-        let (event, record) = match (&*before, &outcome) {
-            (Machine::Start, Outcome::Loaded(Ok(found))) => {
-                (Some(Event::Delivered), found.session.clone())
-            }
-            (Machine::Look { known, event }, _) => {
-                (Some(event.clone()), Some(known.session.clone()))
-            }
-            (Machine::Act { known, .. }, Outcome::Done(event)) => {
-                (Some(event.clone()), Some(known.session.clone()))
-            }
-            _ => (None, None),
-        };
         let delivery = self.delivery(asked.item, asked.delivery);
+        // What is decided on, and by which record.
+        let seen = match (&*before, &outcome) {
+            (Machine::Start, Outcome::Loaded(Ok(found))) => {
+                let fresh = || Session::new(delivery.message.thread.clone(), NOW);
+                let record = found.session.clone().unwrap_or_else(fresh);
+                Some((Event::Delivered, record))
+            }
+            (Machine::Look { known, event }, _)
+            | (Machine::Act { known, .. }, Outcome::Done(event)) => {
+                Some((event.clone(), known.session.clone()))
+            }
+            _ => None,
+        };
         let mut after = (*before)
             .clone()
             .after(outcome, now(asked.lapsed), &delivery);
         let mut minted = false;
+        // How often it has decided would tell places apart that are the same.
         let decided = match &mut after {
             Machine::Write { known, decision } => {
                 known.decisions = 0;
@@ -387,8 +388,7 @@ impl Driver {
             }
             Machine::Start | Machine::Look { .. } | Machine::End(_) => None,
         };
-        if let (Some(event), Some((session, next))) = (event, decided) {
-            let record = record.unwrap_or_else(|| Session::new(session.thread.clone(), NOW));
+        if let (Some((event, record)), Some((session, next))) = (seen, decided) {
             let work = &delivery.message.work;
             let transition = Transition::before(record.phase, work, &event).after(session.phase);
             self.tables().transitions.insert(transition);
