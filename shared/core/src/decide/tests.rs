@@ -1036,7 +1036,6 @@ fn a_stopped_turn_says_what_it_changed_and_leaves_its_files_to_the_next() {
 
 #[test]
 fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent_again() {
-    let world = active();
     let mut message = prompt("m2");
     if let Work::Prompt(prompt) = &mut message.work {
         prompt.quotes = vec![Quote {
