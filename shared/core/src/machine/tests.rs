@@ -225,6 +225,32 @@ fn what_is_got_ready_during_a_write_is_what_is_asked_for_after_it() {
 }
 
 #[test]
+fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written_again() {
+    with(|delivery| {
+        let mut marks = Marks::default();
+        marks.cancelled.insert("m2".to_owned(), ann());
+        let mut written = 0;
+        for machine in places(delivery) {
+            let Step::Write {
+                expected, entries, ..
+            } = machine.step(NOW, delivery)
+            else {
+                continue;
+            };
+            written += entries.len();
+            let saved = Outcome::Saved(Ok(Saved::Written(marks.clone())));
+            let Machine::Act { known, .. } = machine.clone().after(saved, NOW, delivery) else {
+                panic!("{machine:?}")
+            };
+            assert_eq!(known.session.version, expected + 1);
+            assert_eq!(known.marks, marks);
+            assert!(known.session.seen.entries.is_empty());
+        }
+        assert_eq!(written, 1, "the turn that ended");
+    });
+}
+
+#[test]
 fn a_conflict_ends_the_delivery_with_a_delay() {
     with(|delivery| {
         let write = before(delivery, |step| matches!(step, Step::Write { .. }));
