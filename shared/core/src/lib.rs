@@ -1,9 +1,9 @@
 //! What Bobbin decides: pure, total, and free of clock, randomness, network, async runtime and AWS types.
 //!
-//! [`decide::decide`] maps (session, event, context) to (session', next step); [`drive::drive`] saves the session
-//! under its version, performs the step through [`ports::World`] and feeds the outcome back. Time, identity and
-//! chance come in as arguments. Deliberately absent: any call to an outside service, and the shape of
-//! anything that one says.
+//! [`decide::decide`] maps (session, event, context) to (session', next step); [`machine::Machine`] has the session saved
+//! under its version, then the step performed, and decides on the outcome; [`drive::drive`] awaits both through
+//! [`ports::World`]. Time, identity and chance come in as arguments. Deliberately absent: any call to an outside service,
+//! and the shape of anything that one says.
 
 pub mod access;
 pub mod artifacts;
@@ -14,6 +14,7 @@ pub mod card;
 pub mod changes;
 pub mod credentials;
 pub mod decide;
+pub mod delivery;
 pub mod drive;
 pub mod effect;
 pub mod endpoint;
@@ -24,6 +25,7 @@ pub mod images;
 pub mod keys;
 pub mod ledger;
 pub mod limits;
+pub mod machine;
 pub mod message;
 pub mod outcome;
 pub mod overrides;

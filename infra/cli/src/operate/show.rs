@@ -6,7 +6,6 @@ use bobbin_core::ids::{Ms, ThreadKey, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::{Marks, Phase, Session, Turn};
-use bobbin_core::status;
 use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 

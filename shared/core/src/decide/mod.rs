@@ -26,7 +26,7 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
-use crate::drive::Delivery;
+use crate::delivery::Delivery;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::ids::Ms;
@@ -50,7 +50,7 @@ pub struct Context<'a> {
 }
 
 /// The session as it shall be recorded, and what to do once it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// The session'.
     pub session: Session,
@@ -59,7 +59,7 @@ pub struct Decision {
 }
 
 /// The next step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one lives at a time, and only until the step is taken"
@@ -83,6 +83,17 @@ pub enum Next {
         /// Why, for the log.
         why: String,
     },
+}
+
+impl Next {
+    /// The effect that what comes next waits for, if there is one.
+    #[must_use]
+    pub const fn work(&self) -> Option<&Effect> {
+        match self {
+            Self::Do(effect) | Self::Together { work: effect, .. } => Some(effect),
+            Self::Done | Self::Hold { .. } => None,
+        }
+    }
 }
 
 /// Decides. Total: every event in every phase has an answer, and none panics.

@@ -88,6 +88,7 @@ pub fn replay(
 mod tests {
     use super::*;
     use crate::ids::ThreadKey;
+    use crate::message::Reply;
     use crate::message::{Control, Open, Operation, Prompt, Want};
     use crate::outcome::Outcome;
     use crate::person::{Person, Standing};

@@ -1,4 +1,5 @@
-//! The protocol over a small world in memory: every scenario runs whole, then once more for each crash point.
+//! What `decide` and the machine around it do, over a small world in memory. Crashes at every call, and all the promises
+//! after each, are in `tests/suite/protocol`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod choice;
@@ -580,107 +581,6 @@ fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
     world.with(|s| assert!(!s.stopped_while_running));
 }
 
-/// A scenario: how the world stands, and the message that is delivered.
-type Scenario = (&'static str, fn() -> Fake, Message);
-
-#[test]
-fn a_crash_before_or_after_any_call_loses_nothing_and_doubles_nothing() {
-    fn idle() -> Fake {
-        let world = active();
-        later(&world, Limits::DEFAULT.idle_pause_ms);
-        world
-    }
-    fn paused() -> Fake {
-        let world = idle();
-        deliver_until_done(&world, &work("s0", Work::Sweep), 1);
-        world
-    }
-    fn expired() -> Fake {
-        let world = paused();
-        later(&world, Limits::DEFAULT.paused_ttl_ms);
-        world
-    }
-    let on_a_repository = Work::Prompt(Prompt {
-        wants: Selection {
-            repo: Some("acme/api".to_owned()),
-            agent: Some("plan".to_owned()),
-            ..Selection::default()
-        },
-        ..Prompt::default()
-    });
-    let scenarios: [Scenario; 7] = [
-        ("first message", Fake::new, prompt("m9")),
-        ("repository", Fake::new, work("m9", on_a_repository)),
-        ("follow-up", active, prompt("m9")),
-        ("resume", paused, prompt("m9")),
-        ("sweep", idle, work("s9", Work::Sweep)),
-        ("destroy", expired, work("s9", Work::Sweep)),
-        (
-            "reset",
-            active,
-            work(
-                "r9",
-                Work::Reset {
-                    by: person("ann"),
-                    standing: Standing::default(),
-                },
-            ),
-        ),
-    ];
-    let mut points = 0;
-    for (name, world, message) in &scenarios {
-        let world_calls = {
-            let world = world();
-            let before = world.with(|s| s.calls);
-            deliver_until_done(&world, message, 1);
-            world.with(|s| s.calls) - before
-        };
-        for call in 1..=world_calls {
-            for after in [false, true] {
-                let world = world();
-                world.with(|s| s.crash_at = Some((s.calls + call, after)));
-                let crashed =
-                    catch_unwind(AssertUnwindSafe(|| deliver(&world, message, 1))).is_err();
-                assert!(
-                    crashed && world.with(|s| s.crashed),
-                    "{name}: crash point {call} {after} was not reached"
-                );
-                world.with(|s| s.crash_at = None);
-                deliver_until_done(&world, message, 2);
-                points += 1;
-                let context = format!("{name}, call {call}, after={after}: {:?}", record(&world));
-                let is_prompt = matches!(message.work, Work::Prompt(_));
-                world.with(|s| {
-                    let unique: BTreeSet<_> = s.prompted.iter().map(|(_, id)| id).collect();
-                    assert_eq!(unique.len(), s.prompted.len(), "prompted twice: {context}");
-                    assert!(s.sandboxes.len() <= 1, "two sandboxes: {context}");
-                    assert!(!s.stopped_while_running, "{context}");
-                });
-                if is_prompt {
-                    let ends = record(&world)
-                        .ended
-                        .iter()
-                        .filter(|turn| turn.id == message.id)
-                        .count();
-                    assert_eq!(ends, 1, "{context}");
-                    assert_eq!(
-                        record(&world).ended.last().unwrap().outcome,
-                        Outcome::Answered,
-                        "{context}"
-                    );
-                    let prompts = world.with(|s| s.prompted.len());
-                    assert_eq!(
-                        chunks(&world).len(),
-                        prompts,
-                        "an answer for each prompt: {context}"
-                    );
-                }
-            }
-        }
-    }
-    assert!(points > 100, "{points} crash points");
-}
-
 /// The thread's sandbox vanishes during its second turn; the third message comes to a new one.
 #[test]
 fn a_new_agent_session_is_told_what_the_thread_was_about() {
@@ -1109,32 +1009,15 @@ fn a_crash_at_any_call_shows_each_file_once_and_keeps_the_changes() {
         });
         world
     };
-    let calls = {
-        let world = begun();
-        let before = world.with(|s| s.calls);
-        deliver_until_done(&world, &prompt("m2"), 1);
-        world.with(|s| s.calls) - before
-    };
-    assert!(calls > 15, "{calls}");
-    for call in 1..=calls {
-        for after in [false, true] {
-            let world = begun();
-            world.with(|s| s.crash_at = Some((s.calls + call, after)));
-            let crash = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1)));
-            assert!(crash.is_err(), "{call} was not reached");
-            world.with(|s| s.crash_at = None);
-            deliver_until_done(&world, &prompt("m2"), 2);
-            let (names, words) = shown(&world);
-            assert_eq!(names, ["a.png", "b.png"], "crash at {call}, after: {after}");
-            assert_eq!(words.len(), 1, "crash at {call}, after: {after}: {words:?}");
-            assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
-            assert_eq!(last_usage(&world, "m2").files, 1);
-            assert!(
-                world.with(|s| s.ledger["m2"].patch.is_some()),
-                "crash at {call}"
-            );
-        }
-    }
+    let points = each_crash(begun, &prompt("m2"), |world, crash| {
+        let (names, words) = shown(world);
+        assert_eq!(names, ["a.png", "b.png"], "{crash}");
+        assert_eq!(words.len(), 1, "{crash}: {words:?}");
+        assert_eq!(outcomes(world), [Outcome::Answered, Outcome::Answered]);
+        assert_eq!(last_usage(world, "m2").files, 1);
+        assert!(world.with(|s| s.ledger["m2"].patch.is_some()), "{crash}");
+    });
+    assert!(points > 30, "{points} crash points");
 }
 
 #[test]
@@ -1157,7 +1040,6 @@ fn a_stopped_turn_says_what_it_changed_and_leaves_its_files_to_the_next() {
 
 #[test]
 fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent_again() {
-    let world = active();
     let mut message = prompt("m2");
     if let Work::Prompt(prompt) = &mut message.work {
         prompt.quotes = vec![Quote {
@@ -1171,29 +1053,16 @@ fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent
             media_type: Some("image/png".to_owned()),
         }];
     }
-    let calls = {
-        let world = active();
-        let before = world.with(|s| s.calls);
-        deliver_until_done(&world, &message, 1);
-        world.with(|s| s.calls) - before
-    };
-    for call in 1..=calls {
-        let world = active();
-        world.with(|s| s.crash_at = Some((s.calls + call, false)));
-        let crash = catch_unwind(AssertUnwindSafe(|| deliver(&world, &message, 1)));
-        assert!(crash.is_err());
-        world.with(|s| s.crash_at = None);
-        deliver_until_done(&world, &message, 2);
+    each_crash(active, &message, |world, crash| {
         world.with(|s| {
             assert!(
                 s.told[1].ends_with("Quoted message by Cy:\n> do not\n> do it\n\ndo it\n\nfiles"),
                 "{}",
                 s.told[1]
             );
-            assert_eq!(s.seen_images[1][0].path, "in/shot.png", "crash at {call}");
+            assert_eq!(s.seen_images[1][0].path, "in/shot.png", "{crash}");
         });
-    }
-    deliver_until_done(&world, &message, 1);
+    });
 }
 
 #[test]

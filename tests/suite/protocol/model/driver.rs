@@ -1,5 +1,5 @@
-//! The product's `decide`, one await at a time, as `drive` calls it. Sessions and effects are kept once and named by
-//! numbers, and what `decide` once said is remembered, so that a state of the model is a few bytes.
+//! The product's machine of one delivery, as `drive` runs it. Records, machines and outcomes are kept once and named by
+//! numbers, and what a machine once made of an outcome is remembered, so that a state of the model is a few bytes.
 //!
 //! Time stands still at [`NOW`]: when it passes, every time on record moves back instead ([`Driver::shift`]).
 
@@ -7,14 +7,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bobbin_core::decide::{Context, Decision, Next, decide};
+use bobbin_core::decide::Next;
 use bobbin_core::drive::Delivery;
 use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
+use bobbin_core::machine::{Machine, Now, Outcome, Step};
 use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
 use bobbin_core::person::{Person, Standing};
+use bobbin_core::ports::{Loaded, Saved};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{Marks, Queued, Session, Stage};
 use bobbin_core::settings::Settings;
@@ -78,10 +80,15 @@ impl<T: Hash + Eq> Table<T> {
     }
 }
 
-/// Number of a session.
+/// Number of a record.
 pub type SessionNo = u32;
-/// Number of an effect.
-pub type EffectNo = u32;
+/// Number of a machine.
+pub type MachineNo = u32;
+/// Number of an event.
+pub type EventNo = u32;
+
+/// Where every delivery begins.
+pub const START: MachineNo = 0;
 
 /// A message of the model: its place in the order of acceptance, or a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,17 +99,7 @@ pub enum Item {
     Sweep,
 }
 
-/// What comes after a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Plan {
-    Do(EffectNo),
-    /// Work and card at the same time.
-    Both(EffectNo, EffectNo),
-    Done,
-    Hold,
-}
-
-/// What `decide` is asked besides session and event.
+/// Whose step it is, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Asked {
     pub item: Item,
@@ -110,29 +107,39 @@ pub struct Asked {
     pub delivery: u8,
     /// The message is visible to others again.
     pub lapsed: bool,
-    /// Bit n: message n carries a cancel mark.
-    pub marks: u8,
     /// How often ids were minted for this item: each time other ones, as time passes.
     pub mints: u8,
 }
 
-/// A decision, in numbers.
+/// What came of a step, in numbers; of marks bit n says that message n carries a cancel mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Came {
+    Read {
+        record: SessionNo,
+        marks: u8,
+    },
+    Written {
+        marks: u8,
+    },
+    Conflict,
+    Done(EventNo),
+    /// Of a piece of work and its card.
+    Both(EventNo, EventNo),
+}
+
+/// Where a machine stands after that.
 #[derive(Debug, Clone, Copy)]
-pub struct Step {
-    pub session: SessionNo,
-    /// The stored part changed: it has to be saved first.
-    pub save: bool,
-    pub plan: Plan,
+pub struct After {
+    pub machine: MachineNo,
     /// Ids were minted.
     pub minted: bool,
 }
 
 struct Tables {
     sessions: Table<Session>,
-    effects: Table<Effect>,
+    machines: Table<Machine>,
     events: Table<Event>,
-    steps: HashMap<(SessionNo, u32, Asked), Step>,
-    shifts: HashMap<(SessionNo, u64), SessionNo>,
+    steps: HashMap<(MachineNo, Came, Asked), After>,
     transitions: BTreeSet<Transition>,
 }
 
@@ -200,14 +207,14 @@ impl Driver {
         });
         let mut tables = Tables {
             sessions: Table::new(),
-            effects: Table::new(),
+            machines: Table::new(),
             events: Table::new(),
             steps: HashMap::new(),
-            shifts: HashMap::new(),
             transitions: BTreeSet::new(),
         };
         // Number 0: nothing is stored.
         tables.sessions.number(Session::new(thread.clone(), NOW));
+        tables.machines.number(Machine::Start);
         Self {
             burials: burials.collect(),
             messages: messages.clone(),
@@ -224,15 +231,15 @@ impl Driver {
         Arc::clone(&self.tables().sessions.all[number as usize])
     }
 
-    pub fn effect(&self, number: EffectNo) -> Arc<Effect> {
-        Arc::clone(&self.tables().effects.all[number as usize])
+    pub fn machine(&self, number: MachineNo) -> Arc<Machine> {
+        Arc::clone(&self.tables().machines.all[number as usize])
     }
 
-    pub fn event_no(&self, event: Event) -> u32 {
+    pub fn event_no(&self, event: Event) -> EventNo {
         self.tables().events.number(event)
     }
 
-    pub fn event(&self, number: u32) -> Event {
+    fn event(&self, number: EventNo) -> Event {
         (*self.tables().events.all[number as usize]).clone()
     }
 
@@ -252,39 +259,37 @@ impl Driver {
             .unwrap_or(0)
     }
 
-    /// A changed copy of a session.
-    pub fn changed(&self, number: SessionNo, change: impl FnOnce(&mut Session)) -> SessionNo {
-        let mut session = (*self.session(number)).clone();
-        change(&mut session);
+    /// The number of a record.
+    pub fn session_no(&self, session: Session) -> SessionNo {
         self.tables().sessions.number(session)
     }
 
-    /// Lets time pass for a session.
+    /// The number of a machine.
+    pub fn machine_no(&self, machine: Machine) -> MachineNo {
+        self.tables().machines.number(machine)
+    }
+
+    /// Lets time pass for a record.
     pub fn shift(&self, number: SessionNo, by_ms: u64) -> SessionNo {
-        if let Some(shifted) = self.tables().shifts.get(&(number, by_ms)) {
-            return *shifted;
+        let mut session = (*self.session(number)).clone();
+        shift(&mut session, by_ms);
+        self.session_no(session)
+    }
+
+    /// Lets time pass for what a machine knows.
+    pub fn shift_machine(&self, number: MachineNo, by_ms: u64) -> MachineNo {
+        let mut machine = (*self.machine(number)).clone();
+        match &mut machine {
+            Machine::Start | Machine::End(_) => {}
+            Machine::Look { known, .. } | Machine::Act { known, .. } => {
+                shift(&mut known.session, by_ms);
+            }
+            Machine::Write { known, decision } => {
+                shift(&mut known.session, by_ms);
+                shift(&mut decision.session, by_ms);
+            }
         }
-        let back = |at: &mut Ms| *at = at.saturating_sub(by_ms).max(NOW - PAST_MS);
-        let shifted = self.changed(number, |session| {
-            back(&mut session.phase_since_ms);
-            back(&mut session.last_activity_ms);
-            session.due_at_ms.as_mut().map(back);
-            session.wake_at_ms.as_mut().map(back);
-            if let Some(lease) = &mut session.lease {
-                back(&mut lease.until_ms);
-            }
-            session.seen.stop_asked_ms.as_mut().map(back);
-            if let Some(turn) = &mut session.turn {
-                turn.card_since_ms.as_mut().map(back);
-            }
-            session
-                .turn
-                .as_mut()
-                .and_then(|turn| turn.prompted_at_ms.as_mut())
-                .map(back);
-        });
-        self.tables().shifts.insert((number, by_ms), shifted);
-        shifted
+        self.machine_no(machine)
     }
 
     fn message(&self, item: Item) -> &Message {
@@ -295,129 +300,108 @@ impl Driver {
         }
     }
 
-    /// Asks the product.
-    pub fn decide(&self, session: SessionNo, event: Event, asked: Asked) -> Step {
-        let mut tables = self.tables();
-        let event_no = tables.events.number(event.clone());
-        if let Some(step) = tables.steps.get(&(session, event_no, asked)) {
-            return *step;
-        }
-        let before = Arc::clone(&tables.sessions.all[session as usize]);
-        drop(tables);
-        let message = self.message(asked.item);
-        let delivery = Delivery {
+    fn delivery(&self, item: Item, delivery: u8) -> Delivery<'_> {
+        let message = self.message(item);
+        Delivery {
             message,
-            id: delivery_id(message, asked.delivery),
+            id: delivery_id(message, delivery),
             receive: 1,
             slice_until_ms: NOW,
             model: "",
             providers: &[],
             limits: &LIMITS,
             split: |text| vec![text.to_owned()],
-        };
-        let mut marks = Marks::default();
-        for (at, message) in self.messages.iter().enumerate() {
-            if asked.marks & (1 << at) != 0 {
-                marks.cancelled.insert(message.id.clone(), person());
+        }
+    }
+
+    /// What the product asks for.
+    pub fn step<'a>(&self, machine: &'a Machine, item: Item, lapsed: bool) -> Step<'a> {
+        machine.step(now(lapsed), &self.delivery(item, 0))
+    }
+
+    fn marks(&self, bits: u8) -> Marks {
+        let marked = (0..).zip(&self.messages);
+        let marked = marked.filter(|(at, _)| bits & (1 << at) != 0);
+        Marks {
+            cancelled: marked
+                .map(|(_, message)| (message.id.clone(), person()))
+                .collect(),
+            ..Marks::default()
+        }
+    }
+
+    fn outcome(&self, came: Came) -> Outcome {
+        match came {
+            Came::Read { record, marks } => {
+                let record = self.session(record);
+                Outcome::Loaded(Ok(Loaded {
+                    session: (record.version > 0).then(|| (*record).clone()),
+                    marks: self.marks(marks),
+                    in_ledger: false,
+                    settings: Settings::default(),
+                }))
+            }
+            Came::Written { marks } => Outcome::Saved(Ok(Saved::Written(self.marks(marks)))),
+            Came::Conflict => Outcome::Saved(Ok(Saved::Conflict)),
+            Came::Done(event) => Outcome::Done(self.event(event)),
+            Came::Both(work, card) => {
+                let [work, card] = [work, card].map(|event| Box::new(self.event(event)));
+                Outcome::Done(Event::Both(work, card))
             }
         }
-        let visible_until_ms = if asked.lapsed {
-            NOW
-        } else {
-            NOW + LIMITS.visibility_ms
+    }
+
+    /// Tells the product.
+    pub fn after(&self, machine: MachineNo, came: Came, asked: Asked) -> After {
+        if let Some(after) = self.tables().steps.get(&(machine, came, asked)) {
+            return *after;
+        }
+        let before = self.machine(machine);
+        let outcome = self.outcome(came);
+        let delivery = self.delivery(asked.item, asked.delivery);
+        // What is decided on, and by which record.
+        let seen = match (&*before, &outcome) {
+            (Machine::Start, Outcome::Loaded(Ok(found))) => {
+                let fresh = || Session::new(delivery.message.thread.clone(), NOW);
+                let record = found.session.clone().unwrap_or_else(fresh);
+                Some((Event::Delivered, record))
+            }
+            (Machine::Look { known, event }, _)
+            | (Machine::Act { known, .. }, Outcome::Done(event)) => {
+                Some((event.clone(), known.session.clone()))
+            }
+            _ => None,
         };
-        let transition = Transition::before(before.phase, &message.work, &event);
-        let Decision {
-            session: mut after,
-            next,
-        } = decide(
-            (*before).clone(),
-            event,
-            &Context {
-                now_ms: NOW,
-                visible_until_ms,
-                delivery: &delivery,
-                marks: &marks,
-                settings: &Settings::default(),
-            },
-        );
-        let transition = transition.after(after.phase);
-        let had_ids = before
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.prompt_ids.is_some());
+        let mut after = (*before)
+            .clone()
+            .after(outcome, now(asked.lapsed), &delivery);
         let mut minted = false;
-        if let Some(ids) = after
-            .turn
-            .as_mut()
-            .and_then(|turn| turn.prompt_ids.as_mut())
-            && !had_ids
-        {
-            *ids = PromptIds {
-                message: format!("msg-{}-{}", message.id, asked.mints),
-                part: String::new(),
-            };
-            minted = true;
-        }
-        // Under ids of its own, so that a prompt that was sent into a run and then again in its own turn is seen as two.
-        let mut renamed = Vec::new();
-        for steered in after.turn.iter_mut().flat_map(|turn| &mut turn.steered) {
-            let name = format!("msg-{}-{STEERED_MINT}", steered.turn);
-            renamed.push((
-                std::mem::replace(&mut steered.ids.message, name.clone()),
-                name,
-            ));
-            steered.ids.part.clear();
-            steered.accepted_at_ms = 0;
-        }
-        for ended in &mut after.ended {
-            ended.at_ms = 0;
-        }
-        after.fresh_since_ms = 0;
-        after.seen.entries.clear();
-        let save = !after.same_record(&before);
-        let own = after.turn.as_ref().and_then(|turn| turn.prompt_ids.clone());
-        let named = |mut effect: Effect| {
-            let before: Vec<&mut String> = match &mut effect {
-                Effect::SendPrompt { ids, .. } => vec![&mut ids.message],
-                Effect::FindPrompt { message, .. } => vec![message],
-                Effect::Abort {
-                    message, messages, ..
-                } => messages.iter_mut().chain([message]).collect(),
-                _ => return effect,
-            };
-            for before in before {
-                let steered = renamed.iter().find(|(minted, _)| minted == before);
-                *before = match (steered, &own) {
-                    (Some((_, name)), _) => name.clone(),
-                    (None, Some(own)) => own.message.clone(),
-                    (None, None) => String::new(),
-                };
+        // How often it has decided would tell places apart that are the same.
+        let decided = match &mut after {
+            Machine::Write { known, decision } => {
+                known.decisions = 0;
+                Some((&mut decision.session, &mut decision.next))
             }
-            if let Effect::SendPrompt { ids, .. } = &mut effect {
-                ids.part.clear();
+            Machine::Act { known, next } => {
+                known.decisions = 0;
+                Some((&mut known.session, &mut **next))
             }
-            effect
+            Machine::Start | Machine::Look { .. } | Machine::End(_) => None,
         };
-        let mut tables = self.tables();
-        tables.transitions.insert(transition);
-        let plan = match next {
-            Next::Do(effect) => Plan::Do(tables.effects.number(named(effect))),
-            Next::Together { work, card } => {
-                let work = tables.effects.number(named(work));
-                Plan::Both(work, tables.effects.number(card))
-            }
-            Next::Done => Plan::Done,
-            Next::Hold { .. } => Plan::Hold,
-        };
-        let step = Step {
-            session: tables.sessions.number(after),
-            save,
-            plan,
+        if let (Some((event, record)), Some((session, next))) = (seen, decided) {
+            let work = &delivery.message.work;
+            let transition = Transition::before(record.phase, work, &event).after(session.phase);
+            self.tables().transitions.insert(transition);
+            let had_ids = record.turn.is_some_and(|turn| turn.prompt_ids.is_some());
+            let mint = (!had_ids).then(|| format!("msg-{}-{}", delivery.message.id, asked.mints));
+            minted = name_ids(session, next, mint);
+        }
+        let after = After {
+            machine: self.machine_no(after),
             minted,
         };
-        tables.steps.insert((session, event_no, asked), step);
-        step
+        self.tables().steps.insert((machine, came, asked), after);
+        after
     }
 
     /// The id of a message.
@@ -462,6 +446,83 @@ impl Driver {
             })
             .expect("two are taken at most")
     }
+}
+
+fn now(lapsed: bool) -> Now {
+    Now {
+        ms: NOW,
+        visible_until_ms: NOW + if lapsed { 0 } else { LIMITS.visibility_ms },
+    }
+}
+
+fn shift(session: &mut Session, by_ms: u64) {
+    let back = |at: &mut Ms| *at = at.saturating_sub(by_ms).max(NOW - PAST_MS);
+    back(&mut session.phase_since_ms);
+    back(&mut session.last_activity_ms);
+    session.due_at_ms.as_mut().map(back);
+    session.wake_at_ms.as_mut().map(back);
+    if let Some(lease) = &mut session.lease {
+        back(&mut lease.until_ms);
+    }
+    session.seen.stop_asked_ms.as_mut().map(back);
+    if let Some(turn) = &mut session.turn {
+        turn.card_since_ms.as_mut().map(back);
+        turn.prompted_at_ms.as_mut().map(back);
+    }
+}
+
+/// Gives what was decided the model's own ids of prompts, and takes from it what would tell equal states apart. Whether
+/// ids were minted.
+fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> bool {
+    let turn = session.turn.as_mut();
+    let own = turn.and_then(|turn| turn.prompt_ids.as_mut());
+    let minted = own.zip(mint).map(|(ids, message)| {
+        *ids = PromptIds {
+            message,
+            part: String::new(),
+        }
+    });
+    // Under ids of its own, so that a prompt that was sent into a run and then again in its own turn is seen as two.
+    let mut renamed = Vec::new();
+    for steered in session.turn.iter_mut().flat_map(|turn| &mut turn.steered) {
+        let name = format!("msg-{}-{STEERED_MINT}", steered.turn);
+        renamed.push((
+            std::mem::replace(&mut steered.ids.message, name.clone()),
+            name,
+        ));
+        steered.ids.part.clear();
+        steered.accepted_at_ms = 0;
+    }
+    for ended in &mut session.ended {
+        ended.at_ms = 0;
+    }
+    session.fresh_since_ms = 0;
+    session.seen.entries.clear();
+    let own = session.turn.as_ref();
+    let own = own.and_then(|turn| turn.prompt_ids.as_ref());
+    let (Next::Do(effect) | Next::Together { work: effect, .. }) = next else {
+        return minted.is_some();
+    };
+    let ids: Vec<&mut String> = match effect {
+        Effect::SendPrompt { ids, .. } => {
+            ids.part.clear();
+            vec![&mut ids.message]
+        }
+        Effect::FindPrompt { message, .. } => vec![message],
+        Effect::Abort {
+            message, messages, ..
+        } => messages.iter_mut().chain([message]).collect(),
+        _ => Vec::new(),
+    };
+    for id in ids {
+        let steered = renamed.iter().find(|(minted, _)| minted == id);
+        *id = match (steered, own) {
+            (Some((_, name)), _) => name.clone(),
+            (None, Some(own)) => own.message.clone(),
+            (None, None) => String::new(),
+        };
+    }
+    minted.is_some()
 }
 
 fn delivery_id(message: &Message, delivery: u8) -> String {

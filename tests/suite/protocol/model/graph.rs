@@ -16,12 +16,12 @@ use super::super::promises::{self, Ending};
 use super::super::transitions::Transition;
 use super::driver::{Kind, LIMITS};
 use super::faults::Fault;
-use super::machine::{Action, Budget, Machine, State};
+use super::system::{Action, Budget, State, System};
 use crate::run::beside;
 
-/// The machine and what the checker walked.
+/// The system and what the checker walked.
 struct Walk {
-    machine: Machine,
+    system: System,
     edges: Mutex<Edges>,
 }
 
@@ -37,7 +37,7 @@ struct Edges {
 }
 
 impl Edges {
-    fn node(&mut self, state: &State, machine: &Machine, via: Option<(u32, Action)>) -> u32 {
+    fn node(&mut self, state: &State, system: &System, via: Option<(u32, Action)>) -> u32 {
         let mut hasher = DefaultHasher::new();
         state.hash(&mut hasher);
         let key = hasher.finish();
@@ -47,8 +47,8 @@ impl Edges {
         let number = u32::try_from(self.back.len()).expect("fewer than 4 billion");
         self.numbers.insert(key, number);
         self.back.push(Vec::new());
-        self.goal.push(machine.converged(state));
-        self.cut.push(!machine.within(state));
+        self.goal.push(system.converged(state));
+        self.cut.push(!system.within(state));
         self.via.push(via);
         number
     }
@@ -92,7 +92,7 @@ impl Edges {
 }
 
 fn ended(walk: &Walk, state: &State, ending: Ending) -> bool {
-    walk.machine
+    walk.system
         .record(state)
         .ended
         .iter()
@@ -112,18 +112,18 @@ impl Model for Walk {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![self.machine.start()]
+        vec![self.system.start()]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        self.machine.actions(state, actions);
+        self.system.actions(state, actions);
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
-        let next = self.machine.next(last, action);
+        let next = self.system.next(last, action);
         let mut edges = self.edges.lock().expect("nobody panics while holding this");
-        let from = edges.node(last, &self.machine, None);
-        let to = edges.node(&next, &self.machine, Some((from, action)));
+        let from = edges.node(last, &self.system, None);
+        let to = edges.node(&next, &self.system, Some((from, action)));
         if !action.is_trouble() && from != to {
             edges.back[to as usize].push(from);
         }
@@ -131,7 +131,7 @@ impl Model for Walk {
     }
 
     fn within_boundary(&self, state: &State) -> bool {
-        self.machine.within(state)
+        self.system.within(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -144,17 +144,15 @@ impl Model for Walk {
             Property::always("promise 10", |_, s| !breaks(s, 10)),
             Property::always("promise 11", |_, s| !breaks(s, 11)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
-            Property::always(ANSWERED, |w: &Self, s: &State| {
-                !w.machine.hides_an_answer(s)
-            }),
+            Property::always(ANSWERED, |w: &Self, s: &State| !w.system.hides_an_answer(s)),
             Property::always(GIVEN_UP, |w: &Self, s: &State| {
-                let killed = usize::from(w.machine.budget.kills - s.left.kills);
-                killed <= (LIMITS.attempts as usize + 1) * w.machine.kinds.len()
+                let killed = usize::from(w.system.budget.kills - s.left.kills);
+                killed <= (LIMITS.attempts as usize + 1) * w.system.kinds.len()
             }),
             // Against a pass for want of an occasion.
             Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),
             Property::sometimes("answered after a crash", |w: &Self, s: &State| {
-                s.left.crashes < w.machine.budget.crashes && ended(w, s, Ending::Answered)
+                s.left.crashes < w.system.budget.crashes && ended(w, s, Ending::Answered)
             }),
             Property::sometimes("failed", |w, s| ended(w, s, Ending::Failed)),
             Property::sometimes("cancelled", |w, s| ended(w, s, Ending::Cancelled)),
@@ -163,19 +161,19 @@ impl Model for Walk {
             Property::sometimes("sent out of order", |_, s: &State| s.steered == 0b100),
             Property::sometimes("lost together", |w: &Self, s: &State| {
                 s.steered != 0
-                    && w.machine.record(s).turn.is_none()
+                    && w.system.record(s).turn.is_none()
                     && ended(w, s, Ending::Lost)
                     && !ended(w, s, Ending::Joined)
             }),
             Property::sometimes("a run that was left", |w: &Self, s: &State| {
-                w.machine.record(s).stray.is_some()
+                w.system.record(s).stray.is_some()
             }),
             Property::sometimes("a letter whose burial died", |w: &Self, s: &State| {
-                let dead = (w.machine.budget.deaths - s.left.deaths).into();
+                let dead = (w.system.budget.deaths - s.left.deaths).into();
                 s.letters.count_ones() < dead && s.letters != 0 && s.queue.is_empty()
             }),
             Property::sometimes("a hunt of a namesake", |w: &Self, s: &State| {
-                s.left.namesakes < w.machine.budget.namesakes
+                s.left.namesakes < w.system.budget.namesakes
             }),
             Property::sometimes("answered after a failure", |w: &Self, s: &State| {
                 ended(w, s, Ending::Failed) && ended(w, s, Ending::Answered)
@@ -184,27 +182,25 @@ impl Model for Walk {
                 s.abort_comes_too_late()
             }),
             Property::sometimes("operated", |w: &Self, s| {
-                let record = w.machine.record(s);
+                let record = w.system.record(s);
                 record.operated.iter().any(|one| one.trouble.is_none())
             }),
             Property::sometimes("paused", |w: &Self, s| {
-                w.machine.record(s).phase == Phase::Paused
+                w.system.record(s).phase == Phase::Paused
             }),
             Property::sometimes("resumed", |w: &Self, s| {
-                w.machine.record(s).phase == Phase::Resuming
+                w.system.record(s).phase == Phase::Resuming
             }),
             Property::sometimes("destroyed", |w: &Self, s| {
-                w.machine.record(s).generation > 0 && w.machine.record(s).phase == Phase::Destroyed
+                w.system.record(s).generation > 0 && w.system.record(s).phase == Phase::Destroyed
             }),
-            Property::sometimes("made anew", |w: &Self, s| {
-                w.machine.record(s).generation > 1
-            }),
+            Property::sometimes("made anew", |w: &Self, s| w.system.record(s).generation > 1),
             Property::sometimes("two at work", |_, s: &State| {
                 s.workers.iter().all(Option::is_some)
             }),
             Property::sometimes("arrived late", |_, s: &State| s.late.is_some()),
             Property::sometimes("an orphan found", |_, s: &State| s.finds_orphan()),
-            Property::sometimes("converged", |w: &Self, s| w.machine.converged(s)),
+            Property::sometimes("converged", |w: &Self, s| w.system.converged(s)),
         ]
     }
 }
@@ -234,7 +230,7 @@ fn explore(
     fault: Option<Fault>,
 ) -> Result<(Found, BTreeSet<Transition>), Failed> {
     let walk = Walk {
-        machine: Machine::new(kinds, budget, fault),
+        system: System::new(kinds, budget, fault),
         edges: Mutex::default(),
     };
     let checker = walk
@@ -262,21 +258,21 @@ fn explore(
     let dead = edges.dead_ends();
     if let Some(first) = dead.first() {
         let path = edges.path(*first);
-        let end = path.iter().fold(walk.machine.start(), |state, action| {
-            walk.machine.next(&state, *action)
+        let end = path.iter().fold(walk.system.start(), |state, action| {
+            walk.system.next(&state, *action)
         });
-        let why = promises::check(&walk.machine.history(&end, true)).err();
+        let why = promises::check(&walk.system.history(&end, true)).err();
         broken.push((
             CONVERGENCE,
             format!(
                 "{} dead ends, the first after {path:?}: {why:?}, with {:?}",
                 dead.len(),
-                walk.machine.record(&end)
+                walk.system.record(&end)
             ),
         ));
     }
     let cut = edges.cut.iter().filter(|cut| **cut).count();
-    let version = walk.machine.driver.version_most();
+    let version = walk.system.driver.version_most();
     Ok((
         Found {
             states: edges.back.len(),
@@ -285,7 +281,7 @@ fn explore(
             broken,
             never,
         },
-        walk.machine.driver.transitions(),
+        walk.system.driver.transitions(),
     ))
 }
 

@@ -1,8 +1,8 @@
-//! Every order of events within bounds, explored over the product's own `decide`.
+//! Every order of events within bounds, explored over the product's own machine of a delivery.
 
 mod driver;
 mod faults;
 mod graph;
-mod machine;
+mod system;
 
 pub use graph::{transitions, trials};

@@ -690,6 +690,30 @@ pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> 
     );
 }
 
+/// Delivers a message until it is done, in a world of its own for each crash before and after each of its calls, and looks
+/// at what has become of it. How many crashes there were.
+pub(super) fn each_crash(
+    begun: impl Fn() -> Fake,
+    message: &Message,
+    check: impl Fn(&Fake, &str),
+) -> u32 {
+    let world = begun();
+    let before = world.with(|s| s.calls);
+    deliver_until_done(&world, message, 1);
+    let calls = world.with(|s| s.calls) - before;
+    for (call, after) in (1..=calls).flat_map(|call| [(call, false), (call, true)]) {
+        let world = begun();
+        world.with(|s| s.crash_at = Some((s.calls + call, after)));
+        let died = catch_unwind(AssertUnwindSafe(|| deliver(&world, message, 1))).is_err();
+        let crash = format!("crash at call {call}, after it: {after}");
+        assert!(died && world.with(|s| s.crashed), "{crash}: not reached");
+        world.with(|s| s.crash_at = None);
+        deliver_until_done(&world, message, 2);
+        check(&world, &crash);
+    }
+    2 * calls
+}
+
 pub(super) fn record(world: &Fake) -> Session {
     world.with(|s| s.record.clone().unwrap())
 }

@@ -253,39 +253,28 @@ fn a_crash_at_any_call_of_a_follow_up_loses_nothing_and_doubles_nothing() {
     ];
     let mut points = 0;
     for change in changes {
-        let calls = {
+        let begun = || {
             let world = known();
             world.with(change);
-            let before = world.with(|s| s.calls);
-            deliver_until_done(&world, &prompt("m2"), 1);
-            world.with(|s| s.calls) - before
+            world
         };
-        for (call, after) in (1..=calls).flat_map(|call| [(call, false), (call, true)]) {
-            let world = known();
-            world.with(change);
-            world.with(|s| s.crash_at = Some((s.calls + call, after)));
-            let died = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1)));
-            assert!(died.is_err(), "crash point {call} {after} was not reached");
-            world.with(|s| s.crash_at = None);
-            deliver_until_done(&world, &prompt("m2"), 2);
-            points += 1;
-            let context = format!("call {call}, after={after}: {:?}", outcomes(&world));
-            let ends = outcomes(&world);
-            assert_eq!(ends.len(), 2, "{context}");
+        points += each_crash(begun, &prompt("m2"), |world, crash| {
+            let ends = outcomes(world);
+            assert_eq!(ends.len(), 2, "{crash}: {ends:?}");
             // Lost only where it may have been with an agent whose sandbox then vanished.
             let lost = ends[1] == Outcome::Lost && world.with(|s| s.sandboxes.is_empty());
-            assert!(lost || ends[1] == Outcome::Answered, "{context}");
+            assert!(lost || ends[1] == Outcome::Answered, "{crash}: {ends:?}");
             world.with(|s| {
                 let ids: BTreeSet<_> = s.prompted.iter().map(|(_, id)| id).collect();
-                assert_eq!(ids.len(), s.prompted.len(), "{context}");
-                assert!(s.prompted.len() <= 2, "{context}");
+                assert_eq!(ids.len(), s.prompted.len(), "{crash}");
+                assert!(s.prompted.len() <= 2, "{crash}");
                 let cards = s
                     .posted
                     .iter()
                     .filter(|key| matches!(s.posts[*key].bare(), Post::Card(_)));
-                assert_eq!(cards.count(), 2, "{context}");
+                assert_eq!(cards.count(), 2, "{crash}");
             });
-        }
+        });
     }
     assert!(points > 60, "{points} crash points");
 }

@@ -1,10 +1,14 @@
 //! What provider, agent and chat answer to an effect.
 
 use bobbin_core::changes::Changes;
+use bobbin_core::run::Answer;
+use bobbin_core::run::PromptState;
+use bobbin_core::run::RunEnd;
+use bobbin_core::sandbox::Coarse;
 
 use super::*;
 
-impl Machine {
+impl System {
     pub(super) fn observed(s: &State, generation: u32) -> Event {
         let sandbox = &s.sandboxes[generation as usize - 1];
         Event::Observed(match (sandbox.copies, sandbox.running) {
@@ -18,12 +22,11 @@ impl Machine {
         &self,
         s: &mut State,
         worker: &Worker,
-        effect: EffectNo,
+        effect: &Effect,
         late: bool,
     ) -> Outcome {
-        let effect = self.driver.effect(effect);
         let at = |generation: u32| generation as usize - 1;
-        Outcome::Event(match &*effect {
+        Outcome::Event(match effect {
             Effect::Create { generation } => {
                 if late {
                     s.late = Some(Late {
@@ -52,7 +55,7 @@ impl Machine {
                 Self::observed(s, *generation)
             }
             Effect::Stop { generation } | Effect::Delete { generation } => {
-                let call = if matches!(&*effect, Effect::Delete { .. }) {
+                let call = if matches!(effect, Effect::Delete { .. }) {
                     Call::Delete
                 } else {
                     Call::Stop

@@ -1,8 +1,9 @@
 //! What happens around the workers: deliveries, people, the provider's late calls, time, the orphan hunt.
 
 use super::*;
+use bobbin_core::sandbox::Coarse;
 
-impl Machine {
+impl System {
     pub(super) fn deliver(&self, s: &mut State) {
         let Some(slot) = s.workers.iter().position(Option::is_none) else {
             return;
@@ -20,8 +21,9 @@ impl Machine {
                     item,
                     delivery,
                     lapsed: false,
-                    marks: 0,
-                    pc: Pc::Load,
+                    machine: START,
+                    work: Half::Todo,
+                    card: Half::Todo,
                 });
                 s.in_flight = true;
             }
@@ -86,19 +88,7 @@ impl Machine {
         let shift = |number: &mut SessionNo| *number = self.driver.shift(*number, by_ms);
         shift(&mut s.record);
         for worker in s.workers.iter_mut().flatten() {
-            match &mut worker.pc {
-                Pc::Load => {}
-                Pc::Save { from, to, .. }
-                | Pc::Early { from, to, .. }
-                | Pc::SaveAfter { from, to, .. } => {
-                    shift(from);
-                    shift(to);
-                }
-                Pc::Do { session, .. }
-                | Pc::Both { session, .. }
-                | Pc::Waiting { session, .. }
-                | Pc::Look { session, .. } => shift(session),
-            }
+            worker.machine = self.driver.shift_machine(worker.machine, by_ms);
         }
         if let Some(Hunt::Read(session)) = &mut s.hunt {
             shift(session);
@@ -226,7 +216,7 @@ impl Machine {
                 continue;
             }
             let generation = u32::try_from(at).unwrap_or(0) + 1;
-            let listed = daytona::Sandbox {
+            let listed = Listed {
                 labels: labels(ours, &thread, generation),
                 ..nameless()
             };
@@ -253,17 +243,15 @@ impl Machine {
     }
 }
 
-fn nameless() -> daytona::Sandbox {
-    daytona::Sandbox {
+fn nameless() -> Listed {
+    Listed {
         id: String::new(),
         name: String::new(),
         labels: std::collections::BTreeMap::new(),
-        state: None,
-        desired_state: None,
-        error_reason: None,
-        recoverable: None,
-        toolbox_proxy_url: None,
-        created_at: None,
+        state: Coarse::Busy,
+        said: String::new(),
+        created_ms: None,
+        exec_base: None,
     }
 }
 

@@ -8,21 +8,24 @@ mod effects;
 mod steps;
 
 use bobbin_core::card::{CardState, Post};
+use bobbin_core::decide::Decision;
 use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::drive::Verdict;
 use bobbin_core::effect::{Effect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef};
-use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::ids::PostRef;
+use bobbin_core::ids::{Ms, PostKind};
+use bobbin_core::machine::{Machine, Step};
 use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_core::settings::Offer;
 use bobbin_core::usage::Usage;
-use bobbin_sandbox::daytona::{self, Stack, labels};
+use bobbin_sandbox::Sandbox as Listed;
+use bobbin_sandbox::labels::{Stack, labels};
 
 use super::super::promises::{self, Accepted, End, Ending, Fact, History};
 use super::driver::{
-    Asked, Driver, EffectNo, Item, Kind, LIMITS, NOW, Plan, SessionNo, with_agent,
+    Asked, Came, Driver, EventNo, Item, Kind, LIMITS, MachineNo, NOW, START, SessionNo, with_agent,
 };
 use super::faults::Fault;
 
@@ -64,7 +67,7 @@ pub struct Budget {
 }
 
 /// A world to explore.
-pub struct Machine {
+pub struct System {
     pub kinds: Vec<Kind>,
     pub budget: Budget,
     pub fault: Option<Fault>,
@@ -79,58 +82,14 @@ pub enum Entry {
     Stop(u8),
 }
 
-/// Where a worker stands: before its next await.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pc {
-    Load,
-    Save {
-        from: SessionNo,
-        to: SessionNo,
-        plan: Plan,
-    },
-    Do {
-        session: SessionNo,
-        effect: EffectNo,
-    },
-    /// A piece of work and its card.
-    Both {
-        session: SessionNo,
-        work: Half,
-        card: Half,
-    },
-    /// The provider has been asked to stop or delete, and has not answered.
-    Waiting {
-        session: SessionNo,
-        effect: EffectNo,
-    },
-    /// The run is over; the marks are read once more.
-    Look {
-        session: SessionNo,
-        event: u32,
-    },
-    /// Only with [`Fault::EffectBeforeIntent`].
-    Early {
-        from: SessionNo,
-        to: SessionNo,
-        effect: EffectNo,
-        card: Option<EffectNo>,
-    },
-    SaveAfter {
-        from: SessionNo,
-        to: SessionNo,
-        event: u32,
-        card: Option<EffectNo>,
-    },
-}
-
-/// How far one of two that go together is.
+/// How far something that a machine asked for is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Half {
-    Todo(EffectNo),
+    Todo,
     /// The provider has been asked, and has not answered.
-    Asked(EffectNo),
-    /// The number of what came of it.
-    Over(u32),
+    Asked,
+    /// What came of it.
+    Over(EventNo),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -138,8 +97,11 @@ pub struct Worker {
     pub item: Item,
     delivery: u8,
     pub lapsed: bool,
-    marks: u8,
-    pub pc: Pc,
+    /// Where it stands: before its next await.
+    pub machine: MachineNo,
+    /// The effect that it asks for, or the work of two.
+    work: Half,
+    card: Half,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -344,13 +306,21 @@ enum Outcome {
     OnItsWay,
 }
 
+/// The effect that a machine asks for, or the work of two.
+fn work(machine: &Machine) -> Option<&Effect> {
+    match machine {
+        Machine::Act { next, .. } => next.work(),
+        _ => None,
+    }
+}
+
 fn down() -> Event {
     Event::Failed(Failure::SandboxDown {
         seen: "no answer".to_owned(),
     })
 }
 
-impl Machine {
+impl System {
     pub fn new(kinds: &[Kind], budget: Budget, fault: Option<Fault>) -> Self {
         Self {
             kinds: kinds.to_vec(),
@@ -656,92 +626,84 @@ impl Machine {
     }
 
     fn worker_actions(&self, s: &State, slot: usize, worker: &Worker, actions: &mut Vec<Action>) {
-        let mut trouble_free = true;
-        match worker.pc {
-            Pc::Waiting { .. } => trouble_free = s.late.is_none(),
-            Pc::Both {
-                work: Half::Asked(_),
-                ..
-            } => trouble_free = s.late.is_none(),
-            Pc::Do { effect, .. }
-            | Pc::Early { effect, .. }
-            | Pc::Both {
-                work: Half::Todo(effect),
-                ..
-            } => {
-                if s.left.doubts > 0
-                    && !worker.lapsed
-                    && matches!(&*self.driver.effect(effect), Effect::SendPrompt { .. })
-                {
-                    let doubt = |arrives| Action::Doubt { slot, arrives };
-                    actions.extend([true, false].map(doubt));
-                }
-                if s.left.cuts > 0 && !worker.lapsed {
-                    match &*self.driver.effect(effect) {
-                        Effect::Follow(_) => {
-                            let cut = |ends| Action::Cut { slot, ends };
-                            actions.extend([true, false].map(cut));
-                        }
-                        Effect::FindPrompt { .. } | Effect::EndRun(_) | Effect::Abort { .. } => {
-                            actions.push(Action::Cut { slot, ends: false });
-                        }
-                        _ => {}
-                    }
-                }
-                if s.left.kills > 0
-                    && !worker.lapsed
-                    && matches!(&*self.driver.effect(effect), Effect::Follow(_))
-                {
-                    actions.push(Action::Kill(slot));
-                }
-                match &*self.driver.effect(effect) {
-                    Effect::Create { generation }
-                    | Effect::Stop { generation }
-                    | Effect::Delete { generation } => {
-                        let there = s.sandboxes[*generation as usize - 1].copies > 0;
-                        let create = matches!(&*self.driver.effect(effect), Effect::Create { .. });
-                        if there != create && s.late.is_none() && !worker.lapsed && self.budget.late
-                        {
-                            actions.push(Action::StepLate(slot));
-                        }
-                    }
-                    Effect::Follow(follow) => {
-                        let turn = self.driver.turn_of(&follow.turn);
-                        let marked = turn.is_some_and(|turn| s.marks & (1 << turn) != 0)
-                            && !follow.cancel_known;
-                        let going =
-                            turn.is_some_and(|turn| s.known[usize::from(turn)].run == Run::Going);
-                        if s.left.slices > 0 && going && !marked {
-                            actions.push(Action::Slice(slot));
-                            if s.late.is_none() && Self::calm_but(s, slot) {
-                                actions.push(Action::NeverEnds(slot));
-                            }
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            _ => {}
+        let machine = self.driver.machine(worker.machine);
+        let begun = *machine != Machine::Start;
+        let crashes = s.left.crashes > 0 && begun && !worker.lapsed;
+        if let Some(effect) = work(&machine)
+            && worker.work == Half::Todo
+        {
+            self.effect_actions(s, slot, worker.lapsed, effect, actions);
         }
-        if trouble_free {
+        if worker.work != Half::Asked || s.late.is_none() {
             actions.push(Action::Step(slot));
         }
-        if let Pc::Both {
-            work: Half::Todo(_) | Half::Asked(_),
-            card: Half::Todo(_),
-            ..
-        } = worker.pc
-            && !worker.lapsed
-            && s.left.crashes > 0
+        if let Step::PerformBoth { .. } = self.driver.step(&machine, worker.item, false)
+            && !matches!(worker.work, Half::Over(_))
+            && worker.card == Half::Todo
+            && crashes
         {
             actions.push(Action::StepCard(slot));
         }
         // Before its first read a worker has done nothing: its crash is a delivery that did not happen.
-        if s.left.crashes > 0 && worker.pc != Pc::Load && !worker.lapsed {
+        if crashes {
             actions.push(Action::Crash(slot));
         }
-        if s.left.lapses > 0 && worker.pc != Pc::Load && !worker.lapsed {
+        if s.left.lapses > 0 && begun && !worker.lapsed {
             actions.push(Action::Lapse(slot));
+        }
+    }
+
+    /// What may come of an effect that a worker is about to begin.
+    fn effect_actions(
+        &self,
+        s: &State,
+        slot: usize,
+        lapsed: bool,
+        effect: &Effect,
+        actions: &mut Vec<Action>,
+    ) {
+        if s.left.doubts > 0 && !lapsed && matches!(effect, Effect::SendPrompt { .. }) {
+            let doubt = |arrives| Action::Doubt { slot, arrives };
+            actions.extend([true, false].map(doubt));
+        }
+        if s.left.cuts > 0 && !lapsed {
+            match effect {
+                Effect::Follow(_) => {
+                    let cut = |ends| Action::Cut { slot, ends };
+                    actions.extend([true, false].map(cut));
+                }
+                Effect::FindPrompt { .. } | Effect::EndRun(_) | Effect::Abort { .. } => {
+                    actions.push(Action::Cut { slot, ends: false });
+                }
+                _ => {}
+            }
+        }
+        if s.left.kills > 0 && !lapsed && matches!(effect, Effect::Follow(_)) {
+            actions.push(Action::Kill(slot));
+        }
+        match effect {
+            Effect::Create { generation }
+            | Effect::Stop { generation }
+            | Effect::Delete { generation } => {
+                let there = s.sandboxes[*generation as usize - 1].copies > 0;
+                let create = matches!(effect, Effect::Create { .. });
+                if there != create && s.late.is_none() && !lapsed && self.budget.late {
+                    actions.push(Action::StepLate(slot));
+                }
+            }
+            Effect::Follow(follow) => {
+                let turn = self.driver.turn_of(&follow.turn);
+                let marked =
+                    turn.is_some_and(|turn| s.marks & (1 << turn) != 0) && !follow.cancel_known;
+                let going = turn.is_some_and(|turn| s.known[usize::from(turn)].run == Run::Going);
+                if s.left.slices > 0 && going && !marked {
+                    actions.push(Action::Slice(slot));
+                    if s.late.is_none() && Self::calm_but(s, slot) {
+                        actions.push(Action::NeverEnds(slot));
+                    }
+                }
+            }
+            _ => {}
         }
     }
 

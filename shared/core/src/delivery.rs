@@ -1,0 +1,59 @@
+//! One delivery of a message, and what becomes of it.
+
+use crate::ids::Ms;
+use crate::limits::Limits;
+use crate::message::Message;
+use crate::schema::wait_ms;
+
+/// What to do with the message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Delete it: it ended, visibly.
+    Done,
+    /// Give it back: it comes again after the delay.
+    Hold {
+        /// Milliseconds.
+        delay_ms: u64,
+        /// Why, for the log.
+        why: String,
+    },
+    /// Give it back for a newer worker: something of it, or of its thread, is of a shape that this one does not read.
+    Newer {
+        /// Milliseconds.
+        delay_ms: u64,
+        /// What, for the log.
+        seen: String,
+    },
+}
+
+impl Verdict {
+    /// What becomes of a message that this worker is too old for; `receive` counts its deliveries, from 1.
+    #[must_use]
+    pub fn newer(seen: String, receive: u32, limits: &Limits) -> Self {
+        Self::Newer {
+            delay_ms: wait_ms(limits, receive),
+            seen,
+        }
+    }
+}
+
+/// One delivery of a message, and how it is driven.
+#[derive(Debug, Clone)]
+pub struct Delivery<'a> {
+    /// The message.
+    pub message: &'a Message,
+    /// Names this delivery: message id and receive count.
+    pub id: String,
+    /// Counts the deliveries of this message, from 1.
+    pub receive: u32,
+    /// Stop following at this time.
+    pub slice_until_ms: Ms,
+    /// Model of turns for which none is chosen, as provider/model.
+    pub model: &'a str,
+    /// Providers whose models can be chosen: there is a key for them.
+    pub providers: &'a [String],
+    /// The bounds.
+    pub limits: &'a Limits,
+    /// Cuts an answer into parts that fit this platform's messages.
+    pub split: fn(&str) -> Vec<String>,
+}

@@ -1,0 +1,290 @@
+//! One delivery as a machine without input and output: it says what it stands before, is told what came of that, and
+//! stands before the next. It is a plain value, so that it can be kept, compared and tried from wherever it stands.
+//!
+//! Intent is on record before its effect: what was decided stands before its write first, and only what that write came to
+//! leads to the effect.
+
+use crate::decide::{Context, Decision, Next, decide};
+use crate::delivery::{Delivery, Verdict};
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::failure::Failure;
+use crate::ids::Ms;
+use crate::ledger::Entry;
+use crate::ports::{Loaded, Saved};
+use crate::run::RunEnd;
+use crate::session::{Marks, Session};
+use crate::settings::Settings;
+
+/// More decisions than any message takes: what goes on longer is given back, so that no delivery spins.
+pub const DECISIONS_MAX: u32 = 20_000;
+
+/// A moment, as a delivery sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// The present time.
+    pub ms: Ms,
+    /// Until when the message in hand stays invisible to others.
+    pub visible_until_ms: Ms,
+}
+
+/// What is to be done next; [`Machine::after`] takes what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Read the thread. Answered with [`Outcome::Loaded`].
+    Read,
+    /// Write the record. Answered with [`Outcome::Saved`].
+    Write {
+        /// The record.
+        session: &'a Session,
+        /// The version that has to be the stored one.
+        expected: u64,
+        /// Entries of the ledger that are written with it, in one piece.
+        entries: &'a [Entry],
+        /// What can be got ready for meanwhile: it is asked for once the write has succeeded.
+        prepare: Option<&'a Effect>,
+    },
+    /// Perform this. Answered with [`Outcome::Done`].
+    Perform(&'a Effect),
+    /// Perform both at the same time. Answered with [`Outcome::Done`] of [`Event::Both`].
+    PerformBoth {
+        /// What the thread waits for.
+        work: &'a Effect,
+        /// The card that is posted or edited meanwhile.
+        card: &'a Effect,
+    },
+    /// Nothing more: the delivery is over.
+    End(Verdict),
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, and only until the machine has it"
+)]
+pub enum Outcome {
+    /// Of a read.
+    Loaded(Result<Loaded, Failure>),
+    /// Of a write.
+    Saved(Result<Saved, Failure>),
+    /// Of an effect, or of two.
+    Done(Event),
+}
+
+/// What a delivery knows of its thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Known {
+    /// The record, as it was read or last written, with what was seen since.
+    pub session: Session,
+    /// The marks beside it, as they were last seen.
+    pub marks: Marks,
+    /// What those who manage the thread's server or workspace have set.
+    pub settings: Settings,
+    /// How often something was decided.
+    pub decisions: u32,
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// Before the first read.
+    Start,
+    /// A run was ended; before the marks are read once more.
+    Look {
+        /// What is known so far.
+        known: Box<Known>,
+        /// How the run ended.
+        event: Event,
+    },
+    /// Before the write of what was decided.
+    Write {
+        /// What is known so far.
+        known: Box<Known>,
+        /// The record as it shall be, and what to do then.
+        decision: Box<Decision>,
+    },
+    /// Nothing is left to be written; before what was decided.
+    Act {
+        /// What is known so far.
+        known: Box<Known>,
+        /// What is to be done.
+        next: Box<Next>,
+    },
+    /// It is over.
+    End(Verdict),
+}
+
+impl Machine {
+    /// What is to be done, at this moment.
+    #[must_use]
+    pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
+        let next = match self {
+            Self::Start | Self::Look { .. } => return Step::Read,
+            Self::Write { known, decision } => {
+                return Step::Write {
+                    session: &decision.session,
+                    expected: known.session.version,
+                    entries: &decision.session.seen.entries,
+                    prepare: decision.next.work(),
+                };
+            }
+            Self::End(verdict) => return Step::End(verdict.clone()),
+            Self::Act { next, .. } => &**next,
+        };
+        match next {
+            // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
+            // now, an edit of the card above all, could undo what they did.
+            Next::Do(_) | Next::Together { .. } if now.visible_until_ms <= now.ms => {
+                Step::End(hold(
+                    delivery.limits.backoff_ms,
+                    "the message has become visible to others",
+                ))
+            }
+            Next::Do(effect) => Step::Perform(effect),
+            Next::Together { work, card } => Step::PerformBoth { work, card },
+            Next::Done => Step::End(Verdict::Done),
+            Next::Hold { delay_ms, why } => Step::End(hold(*delay_ms, why)),
+        }
+    }
+
+    /// Where it stands after this. Total: an outcome of what was not asked for changes nothing.
+    #[must_use]
+    pub fn after(self, outcome: Outcome, now: Now, delivery: &Delivery<'_>) -> Self {
+        match (self, outcome) {
+            (Self::Start, Outcome::Loaded(Ok(found))) => {
+                let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
+                let mut session = found.session.unwrap_or_else(fresh);
+                session.seen.in_ledger = found.in_ledger;
+                let known = Known {
+                    session,
+                    marks: found.marks,
+                    settings: found.settings,
+                    decisions: 0,
+                };
+                Self::decided(Box::new(known), Event::Delivered, now, delivery)
+            }
+            (Self::Start, Outcome::Loaded(Err(failure))) => unrecorded(delivery, failure, "read"),
+            (Self::Look { mut known, event }, Outcome::Loaded(found)) => {
+                if let Ok(found) = found {
+                    known.marks = found.marks;
+                }
+                Self::decided(known, event, now, delivery)
+            }
+            (
+                Self::Write {
+                    mut known,
+                    decision,
+                },
+                Outcome::Saved(Ok(Saved::Written(marks))),
+            ) => {
+                let Decision { mut session, next } = *decision;
+                session.version = known.session.version + 1;
+                session.seen.entries.clear();
+                (known.session, known.marks) = (session, marks);
+                Self::Act {
+                    known,
+                    next: Box::new(next),
+                }
+            }
+            // Never at once: two losers that retry immediately can undo each other for ever.
+            (Self::Write { .. }, Outcome::Saved(Ok(Saved::Conflict))) => Self::End(hold(
+                delivery.limits.backoff_ms,
+                "another worker wrote the record",
+            )),
+            (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
+                unrecorded(delivery, failure, "written")
+            }
+            (Self::Act { known, next }, Outcome::Done(event)) if next.work().is_some() => {
+                Self::heard(known, event, now, delivery)
+            }
+            (asked, _) => asked,
+        }
+    }
+
+    /// An effect is over, or two are.
+    fn heard(known: Box<Known>, event: Event, now: Now, delivery: &Delivery<'_>) -> Self {
+        // Nothing is decided on what cannot be read.
+        if let Some(seen) = too_new(&event) {
+            return newer(delivery, seen);
+        }
+        if known.decisions >= DECISIONS_MAX {
+            return Self::End(hold(
+                delivery.limits.backoff_ms_max,
+                "the delivery took too many steps",
+            ));
+        }
+        match event {
+            // Whether a run was stopped by a person is judged by the marks as they stand when it is over: the abort can be
+            // quicker than the next look at them. One that came to its own end was not.
+            Event::Finished(answer) if answer.end != RunEnd::Completed => Self::Look {
+                known,
+                event: Event::Finished(answer),
+            },
+            event => Self::decided(known, event, now, delivery),
+        }
+    }
+
+    fn decided(mut known: Box<Known>, event: Event, now: Now, delivery: &Delivery<'_>) -> Self {
+        known.decisions += 1;
+        let context = Context {
+            now_ms: now.ms,
+            visible_until_ms: now.visible_until_ms,
+            delivery,
+            marks: &known.marks,
+            settings: &known.settings,
+        };
+        let decision = decide(known.session.clone(), event, &context);
+        if decision.session.same_record(&known.session) {
+            known.session = decision.session;
+            Self::Act {
+                known,
+                next: Box::new(decision.next),
+            }
+        } else {
+            Self::Write {
+                known,
+                decision: Box::new(decision),
+            }
+        }
+    }
+}
+
+fn hold(delay_ms: u64, why: &str) -> Verdict {
+    Verdict::Hold {
+        delay_ms,
+        why: why.to_owned(),
+    }
+}
+
+fn too_new(event: &Event) -> Option<String> {
+    match event {
+        Event::Failed(Failure::Newer { seen }) => Some(seen.clone()),
+        Event::Both(work, card) => too_new(work).or_else(|| too_new(card)),
+        _ => None,
+    }
+}
+
+fn newer(delivery: &Delivery<'_>, seen: String) -> Machine {
+    Machine::End(Verdict::newer(seen, delivery.receive, delivery.limits))
+}
+
+/// The record could not be read or written. A table that does not answer is waited for, however long that takes; what it
+/// refuses comes to its end by the queue's count, and is told then.
+fn unrecorded(delivery: &Delivery<'_>, failure: Failure, what: &str) -> Machine {
+    let Delivery {
+        limits, receive, ..
+    } = delivery;
+    let delay_ms = match &failure {
+        Failure::Newer { seen } => return newer(delivery, seen.clone()),
+        Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => {
+            limits.outage_backoff(*receive).max(*after_ms)
+        }
+        _ => limits.backoff(*receive),
+    };
+    let why = format!("the record could not be {what}: {failure:?}");
+    Machine::End(hold(delay_ms, &why))
+}
+
+#[cfg(test)]
+mod tests;

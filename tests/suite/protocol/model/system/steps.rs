@@ -1,0 +1,288 @@
+//! One worker: what the product's machine asks for meets the world, and the machine is told what came of it.
+
+use super::*;
+
+impl System {
+    /// The slice is over before the run is.
+    pub(super) fn still_running(&self, s: &mut State, slot: usize) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        if let Some(Effect::Follow(follow)) = work(&self.driver.machine(worker.machine))
+            && let Some(turn) = self.driver.turn_of(&follow.turn)
+            && s.pressed & (1 << turn) != 0
+            && !follow.cancel_known
+        {
+            s.stop_ignored = true;
+        }
+        self.work_is_over(s, slot, Event::StillRunning);
+    }
+
+    fn asked(&self, s: &State, worker: &Worker) -> Asked {
+        let mints = match worker.item {
+            Item::Message(at) => s.known[usize::from(at)].mints,
+            Item::Burial(_) | Item::Sweep => 0,
+        };
+        Asked {
+            item: worker.item,
+            delivery: worker.delivery,
+            lapsed: worker.lapsed,
+            mints,
+        }
+    }
+
+    fn give_back(&self, s: &mut State, slot: usize, done: bool) {
+        let Some(worker) = s.workers[slot].take() else {
+            return;
+        };
+        // A receipt that has lapsed is worth nothing: neither deleting nor giving back works with it.
+        if worker.lapsed {
+            return;
+        }
+        s.in_flight = false;
+        if done {
+            s.queue.remove(0);
+        }
+    }
+
+    /// Tells the machine what came of its step: it stands before the next one then, or the delivery is over.
+    fn then(&self, s: &mut State, slot: usize, came: Came) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        let after = self
+            .driver
+            .after(worker.machine, came, self.asked(s, &worker));
+        let mut number = after.machine;
+        if self.has(Fault::SliceWithoutCursor)
+            && came == Came::Done(self.driver.event_no(Event::StillRunning))
+        {
+            let machine = (*self.driver.machine(number)).clone();
+            number = self.driver.machine_no(without_cursor(machine));
+        }
+        if after.minted
+            && let Item::Message(at) = worker.item
+        {
+            s.known[usize::from(at)].mints =
+                s.known[usize::from(at)].mints.saturating_add(1).min(6);
+        }
+        let machine = self.driver.machine(number);
+        if let Step::End(verdict) = self.driver.step(&machine, worker.item, false) {
+            return self.give_back(s, slot, verdict == Verdict::Done);
+        }
+        let work = match came {
+            // What went out too early is not done again.
+            Came::Written { .. } => worker.work,
+            _ => Half::Todo,
+        };
+        s.workers[slot] = Some(Worker {
+            machine: number,
+            work,
+            card: Half::Todo,
+            ..worker
+        });
+    }
+
+    /// Goes on once all that was asked for is over.
+    fn go_on(&self, s: &mut State, slot: usize) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        let machine = self.driver.machine(worker.machine);
+        let step = self.driver.step(&machine, worker.item, false);
+        match (step, worker.work, worker.card) {
+            (Step::Perform(_), Half::Over(work), _) => self.then(s, slot, Came::Done(work)),
+            (Step::PerformBoth { .. }, Half::Over(work), Half::Over(card)) => {
+                self.then(s, slot, Came::Both(work, card));
+            }
+            _ => {}
+        }
+    }
+
+    fn work_is_over(&self, s: &mut State, slot: usize, event: Event) {
+        if let Some(worker) = &mut s.workers[slot] {
+            worker.work = Half::Over(self.driver.event_no(event));
+        }
+        self.go_on(s, slot);
+    }
+
+    pub(super) fn step(&self, s: &mut State, slot: usize, late: bool) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        let machine = self.driver.machine(worker.machine);
+        if worker.work == Half::Asked
+            && let Step::Perform(effect) = self.driver.step(&machine, worker.item, false)
+        {
+            return self.has_landed(s, slot, effect);
+        }
+        // The second of two is asked about like a first: where the visibility has ended meanwhile, it is cut off.
+        let lapsed = worker.lapsed && !self.has(Fault::ZombiesAct);
+        match self.driver.step(&machine, worker.item, lapsed) {
+            Step::Read => {
+                let mut record = s.record;
+                if self.has(Fault::CrashesUncounted) {
+                    let mut session = (*self.record(s)).clone();
+                    session
+                        .turn
+                        .iter_mut()
+                        .for_each(|turn| turn.in_hand = false);
+                    record = self.driver.session_no(session);
+                }
+                let marks = s.marks;
+                self.then(s, slot, Came::Read { record, marks });
+            }
+            Step::Write {
+                prepare: Some(effect),
+                ..
+            } if self.has(Fault::EffectBeforeIntent) && worker.work == Half::Todo => {
+                self.work(s, slot, effect, false);
+            }
+            Step::Write {
+                session, expected, ..
+            } => {
+                self.write(s, slot, session, expected);
+                self.go_on(s, slot);
+            }
+            Step::Perform(effect) => self.work(s, slot, effect, late),
+            Step::PerformBoth { work, card } => match worker.work {
+                Half::Todo => {
+                    self.work(s, slot, work, late);
+                    // Neither sees the other: which goes first, and what comes between, matters only where one may be cut off.
+                    let over = s.workers[slot].is_some_and(|worker| worker.work != Half::Asked);
+                    if over && s.left.crashes == 0 {
+                        self.card(s, slot, card);
+                    }
+                }
+                Half::Asked => self.has_landed(s, slot, work),
+                Half::Over(_) => self.card(s, slot, card),
+            },
+            Step::End(verdict) => self.give_back(s, slot, verdict == Verdict::Done),
+        }
+    }
+
+    fn work(&self, s: &mut State, slot: usize, effect: &Effect, late: bool) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        match self.perform(s, &worker, effect, late) {
+            Outcome::Event(event) => self.work_is_over(s, slot, event),
+            Outcome::OnItsWay => {
+                s.workers[slot] = Some(Worker {
+                    work: Half::Asked,
+                    ..worker
+                });
+            }
+        }
+    }
+
+    /// The provider has done what it took its time with.
+    fn has_landed(&self, s: &mut State, slot: usize, effect: &Effect) {
+        if let Effect::Create { generation }
+        | Effect::Stop { generation }
+        | Effect::Delete { generation } = effect
+        {
+            self.work_is_over(s, slot, Self::observed(s, *generation));
+        }
+    }
+
+    fn card(&self, s: &mut State, slot: usize, effect: &Effect) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        if worker.card == Half::Todo
+            && let Outcome::Event(event) = self.perform(s, &worker, effect, false)
+        {
+            let card = Half::Over(self.driver.event_no(event));
+            s.workers[slot] = Some(Worker { card, ..worker });
+            self.go_on(s, slot);
+        }
+    }
+
+    /// The card goes before its work.
+    pub(super) fn step_card(&self, s: &mut State, slot: usize) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        let machine = self.driver.machine(worker.machine);
+        if let Step::PerformBoth { card, .. } = self.driver.step(&machine, worker.item, false) {
+            self.card(s, slot, card);
+        }
+    }
+
+    /// A call does not get through; the run goes on, or comes to its end meanwhile.
+    pub(super) fn cut(&self, s: &mut State, slot: usize, ends: bool) {
+        s.left.cuts -= 1;
+        let record = self.record(s);
+        let ending = record.turn.as_ref();
+        let ending = ending.filter(|turn| matches!(turn.stage, Stage::Ending { .. }));
+        if let Some(turn) = ending.and_then(|turn| self.driver.turn_of(&turn.id)) {
+            s.withheld |= 1 << turn;
+        }
+        let going = s.known.iter_mut().filter(|known| known.run == Run::Going);
+        going
+            .filter(|_| ends)
+            .for_each(|known| known.run = Run::Done);
+        self.work_is_over(s, slot, down());
+    }
+
+    /// A prompt is sent and may arrive; its sender hears nothing.
+    pub(super) fn doubt(&self, s: &mut State, slot: usize, arrives: bool) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        s.left.doubts -= 1;
+        if let Some(effect) = work(&self.driver.machine(worker.machine))
+            && arrives
+        {
+            self.perform(s, &worker, effect, false);
+        }
+        let event = match down() {
+            Event::Failed(failure) if self.has(Fault::DoubtIsNo) => Event::NotSent(failure),
+            event => event,
+        };
+        self.work_is_over(s, slot, event);
+    }
+
+    /// Writes under the version that was read.
+    fn write(&self, s: &mut State, slot: usize, session: &Session, expected: u64) {
+        if self.record(s).version != expected && !self.has(Fault::NoCondition) {
+            return self.then(s, slot, Came::Conflict);
+        }
+        // The marks of what has begun or ended are spent with this write.
+        for message in 0..s.accepted {
+            let id = self.driver.id_of(message);
+            let turn = session.turn.as_ref();
+            let steered = turn.is_some_and(|turn| turn.id != id && turn.covers(id));
+            let ended = session.ended.iter().any(|ended| ended.id == id);
+            s.steered |= u8::from(steered) << message;
+            if ended || turn.is_some_and(|turn| turn.covers(id)) {
+                s.now &= !(1 << message);
+            }
+        }
+        s.record = self.driver.session_no(Session {
+            version: expected + 1,
+            seen: Default::default(),
+            ..session.clone()
+        });
+        let marks = s.marks;
+        self.then(s, slot, Came::Written { marks });
+    }
+}
+
+/// The fault: at a slice's end the machine is made to write that nothing was sent.
+fn without_cursor(machine: Machine) -> Machine {
+    let (known, mut decision) = match machine {
+        Machine::Write { known, decision } if decision.next.work().is_none() => (known, decision),
+        Machine::Act { known, next } if next.work().is_none() => {
+            let session = known.session.clone();
+            let next = *next;
+            (known, Box::new(Decision { session, next }))
+        }
+        machine => return machine,
+    };
+    if let Some(turn) = &mut decision.session.turn {
+        (turn.stage, turn.prompt_ids, turn.prompted_generation) = (Stage::Received, None, None);
+    }
+    Machine::Write { known, decision }
+}
