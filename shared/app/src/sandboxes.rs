@@ -26,7 +26,7 @@ use bobbin_agent::opencode::{OpenCode, OpenCodeError, PORT};
 use bobbin_cloud::metrics::Metrics;
 use bobbin_core::ask::{About, Choice};
 use bobbin_core::card::Card;
-use bobbin_core::effect::Effect;
+use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, sandbox_name, sandbox_password};
@@ -198,17 +198,17 @@ impl Sandboxes {
         let _ = timeout(Duration::from_millis(PREPARE_MS_MAX), got).await;
     }
 
-    /// Performs one effect. Those of the platforms, the table and the scheduler fail the turn here.
-    pub async fn perform<B: Beside>(
+    /// Performs one effect of the provider.
+    pub async fn perform_sandbox<B: Beside>(
         &self,
         beside: &B,
         thread: &ThreadKey,
-        effect: &Effect,
+        effect: &SandboxEffect,
     ) -> Event {
         let done = match effect {
-            Effect::Count { older_than } => self.count(thread, *older_than).await,
-            Effect::Create { generation } => self.create(thread, *generation).await,
-            Effect::Observe {
+            SandboxEffect::Count { older_than } => self.count(thread, *older_than).await,
+            SandboxEffect::Create { generation } => self.create(thread, *generation).await,
+            SandboxEffect::Observe {
                 generation,
                 after_ms,
                 watch,
@@ -216,14 +216,10 @@ impl Sandboxes {
                 let look = self.observe(thread, *generation, *after_ms);
                 unless_cancelled(beside, thread, watch.as_deref(), look).await
             }
-            Effect::Start { generation } => self.start(thread, *generation).await,
-            Effect::Stop { generation } => self.stop(beside, thread, *generation).await,
-            Effect::Delete { generation } => self.delete(thread, *generation).await,
-            Effect::CheckServer {
-                generation,
-                within_ms,
-            } => self.check_server(thread, *generation, *within_ms).await,
-            Effect::Clone {
+            SandboxEffect::Start { generation } => self.start(thread, *generation).await,
+            SandboxEffect::Stop { generation } => self.stop(beside, thread, *generation).await,
+            SandboxEffect::Delete { generation } => self.delete(thread, *generation).await,
+            SandboxEffect::Clone {
                 generation,
                 repo,
                 within_ms,
@@ -232,7 +228,7 @@ impl Sandboxes {
                 let clone = self.clone_repository(thread, *generation, repo, *within_ms);
                 unless_cancelled(beside, thread, watch.as_deref(), clone).await
             }
-            Effect::EnsureServer {
+            SandboxEffect::EnsureServer {
                 generation,
                 restart,
                 within_ms,
@@ -241,16 +237,32 @@ impl Sandboxes {
                 let ensure = self.ensure_server(thread, *generation, *restart, *within_ms);
                 unless_cancelled(beside, thread, watch.as_deref(), ensure).await
             }
-            Effect::FindAgentSession { generation, known } => {
+        };
+        done.unwrap_or_else(Event::Failed)
+    }
+
+    /// Performs one effect of the agent.
+    pub async fn perform_agent<B: Beside>(
+        &self,
+        beside: &B,
+        thread: &ThreadKey,
+        effect: &AgentEffect,
+    ) -> Event {
+        let done = match effect {
+            AgentEffect::CheckServer {
+                generation,
+                within_ms,
+            } => self.check_server(thread, *generation, *within_ms).await,
+            AgentEffect::FindAgentSession { generation, known } => {
                 self.find_session(thread, *generation, known.as_deref())
                     .await
             }
-            Effect::Attach {
+            AgentEffect::Attach {
                 generation,
                 turn,
                 files,
             } => Ok(self.attach(thread, *generation, turn, files).await),
-            Effect::FindPrompt {
+            AgentEffect::FindPrompt {
                 generation,
                 agent_session,
                 message,
@@ -258,7 +270,7 @@ impl Sandboxes {
                 self.find_prompt(thread, *generation, agent_session, message)
                     .await
             }
-            Effect::SendPrompt {
+            AgentEffect::SendPrompt {
                 turn,
                 generation,
                 agent_session,
@@ -290,8 +302,8 @@ impl Sandboxes {
                     Err(failure) => Err(failure),
                 }
             }
-            Effect::Follow(follow) => follow::follow(self, beside, thread, follow).await,
-            Effect::Abort {
+            AgentEffect::Follow(follow) => follow::follow(self, beside, thread, follow).await,
+            AgentEffect::Abort {
                 generation,
                 agent_session,
                 message,
@@ -300,13 +312,13 @@ impl Sandboxes {
                 .abort(thread, *generation, agent_session, (message, messages))
                 .await
                 .map(|()| Event::Aborted),
-            Effect::EndRun(run) => self.end_run(thread, run).await.map(|()| Event::RunEnded),
-            Effect::Decline {
+            AgentEffect::EndRun(run) => self.end_run(thread, run).await.map(|()| Event::RunEnded),
+            AgentEffect::Decline {
                 generation,
                 ask,
                 about,
             } => self.expire(beside, thread, *generation, ask, about).await,
-            Effect::ReadChanges {
+            AgentEffect::ReadChanges {
                 generation,
                 agent_session,
                 message,
@@ -314,14 +326,9 @@ impl Sandboxes {
                 self.read_changes(thread, *generation, agent_session, message)
                     .await
             }
-            Effect::ListArtifacts { generation } => self.list_artifacts(thread, *generation).await,
-            Effect::PostArtifact { .. }
-            | Effect::Post { .. }
-            | Effect::Recall { .. }
-            | Effect::Survey { .. }
-            | Effect::Wake { .. } => Err(Failure::TurnFailed {
-                reason: format!("{} reached the sandbox adapter", effect.name()),
-            }),
+            AgentEffect::ListArtifacts { generation } => {
+                self.list_artifacts(thread, *generation).await
+            }
         };
         done.unwrap_or_else(Event::Failed)
     }

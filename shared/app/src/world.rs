@@ -15,7 +15,7 @@ use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
 use bobbin_core::breaker::Admission;
 use bobbin_core::card::{Card, Post, ShownFile};
-use bobbin_core::effect::Effect;
+use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
@@ -254,10 +254,12 @@ impl World for Live {
     }
 
     async fn prepare(&self, thread: &ThreadKey, effect: &Effect) {
-        if let Effect::SendPrompt { generation, .. }
-        | Effect::FindPrompt { generation, .. }
-        | Effect::CheckServer { generation, .. }
-        | Effect::FindAgentSession { generation, .. } = effect
+        if let Effect::Agent(
+            AgentEffect::SendPrompt { generation, .. }
+            | AgentEffect::FindPrompt { generation, .. }
+            | AgentEffect::CheckServer { generation, .. }
+            | AgentEffect::FindAgentSession { generation, .. },
+        ) = effect
         {
             self.parts.sandboxes.prepare(thread, *generation).await;
         }
@@ -266,12 +268,12 @@ impl World for Live {
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let began_ms = now_ms();
         let event = match effect {
-            Effect::Post {
+            Effect::Chat(ChatEffect::Post {
                 turn,
                 kind,
                 at,
                 post,
-            } => {
+            }) => {
                 let chat = &self.parts.chat;
                 let posted = chat.post(thread, turn, kind, at.as_ref(), post).await;
                 // Also when the card could not be shown: a status that stays behind would say that it still works.
@@ -283,12 +285,12 @@ impl World for Live {
                     Err(failure) => Event::Failed(failure),
                 }
             }
-            Effect::PostArtifact {
+            Effect::Chat(ChatEffect::PostArtifact {
                 generation,
                 turn,
                 index,
                 file,
-            } => match self
+            }) => match self
                 .parts
                 .sandboxes
                 .fetch_artifact(thread, *generation, file)
@@ -320,8 +322,11 @@ impl World for Live {
                 }
                 Event::Woken
             }
-            effect if asks_provider(effect) => self.guarded(thread, effect).await,
-            effect => self.parts.sandboxes.perform(self, thread, effect).await,
+            Effect::Sandbox(effect) => self.guarded(thread, effect).await,
+            Effect::Agent(effect) => {
+                let sandboxes = &self.parts.sandboxes;
+                sandboxes.perform_agent(self, thread, effect).await
+            }
         };
         let ended_ms = now_ms();
         let took_ms = ended_ms.saturating_sub(began_ms);
@@ -361,31 +366,20 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
 /// The name of the sandbox provider's breaker.
 const PROVIDER: &str = "daytona";
 
-/// Whether an effect needs the provider itself, not only the server in a sandbox.
-const fn asks_provider(effect: &Effect) -> bool {
-    matches!(
-        effect,
-        Effect::Count { .. }
-            | Effect::Create { .. }
-            | Effect::Observe { .. }
-            | Effect::Start { .. }
-            | Effect::Stop { .. }
-            | Effect::Delete { .. }
-            | Effect::Clone { .. }
-            | Effect::EnsureServer { .. }
-    )
-}
-
 impl Live {
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
-    async fn guarded(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+    async fn guarded(&self, thread: &ThreadKey, effect: &SandboxEffect) -> Event {
         if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        let event = self.parts.sandboxes.perform(self, thread, effect).await;
+        let event = self
+            .parts
+            .sandboxes
+            .perform_sandbox(self, thread, effect)
+            .await;
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
                 if self.parts.breakers.failed(PROVIDER, seen, now_ms()).await {

@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode};
 use bobbin_app::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use bobbin_core::card::Card;
-use bobbin_core::effect::Effect;
+use bobbin_core::effect::AgentEffect;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
@@ -187,13 +187,13 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
             media_type: None,
         })
         .collect();
-    let attach = Effect::Attach {
+    let attach = AgentEffect::Attach {
         generation: 1,
         turn: "t-1".to_owned(),
         files,
     };
     let here = thread();
-    let (event, bytes) = held(sandboxes.perform(&Desk, &here, &attach)).await;
+    let (event, bytes) = held(sandboxes.perform_agent(&Desk, &here, &attach)).await;
     let Event::Attached { note, missed, .. } = event else {
         panic!("{event:?}");
     };

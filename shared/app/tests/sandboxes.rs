@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bobbin_app::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
 use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::card::{Card, CardState};
-use bobbin_core::effect::{Effect, Follow, Sending};
+use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, PromptIds, ThreadKey, sandbox_name};
@@ -97,7 +97,14 @@ struct Scene {
 
 impl Scene {
     async fn perform(&self, effect: Effect) -> Event {
-        let done = self.sandboxes.perform(&self.desk, &self.thread, &effect);
+        let (sandboxes, desk, thread) = (&self.sandboxes, &self.desk, &self.thread);
+        let done = async {
+            match &effect {
+                Effect::Sandbox(effect) => sandboxes.perform_sandbox(desk, thread, effect).await,
+                Effect::Agent(effect) => sandboxes.perform_agent(desk, thread, effect).await,
+                other => panic!("{other:?} is none of a sandbox's"),
+            }
+        };
         tokio::time::timeout(Duration::from_millis(STEP_MS_MAX), done)
             .await
             .unwrap_or_else(|_| panic!("{effect:?} took too long"))
@@ -106,11 +113,11 @@ impl Scene {
     async fn until(&self, coarse: Coarse) {
         for _ in 0..200 {
             let seen = self
-                .perform(Effect::Observe {
+                .perform(Effect::Sandbox(SandboxEffect::Observe {
                     generation: GENERATION,
                     after_ms: 100,
                     watch: None,
-                })
+                }))
                 .await;
             if seen == Event::Observed(coarse.clone()) {
                 return;
@@ -121,12 +128,12 @@ impl Scene {
     }
 
     async fn ensure_server(&self, restart: bool) -> Event {
-        self.perform(Effect::EnsureServer {
+        self.perform(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation: GENERATION,
             restart,
             within_ms: 60_000,
             watch: None,
-        })
+        }))
         .await
     }
 
@@ -139,7 +146,7 @@ impl Scene {
     async fn send_as(&self, ids: &PromptIds, text: &str, sending: Sending) {
         let (agent_session, ids, text) = (self.session.clone(), ids.clone(), text.to_owned());
         let sent = self
-            .perform(Effect::SendPrompt {
+            .perform(Effect::Agent(AgentEffect::SendPrompt {
                 turn: "1".to_owned(),
                 generation: GENERATION,
                 agent_session,
@@ -149,17 +156,17 @@ impl Scene {
                 agent: None,
                 images: Vec::new(),
                 sending,
-            })
+            }))
             .await;
         assert_eq!(sent, Event::Prompted);
     }
 
     async fn find(&self, ids: &PromptIds) -> PromptState {
-        let find = Effect::FindPrompt {
+        let find = Effect::Agent(AgentEffect::FindPrompt {
             generation: GENERATION,
             agent_session: self.session.clone(),
             message: ids.message.clone(),
-        };
+        });
         match self.perform(find).await {
             Event::PromptFound(state) => state,
             other => panic!("not looked for: {other:?}"),
@@ -190,7 +197,10 @@ impl Scene {
     }
 
     async fn finished(&self, follow: Follow) -> Answer {
-        match self.perform(Effect::Follow(follow)).await {
+        match self
+            .perform(Effect::Agent(AgentEffect::Follow(follow)))
+            .await
+        {
             Event::Finished(answer) => answer,
             other => panic!("not finished: {other:?}"),
         }
@@ -406,9 +416,9 @@ fn scene(provider: Provider, model: Model) -> Scene {
 }
 
 async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene) {
-    let create = Effect::Create {
+    let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
-    };
+    });
     assert!(matches!(
         scene.perform(create.clone()).await,
         Event::Observed(Coarse::Provisioning)
@@ -419,10 +429,10 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     ));
     assert_eq!(scene.provider.sandboxes().len(), 1);
     scene.until(Coarse::Running).await;
-    let check = Effect::CheckServer {
+    let check = Effect::Agent(AgentEffect::CheckServer {
         generation: GENERATION,
         within_ms: 300,
-    };
+    });
     assert!(matches!(
         scene.perform(check.clone()).await,
         Event::Failed(Failure::SandboxDown { .. })
@@ -440,13 +450,15 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
         at(&scene.provider, "other", STACK_ID),
     )
     .unwrap();
-    let look = Effect::Observe {
+    let look = SandboxEffect::Observe {
         generation: GENERATION,
         after_ms: 0,
         watch: None,
     };
     assert_eq!(
-        other.perform(&scene.desk, &scene.thread, &look).await,
+        other
+            .perform_sandbox(&scene.desk, &scene.thread, &look)
+            .await,
         Event::Observed(Coarse::Gone)
     );
 }
@@ -534,10 +546,10 @@ fn environments(scene: &Scene) -> String {
 }
 
 async fn is_answered(scene: &mut Scene, turn: &str) {
-    let find = Effect::FindAgentSession {
+    let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
-    };
+    });
     let Event::AgentSession { id } = scene.perform(find).await else {
         panic!("a session")
     };
@@ -555,9 +567,9 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
         eprintln!("SKIPPED: {:?}", scene.provider.confinement());
         return;
     }
-    let create = Effect::Create {
+    let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
-    };
+    });
     let far = format!("https://{FAR}/v1");
     let own = with_key(scene, &far, "sk-first");
     let own = std::mem::replace(&mut scene.sandboxes, own);
@@ -630,9 +642,11 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
 }
 
 async fn a_thread_keeps_its_session(scene: &mut Scene) {
-    let find = |known: Option<String>| Effect::FindAgentSession {
-        generation: GENERATION,
-        known,
+    let find = |known: Option<String>| {
+        Effect::Agent(AgentEffect::FindAgentSession {
+            generation: GENERATION,
+            known,
+        })
     };
     let Event::AgentSession { id } = scene.perform(find(None)).await else {
         panic!("a session")
@@ -740,10 +754,10 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
         .unwrap(),
     );
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
-    let find = Effect::FindAgentSession {
+    let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: Some(scene.session.clone()),
-    };
+    });
     assert!(matches!(
         scene.perform(find).await,
         Event::AgentSession { .. }
@@ -806,10 +820,14 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
             ..scene.follow(&ids)
         };
         assert_eq!(
-            scene.perform(Effect::Follow(deaf)).await,
+            scene
+                .perform(Effect::Agent(AgentEffect::Follow(deaf)))
+                .await,
             Event::StillRunning
         );
-        let seen = scene.perform(Effect::Follow(scene.follow(&ids))).await;
+        let seen = scene
+            .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
+            .await;
         let turn = "waits".to_owned();
         assert_eq!(seen, Event::SteerSeen { turn, queued, by });
         let further = scene
@@ -842,18 +860,20 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
         ..scene.follow(&ids)
     };
     assert_eq!(
-        scene.perform(Effect::Follow(slice)).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .await,
         Event::StillRunning
     );
     let further = scene.send("s4", "echo: never", FIRST).await;
     let began_ms = now_ms();
     let aborted = scene
-        .perform(Effect::Abort {
+        .perform(Effect::Agent(AgentEffect::Abort {
             generation: GENERATION,
             agent_session: scene.session.clone(),
             message: further.message.clone(),
             messages: vec![ids.message.clone(), further.message.clone()],
-        })
+        }))
         .await;
     assert_eq!(aborted, Event::Aborted);
     assert!(
@@ -865,7 +885,9 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
         cancel_known: true,
         ..scene.follow(&ids)
     };
-    let event = scene.perform(Effect::Follow(rest)).await;
+    let event = scene
+        .perform(Effect::Agent(AgentEffect::Follow(rest)))
+        .await;
     assert!(
         matches!(&event, Event::Finished(answer) if matches!(answer.end, RunEnd::Aborted | RunEnd::Error { .. })),
         "{event:?}"
@@ -897,11 +919,11 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         },
     ];
     let attached = scene
-        .perform(Effect::Attach {
+        .perform(Effect::Agent(AgentEffect::Attach {
             generation: GENERATION,
             turn: "t".to_owned(),
             files,
-        })
+        }))
         .await;
     server.abort();
     let Event::Attached { note, .. } = attached else {
@@ -937,11 +959,11 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     assert_eq!(plan, ["one", "two"]);
     let (generation, agent_session) = (GENERATION, scene.session.clone());
     let changed = scene
-        .perform(Effect::ReadChanges {
+        .perform(Effect::Agent(AgentEffect::ReadChanges {
             generation,
             agent_session,
             message: ids.message.clone(),
-        })
+        }))
         .await;
     let Event::Changed(changes) = changed else {
         panic!("{changed:?}")
@@ -950,7 +972,9 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
         changes.summary(),
         "1 file changed, +1 -0\n  src/new.txt (new, +1 -0)"
     );
-    let listed = scene.perform(Effect::ListArtifacts { generation }).await;
+    let listed = scene
+        .perform(Effect::Agent(AgentEffect::ListArtifacts { generation }))
+        .await;
     let Event::Listed(files) = listed else {
         panic!("{listed:?}")
     };
@@ -982,7 +1006,9 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     let display = scene.home().join("project/output/display");
     std::fs::rename(&display, scene.home().join("elsewhere")).unwrap();
     std::os::unix::fs::symlink("../../elsewhere", &display).unwrap();
-    let listed = scene.perform(Effect::ListArtifacts { generation }).await;
+    let listed = scene
+        .perform(Effect::Agent(AgentEffect::ListArtifacts { generation }))
+        .await;
     assert_eq!(listed, Event::Listed(Vec::new()));
     std::fs::remove_file(&display).unwrap();
 }
@@ -1013,7 +1039,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
         // Sent twice, as after a crash: the same parts under the same ids.
         for sending in [FIRST, Sending::Again] {
             let sent = scene
-                .perform(Effect::SendPrompt {
+                .perform(Effect::Agent(AgentEffect::SendPrompt {
                     turn: "1".to_owned(),
                     generation: GENERATION,
                     agent_session: scene.session.clone(),
@@ -1023,7 +1049,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
                     agent: None,
                     images: images.iter().copied().map(image).collect(),
                     sending,
-                })
+                }))
                 .await;
             assert_eq!(sent, Event::Prompted);
         }
@@ -1041,7 +1067,9 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         ..scene.follow(&ids)
     };
     assert_eq!(
-        scene.perform(Effect::Follow(slice)).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .await,
         Event::StillRunning
     );
     let by = Person {
@@ -1056,15 +1084,17 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         .cancelled
         .insert("turn".to_owned(), by.clone());
     assert_eq!(
-        scene.perform(Effect::Follow(scene.follow(&ids))).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
+            .await,
         Event::CancelSeen { by }
     );
-    let abort = Effect::Abort {
+    let abort = Effect::Agent(AgentEffect::Abort {
         generation: GENERATION,
         agent_session: scene.session.clone(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
-    };
+    });
     assert_eq!(scene.perform(abort.clone()).await, Event::Aborted);
     let rest = Follow {
         cancel_known: true,
@@ -1079,7 +1109,9 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         until_ms: now_ms() + 2_000,
         ..scene.follow(&next)
     };
-    let still = scene.perform(Effect::Follow(slice)).await;
+    let still = scene
+        .perform(Effect::Agent(AgentEffect::Follow(slice)))
+        .await;
     assert_eq!(still, Event::StillRunning);
     assert_eq!(scene.perform(abort).await, Event::Aborted);
     let (thread, session) = (&scene.thread, &scene.session);
@@ -1089,11 +1121,11 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         .abort_answering(thread, GENERATION, session, &mine);
     assert_eq!(late.await, Ok(()));
     let run = |ids: &PromptIds| {
-        Effect::EndRun(StrayRun {
+        Effect::Agent(AgentEffect::EndRun(StrayRun {
             generation: GENERATION,
             agent_session: scene.session.clone(),
             messages: vec![ids.message.clone()],
-        })
+        }))
     };
     assert_eq!(scene.perform(run(&ids)).await, Event::RunEnded);
     assert_eq!(scene.find(&next).await, PromptState::Taken);
@@ -1101,7 +1133,9 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         until_ms: now_ms() + 1_000,
         ..scene.follow(&next)
     };
-    let still = scene.perform(Effect::Follow(slice)).await;
+    let still = scene
+        .perform(Effect::Agent(AgentEffect::Follow(slice)))
+        .await;
     assert_eq!(still, Event::StillRunning, "it was hit");
     // What is meant for it ends it, and says so only when it is over.
     assert_eq!(scene.perform(run(&next)).await, Event::RunEnded);
@@ -1122,7 +1156,10 @@ fn ask(id: &str, about: &About) -> Ask {
 }
 
 async fn asked(scene: &Scene, ids: &PromptIds) -> Ask {
-    match scene.perform(Effect::Follow(scene.follow(ids))).await {
+    match scene
+        .perform(Effect::Agent(AgentEffect::Follow(scene.follow(ids))))
+        .await
+    {
         Event::Asked { id, about } => ask(&id, &about),
         other => panic!("nothing was asked: {other:?}"),
     }
@@ -1155,7 +1192,9 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     };
     scene.cards();
     assert_eq!(
-        scene.perform(Effect::Follow(waiting)).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(waiting)))
+            .await,
         Event::StillRunning
     );
     assert!(
@@ -1220,7 +1259,9 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         ..scene.follow(&ids)
     };
     assert_eq!(
-        scene.perform(Effect::Follow(rest)).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(rest)))
+            .await,
         Event::AskClosed {
             id: open.id.clone(),
             settlement: Some(settlement)
@@ -1251,11 +1292,11 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
         .unwrap()
         .settled
         .insert(open.id.clone(), settlement.clone());
-    let decline = Effect::Decline {
+    let decline = Effect::Agent(AgentEffect::Decline {
         generation: GENERATION,
         ask: open.id.clone(),
         about: open.about.clone(),
-    };
+    });
     assert_eq!(
         scene.perform(decline).await,
         Event::AskClosed {
@@ -1312,11 +1353,11 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
 async fn a_refusal_ends_the_run(scene: &mut Scene) {
     let ids = scene.send("t6", "ask: echo no > refused.txt", FIRST).await;
     let mut open = asked(scene, &ids).await;
-    let no = Effect::Decline {
+    let no = Effect::Agent(AgentEffect::Decline {
         generation: GENERATION,
         ask: open.id.clone(),
         about: open.about.clone(),
-    };
+    });
     assert_eq!(
         scene.perform(no).await,
         Event::Declined {
@@ -1354,7 +1395,9 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown, same).unwrap());
     let known_name = std::mem::replace(&mut scene.model_name, "scripted/nobody".to_owned());
     let ids = scene.send("t8", "echo: x", FIRST).await;
-    let event = scene.perform(Effect::Follow(scene.follow(&ids))).await;
+    let event = scene
+        .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
+        .await;
     let Event::Failed(Failure::SandboxDown { seen }) = event else {
         panic!("{event:?}")
     };
@@ -1365,12 +1408,12 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     scene.sandboxes = known;
     scene.model_name = known_name;
     // The server was started anew with the model that nobody knows.
-    let ensure = Effect::EnsureServer {
+    let ensure = Effect::Sandbox(SandboxEffect::EnsureServer {
         generation: GENERATION,
         restart: true,
         within_ms: 30_000,
         watch: None,
-    };
+    });
     assert_eq!(scene.perform(ensure).await, Event::Healthy);
 }
 
@@ -1381,7 +1424,9 @@ async fn a_run_without_end_is_bounded(scene: &mut Scene) {
         ..scene.follow(&ids)
     };
     assert!(matches!(
-        scene.perform(Effect::Follow(bounded)).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(bounded)))
+            .await,
         Event::Failed(Failure::TurnFailed { .. })
     ));
     assert_eq!(
@@ -1412,11 +1457,15 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
         ..scene.follow(&ids)
     };
     assert_eq!(
-        scene.perform(Effect::Follow(slice)).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .await,
         Event::StillRunning
     );
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
-    let lost = scene.perform(Effect::Follow(scene.follow(&ids))).await;
+    let lost = scene
+        .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
+        .await;
     assert_eq!(
         lost,
         Event::Failed(Failure::SandboxDown {
@@ -1433,9 +1482,9 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
 }
 
 async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
-    let stop = Effect::Stop {
+    let stop = Effect::Sandbox(SandboxEffect::Stop {
         generation: GENERATION,
-    };
+    });
     scene
         .desk
         .visible_until_ms
@@ -1454,9 +1503,9 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
     ));
     scene.until(Coarse::Parked).await;
     assert_eq!(scene.perform(stop).await, Event::Observed(Coarse::Parked));
-    let start = Effect::Start {
+    let start = Effect::Sandbox(SandboxEffect::Start {
         generation: GENERATION,
-    };
+    });
     assert!(matches!(
         scene.perform(start.clone()).await,
         Event::Observed(Coarse::Provisioning | Coarse::Running)
@@ -1464,10 +1513,10 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
     scene.until(Coarse::Running).await;
     assert_eq!(scene.perform(start).await, Event::Observed(Coarse::Running));
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
-    let find = Effect::FindAgentSession {
+    let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
-    };
+    });
     assert_eq!(
         scene.perform(find).await,
         Event::AgentSession {
@@ -1497,9 +1546,9 @@ async fn what_a_tenant_has_is_counted_stopped_or_not(scene: &mut Scene) {
 }
 
 async fn what_is_deleted_is_gone(scene: &mut Scene) {
-    let delete = Effect::Delete {
+    let delete = Effect::Sandbox(SandboxEffect::Delete {
         generation: GENERATION,
-    };
+    });
     assert_eq!(
         scene.perform(delete.clone()).await,
         Event::Observed(Coarse::Gone)
@@ -1507,9 +1556,9 @@ async fn what_is_deleted_is_gone(scene: &mut Scene) {
     assert_eq!(scene.perform(delete).await, Event::Observed(Coarse::Gone));
     assert_eq!(
         scene
-            .perform(Effect::Start {
+            .perform(Effect::Sandbox(SandboxEffect::Start {
                 generation: GENERATION
-            })
+            }))
             .await,
         Event::Observed(Coarse::Gone)
     );
@@ -1539,12 +1588,12 @@ fn repository(folder: &Path) {
 }
 
 fn clone(repo: &str) -> Effect {
-    Effect::Clone {
+    Effect::Sandbox(SandboxEffect::Clone {
         generation: GENERATION,
         repo: repo.to_owned(),
         within_ms: 60_000,
         watch: None,
-    }
+    })
 }
 
 /// What a command prints in the present sandbox's working directory.
@@ -1560,9 +1609,9 @@ async fn printed(scene: &Scene, command: &str) -> String {
 
 async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {
     scene
-        .perform(Effect::Create {
+        .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
-        })
+        }))
         .await;
     scene.until(Coarse::Running).await;
     let why = |event: Event| match event {
@@ -1608,9 +1657,9 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
 }
 
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
-    let create = Effect::Create {
+    let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
-    };
+    });
     scene.control("faults", json!({"faults": [{"fault": "answer", "operation": "create", "status": 429, "retry_after": 3}]})).await;
     let waiting = scene.perform(create).await;
     assert!(
@@ -1624,11 +1673,11 @@ async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
         )
         .await;
     let waiting = scene
-        .perform(Effect::Observe {
+        .perform(Effect::Sandbox(SandboxEffect::Observe {
             generation: GENERATION,
             after_ms: 0,
             watch: None,
-        })
+        }))
         .await;
     assert!(
         matches!(waiting, Event::Failed(Failure::Outage { .. })),
@@ -1645,9 +1694,9 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
         )
         .await;
     let made = scene
-        .perform(Effect::Create {
+        .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
-        })
+        }))
         .await;
     assert!(
         matches!(
@@ -1660,10 +1709,10 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     scene.until(Coarse::Running).await;
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     let found = scene
-        .perform(Effect::FindAgentSession {
+        .perform(Effect::Agent(AgentEffect::FindAgentSession {
             generation: GENERATION,
             known: None,
-        })
+        }))
         .await;
     let Event::AgentSession { id } = found else {
         panic!("{found:?}")
@@ -1706,7 +1755,9 @@ async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
         ..scene.follow(&ids)
     };
     assert_eq!(
-        scene.perform(Effect::Follow(slice)).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .await,
         Event::StillRunning
     );
     scene
@@ -1716,7 +1767,9 @@ async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
         )
         .await;
     assert_eq!(
-        scene.perform(Effect::Follow(scene.follow(&ids))).await,
+        scene
+            .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
+            .await,
         Event::Failed(Failure::SandboxGone)
     );
 }

@@ -9,9 +9,39 @@ use crate::message::Attachment;
 use crate::selection::Selection;
 use crate::session::StrayRun;
 
-/// One step in the world.
+/// One step in the world, by who performs it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
+    /// The provider, behind its breaker.
+    Sandbox(SandboxEffect),
+    /// The agent in the sandbox, or what reads and writes beside it there.
+    Agent(AgentEffect),
+    /// The chat.
+    Chat(ChatEffect),
+    /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `Surveyed`,
+    /// whatever became of it.
+    Survey {
+        /// Generation.
+        generation: u32,
+        /// What the turn runs with.
+        used: Selection,
+    },
+    /// Read what the ledger holds of these turns. Answers `Recalled`.
+    Recall {
+        /// Turn ids.
+        turns: Vec<String>,
+    },
+    /// Wake the thread with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
+    /// it: the sweeper is the net.
+    Wake {
+        /// When.
+        at_ms: Ms,
+    },
+}
+
+/// What the sandbox provider is asked for: none of it can be done while that does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SandboxEffect {
     /// Count the sandboxes of the thread's tenant. Answers `Counted`.
     Count {
         /// Only those that were made before this thread's one of this generation; none: all.
@@ -46,13 +76,6 @@ pub enum Effect {
         /// Generation.
         generation: u32,
     },
-    /// Ask the server that should already run. Answers `Healthy` or `Failed(SandboxDown)`.
-    CheckServer {
-        /// Generation.
-        generation: u32,
-        /// How long it may take.
-        within_ms: u64,
-    },
     /// Clone a repository to where the agent works, unless it is there. Answers `Cloned`, `NotCloned` or `CancelSeen`.
     Clone {
         /// Generation.
@@ -75,31 +98,24 @@ pub enum Effect {
         /// A cancel mark of this turn ends the wait.
         watch: Option<String>,
     },
+}
+
+/// What is done with the agent in a running sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AgentEffect {
+    /// Ask the server that should already run. Answers `Healthy` or `Failed(SandboxDown)`.
+    CheckServer {
+        /// Generation.
+        generation: u32,
+        /// How long it may take.
+        within_ms: u64,
+    },
     /// The OpenCode session: the known id, else by title, else a new one. Answers `AgentSession`.
     FindAgentSession {
         /// Generation.
         generation: u32,
         /// The id on record.
         known: Option<String>,
-    },
-    /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `Surveyed`,
-    /// whatever became of it.
-    Survey {
-        /// Generation.
-        generation: u32,
-        /// What the turn runs with.
-        used: Selection,
-    },
-    /// Read what the ledger holds of these turns. Answers `Recalled`.
-    Recall {
-        /// Turn ids.
-        turns: Vec<String>,
-    },
-    /// Wake the thread with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
-    /// it: the sweeper is the net.
-    Wake {
-        /// When.
-        at_ms: Ms,
     },
     /// Bring attachments into the sandbox. Answers `Attached`.
     Attach {
@@ -135,7 +151,7 @@ pub enum Effect {
         model: String,
         /// OpenCode's agent; none: the one that it takes by itself.
         agent: Option<String>,
-        /// Images that go to the model beside the words, from the sandbox, where [`Effect::Attach`] has put them.
+        /// Images that go to the model beside the words, from the sandbox, where [`AgentEffect::Attach`] has put them.
         images: Vec<Image>,
         /// What is known of earlier sendings.
         sending: Sending,
@@ -179,6 +195,11 @@ pub enum Effect {
         /// Generation.
         generation: u32,
     },
+}
+
+/// What is shown in the thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ChatEffect {
     /// Show one of them in the thread. Answers `Posted` or `Unshown`.
     PostArtifact {
         /// Generation.
@@ -211,7 +232,7 @@ pub enum Sending {
         /// How long the server may take to accept it, where it was not asked before whether it is healthy.
         within_ms: Option<u64>,
     },
-    /// There may be one, and a look ([`Effect::FindPrompt`]) has shown that the agent does not have it, or that nothing works
+    /// There may be one, and a look ([`AgentEffect::FindPrompt`]) has shown that the agent does not have it, or that nothing works
     /// on it any more: the same ids make the run go on.
     Again,
 }
@@ -256,27 +277,41 @@ impl Effect {
     /// nothing that is stopped, deleted or shown beside is among these.
     #[must_use]
     pub const fn goes_beside_a_card(&self) -> bool {
-        matches!(
-            self,
-            Self::Count { .. }
-                | Self::Create { .. }
-                | Self::Observe { .. }
-                | Self::Start { .. }
-                | Self::CheckServer { .. }
-                | Self::Clone { .. }
-                | Self::EnsureServer { .. }
-                | Self::FindAgentSession { .. }
-                | Self::Survey { .. }
-                | Self::Recall { .. }
-                | Self::Attach { .. }
-                | Self::FindPrompt { .. }
-                | Self::SendPrompt { .. }
-        )
+        match self {
+            Self::Sandbox(effect) => !matches!(
+                effect,
+                SandboxEffect::Stop { .. } | SandboxEffect::Delete { .. }
+            ),
+            Self::Agent(effect) => matches!(
+                effect,
+                AgentEffect::CheckServer { .. }
+                    | AgentEffect::FindAgentSession { .. }
+                    | AgentEffect::Attach { .. }
+                    | AgentEffect::FindPrompt { .. }
+                    | AgentEffect::SendPrompt { .. }
+            ),
+            Self::Recall { .. } | Self::Survey { .. } => true,
+            Self::Chat(_) | Self::Wake { .. } => false,
+        }
     }
 
     /// A short name for logs, crash points and histories.
     #[must_use]
     pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Sandbox(effect) => effect.name(),
+            Self::Agent(effect) => effect.name(),
+            Self::Chat(ChatEffect::Post { .. }) => "post",
+            Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
+            Self::Recall { .. } => "recall",
+            Self::Survey { .. } => "survey",
+            Self::Wake { .. } => "wake",
+        }
+    }
+}
+
+impl SandboxEffect {
+    const fn name(&self) -> &'static str {
         match self {
             Self::Count { .. } => "count",
             Self::Create { .. } => "create",
@@ -284,13 +319,17 @@ impl Effect {
             Self::Start { .. } => "start",
             Self::Stop { .. } => "stop",
             Self::Delete { .. } => "delete",
-            Self::CheckServer { .. } => "check_server",
             Self::Clone { .. } => "clone",
             Self::EnsureServer { .. } => "ensure_server",
+        }
+    }
+}
+
+impl AgentEffect {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::CheckServer { .. } => "check_server",
             Self::FindAgentSession { .. } => "find_agent_session",
-            Self::Survey { .. } => "survey",
-            Self::Recall { .. } => "recall",
-            Self::Wake { .. } => "wake",
             Self::Attach { .. } => "attach",
             Self::FindPrompt { .. } => "find_prompt",
             Self::SendPrompt { .. } => "send_prompt",
@@ -300,8 +339,6 @@ impl Effect {
             Self::Decline { .. } => "decline",
             Self::ReadChanges { .. } => "read_changes",
             Self::ListArtifacts { .. } => "list_artifacts",
-            Self::PostArtifact { .. } => "post_artifact",
-            Self::Post { .. } => "post",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use bobbin_core::effect::{Effect, Sending};
+use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
@@ -55,16 +55,18 @@ fn wait() -> Failure {
 /// What an effect needs that may be away.
 fn stands_on(effect: &Effect) -> &'static [Out] {
     match effect {
-        Effect::Post { .. } | Effect::PostArtifact { .. } => &[Out::Chat, Out::Token],
+        Effect::Chat(ChatEffect::Post { .. }) | Effect::Chat(ChatEffect::PostArtifact { .. }) => {
+            &[Out::Chat, Out::Token]
+        }
         Effect::Recall { .. } => &[Out::Table],
-        Effect::Count { .. }
-        | Effect::Create { .. }
-        | Effect::Observe { .. }
-        | Effect::Start { .. }
-        | Effect::Stop { .. }
-        | Effect::Delete { .. }
-        | Effect::Clone { .. }
-        | Effect::EnsureServer { .. } => &[Out::Provider],
+        Effect::Sandbox(SandboxEffect::Count { .. })
+        | Effect::Sandbox(SandboxEffect::Create { .. })
+        | Effect::Sandbox(SandboxEffect::Observe { .. })
+        | Effect::Sandbox(SandboxEffect::Start { .. })
+        | Effect::Sandbox(SandboxEffect::Stop { .. })
+        | Effect::Sandbox(SandboxEffect::Delete { .. })
+        | Effect::Sandbox(SandboxEffect::Clone { .. })
+        | Effect::Sandbox(SandboxEffect::EnsureServer { .. }) => &[Out::Provider],
         _ => &[],
     }
 }
@@ -213,10 +215,10 @@ impl Hand {
         let down = Failure::SandboxDown {
             seen: "connection reset".to_owned(),
         };
-        if let Effect::SendPrompt {
+        if let Effect::Agent(AgentEffect::SendPrompt {
             sending: Sending::First { .. },
             ..
-        } = effect
+        }) = effect
         {
             return match at % 4 {
                 0 if !done => Event::NotSent(down),
@@ -226,31 +228,35 @@ impl Hand {
             };
         }
         Event::Failed(match (effect, at % 4) {
-            (Effect::Create { .. }, 0) => Failure::NonRecoverable {
+            (Effect::Sandbox(SandboxEffect::Create { .. }), 0) => Failure::NonRecoverable {
                 advice: "quota".to_owned(),
             },
-            (Effect::EnsureServer { .. }, 0 | 1) => Failure::ResumeFailed {
+            (Effect::Sandbox(SandboxEffect::EnsureServer { .. }), 0 | 1) => Failure::ResumeFailed {
                 seen: "not healthy".to_owned(),
             },
             (
-                Effect::Clone { .. }
-                | Effect::CheckServer { .. }
-                | Effect::EnsureServer { .. }
-                | Effect::FindAgentSession { .. }
-                | Effect::FindPrompt { .. }
-                | Effect::SendPrompt { .. }
-                | Effect::EndRun(_)
-                | Effect::Follow(_),
+                Effect::Sandbox(SandboxEffect::Clone { .. })
+                | Effect::Agent(AgentEffect::CheckServer { .. })
+                | Effect::Sandbox(SandboxEffect::EnsureServer { .. })
+                | Effect::Agent(AgentEffect::FindAgentSession { .. })
+                | Effect::Agent(AgentEffect::FindPrompt { .. })
+                | Effect::Agent(AgentEffect::SendPrompt { .. })
+                | Effect::Agent(AgentEffect::EndRun(_))
+                | Effect::Agent(AgentEffect::Follow(_)),
                 0..3,
             ) => down,
-            (Effect::SendPrompt { .. } | Effect::FindPrompt { .. }, _) => Failure::SessionMissing,
             (
-                Effect::Count { .. }
-                | Effect::Create { .. }
-                | Effect::Observe { .. }
-                | Effect::Start { .. }
-                | Effect::Stop { .. }
-                | Effect::Delete { .. },
+                Effect::Agent(AgentEffect::SendPrompt { .. })
+                | Effect::Agent(AgentEffect::FindPrompt { .. }),
+                _,
+            ) => Failure::SessionMissing,
+            (
+                Effect::Sandbox(SandboxEffect::Count { .. })
+                | Effect::Sandbox(SandboxEffect::Create { .. })
+                | Effect::Sandbox(SandboxEffect::Observe { .. })
+                | Effect::Sandbox(SandboxEffect::Start { .. })
+                | Effect::Sandbox(SandboxEffect::Stop { .. })
+                | Effect::Sandbox(SandboxEffect::Delete { .. }),
                 1 | 2,
             ) => Failure::Outage {
                 after_ms: 0,
@@ -261,10 +267,10 @@ impl Hand {
     }
 
     async fn done(&self, effect: &Effect) -> Event {
-        if let Effect::Follow(follow) = effect {
+        if let Effect::Agent(AgentEffect::Follow(follow)) = effect {
             return self.follow(follow).await;
         }
-        if let Effect::Observe { after_ms, .. } = effect
+        if let Effect::Sandbox(SandboxEffect::Observe { after_ms, .. }) = effect
             && *after_ms > 0
         {
             self.world.pause(*after_ms).await;
@@ -275,12 +281,12 @@ impl Hand {
             inner.places[self.place].cut_ms(inner.now_ms)
         };
         match effect {
-            Effect::EnsureServer {
+            Effect::Sandbox(SandboxEffect::EnsureServer {
                 generation,
                 restart,
                 within_ms,
                 ..
-            } => {
+            }) => {
                 if *restart {
                     let mut inner = self.world.lock();
                     let now_ms = inner.now_ms;
@@ -293,20 +299,22 @@ impl Hand {
                     });
                 }
             }
-            Effect::CheckServer { .. }
-            | Effect::FindAgentSession { .. }
-            | Effect::FindPrompt { .. }
-            | Effect::SendPrompt { .. }
-            | Effect::Abort { .. }
-            | Effect::EndRun(_) => self.world.pause(cut_ms.min(REQUEST_MS)).await,
+            Effect::Agent(AgentEffect::CheckServer { .. })
+            | Effect::Agent(AgentEffect::FindAgentSession { .. })
+            | Effect::Agent(AgentEffect::FindPrompt { .. })
+            | Effect::Agent(AgentEffect::SendPrompt { .. })
+            | Effect::Agent(AgentEffect::Abort { .. })
+            | Effect::Agent(AgentEffect::EndRun(_)) => {
+                self.world.pause(cut_ms.min(REQUEST_MS)).await
+            }
             _ => {}
         }
         // A server that hangs holds its caller for as long as that waits.
-        if let Effect::SendPrompt {
+        if let Effect::Agent(AgentEffect::SendPrompt {
             generation,
             sending: Sending::First { within_ms },
             ..
-        } = effect
+        }) = effect
             && self.world.lock().places[self.place].is_hanging(*generation)
         {
             self.world.pause(within_ms.unwrap_or(REQUEST_MS)).await;
@@ -320,7 +328,7 @@ impl Hand {
         let (now_ms, troubled) = (inner.now_ms, inner.troubled());
         let tenant = inner.places[self.place].thread.tenant();
         let older_than = match effect {
-            Effect::Count { older_than } => *older_than,
+            Effect::Sandbox(SandboxEffect::Count { older_than }) => *older_than,
             _ => None,
         };
         let own = older_than.map(|generation| inner.made(self.place, generation));
@@ -335,13 +343,15 @@ impl Hand {
         };
         let (dice, here) = (&mut inner.dice, &mut inner.places[self.place]);
         match effect {
-            Effect::Count { .. } => Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX)),
+            Effect::Sandbox(SandboxEffect::Count { .. }) => {
+                Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX))
+            }
             Effect::Recall { turns } => Event::Recalled(here.recalled(turns)),
             Effect::Wake { at_ms } => {
                 here.wake_ms = Some(*at_ms);
                 Event::Woken
             }
-            Effect::Create { generation } => {
+            Effect::Sandbox(SandboxEffect::Create { generation }) => {
                 let takes_ms = if troubled && dice.falls(30) {
                     400_000
                 } else {
@@ -350,25 +360,27 @@ impl Hand {
                 here.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
                 here.observed(*generation, now_ms)
             }
-            Effect::Observe {
+            Effect::Sandbox(SandboxEffect::Observe {
                 watch: Some(turn), ..
-            }
-            | Effect::Clone {
+            })
+            | Effect::Sandbox(SandboxEffect::Clone {
                 watch: Some(turn), ..
-            }
-            | Effect::EnsureServer {
+            })
+            | Effect::Sandbox(SandboxEffect::EnsureServer {
                 watch: Some(turn), ..
-            } if here.marks.cancelled.contains_key(turn) => {
+            }) if here.marks.cancelled.contains_key(turn) => {
                 let by = here.marks.cancelled[turn].clone();
                 Event::CancelSeen { by }
             }
-            Effect::Observe { generation, .. } => here.observed(*generation, now_ms),
-            Effect::Start { generation } => {
+            Effect::Sandbox(SandboxEffect::Observe { generation, .. }) => {
+                here.observed(*generation, now_ms)
+            }
+            Effect::Sandbox(SandboxEffect::Start { generation }) => {
                 let takes_ms = dice.below(5_000);
                 here.start(*generation, now_ms, takes_ms);
                 here.observed(*generation, now_ms)
             }
-            Effect::Stop { generation } => {
+            Effect::Sandbox(SandboxEffect::Stop { generation }) => {
                 // As the real one does: what cannot be recalled needs time in which nobody else acts.
                 if visible_ms <= now_ms + self.world.limits.lifecycle_call_ms {
                     return Event::Failed(Failure::Wait {
@@ -379,32 +391,38 @@ impl Hand {
                 here.land(Late::Stop(*generation), now_ms);
                 here.observed(*generation, now_ms)
             }
-            Effect::Delete { generation } => {
+            Effect::Sandbox(SandboxEffect::Delete { generation }) => {
                 here.land(Late::Delete(*generation), now_ms);
                 here.observed(*generation, now_ms)
             }
-            Effect::CheckServer { generation, .. } => here.check_server(*generation, now_ms),
-            Effect::Clone { generation, .. } => {
+            Effect::Agent(AgentEffect::CheckServer { generation, .. }) => {
+                here.check_server(*generation, now_ms)
+            }
+            Effect::Sandbox(SandboxEffect::Clone { generation, .. }) => {
                 here.clone_into(*generation, now_ms, troubled && dice.falls(30))
             }
             Effect::Survey { .. } => Event::Surveyed(Offer {
                 models: vec!["m".to_owned()],
                 agents: vec!["build".to_owned()],
             }),
-            Effect::EnsureServer { generation, .. } => here.ensure_server(*generation, now_ms),
-            Effect::FindAgentSession { generation, .. } => here.find_session(*generation, now_ms),
-            Effect::Attach { .. } => Event::Attached {
+            Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => {
+                here.ensure_server(*generation, now_ms)
+            }
+            Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => {
+                here.find_session(*generation, now_ms)
+            }
+            Effect::Agent(AgentEffect::Attach { .. }) => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),
                 images: Vec::new(),
             },
-            Effect::SendPrompt {
+            Effect::Agent(AgentEffect::SendPrompt {
                 generation,
                 ids,
                 text,
                 sending,
                 ..
-            } => {
+            }) => {
                 if let Sending::First { within_ms: Some(_) } = sending {
                     inner.met.insert("sent at once");
                 }
@@ -416,38 +434,42 @@ impl Hand {
                 let turn = words.split_whitespace().next().unwrap_or_default();
                 here.send_prompt(*generation, (ids, *sending), turn, now_ms, dice, troubled)
             }
-            Effect::FindPrompt {
+            Effect::Agent(AgentEffect::FindPrompt {
                 generation,
                 message,
                 ..
-            } => here.find_prompt(*generation, message, now_ms),
-            Effect::Abort {
+            }) => here.find_prompt(*generation, message, now_ms),
+            Effect::Agent(AgentEffect::Abort {
                 generation,
                 messages,
                 ..
-            } => here.abort(*generation, messages, Event::Aborted, now_ms),
-            Effect::EndRun(run) => {
+            }) => here.abort(*generation, messages, Event::Aborted, now_ms),
+            Effect::Agent(AgentEffect::EndRun(run)) => {
                 inner.met.insert("run ended");
                 here.abort(run.generation, &run.messages, Event::RunEnded, now_ms)
             }
-            Effect::Decline {
+            Effect::Agent(AgentEffect::Decline {
                 generation, ask, ..
-            } => here.decline(*generation, ask, now_ms),
-            Effect::ReadChanges { generation, .. } => here.read_changes(*generation, now_ms),
-            Effect::ListArtifacts { generation } => here.list_artifacts(*generation, now_ms),
-            Effect::PostArtifact {
+            }) => here.decline(*generation, ask, now_ms),
+            Effect::Agent(AgentEffect::ReadChanges { generation, .. }) => {
+                here.read_changes(*generation, now_ms)
+            }
+            Effect::Agent(AgentEffect::ListArtifacts { generation }) => {
+                here.list_artifacts(*generation, now_ms)
+            }
+            Effect::Chat(ChatEffect::PostArtifact {
                 generation,
                 turn,
                 index,
                 file,
-            } => here.post_artifact(*generation, (turn, *index, file), now_ms),
-            Effect::Post {
+            }) => here.post_artifact(*generation, (turn, *index, file), now_ms),
+            Effect::Chat(ChatEffect::Post {
                 turn,
                 kind,
                 at,
                 post,
-            } => here.post(turn, kind, at.as_ref(), post),
-            Effect::Follow(_) => unreachable!("followed above"),
+            }) => here.post(turn, kind, at.as_ref(), post),
+            Effect::Agent(AgentEffect::Follow(_)) => unreachable!("followed above"),
         }
     }
 
@@ -603,7 +625,7 @@ impl ports::World for Hand {
         self.together.lock().expect("nobody panics here").0 += 1;
         self.world.aside().await;
         let is_pair = self.together.lock().expect("nobody panics here").0 > 1;
-        let is_beside = is_pair && matches!(effect, Effect::Post { .. });
+        let is_beside = is_pair && matches!(effect, Effect::Chat(ChatEffect::Post { .. }));
         if is_pair {
             self.world.lock().met.insert("together");
             if !is_beside && self.world.lock().cards_first {
@@ -657,7 +679,7 @@ impl ports::World for Hand {
             match effect {
                 // What is away comes back: nobody goes without for it.
                 _ if is_away => {}
-                Effect::Post { turn, .. } => here.refused(turn),
+                Effect::Chat(ChatEffect::Post { turn, .. }) => here.refused(turn),
                 _ => here.withheld(),
             }
         }
@@ -684,17 +706,21 @@ impl Hand {
             .saturating_sub(inner.now_ms);
         let after_ms = inner.dice.below(limits.lifecycle_call_ms);
         let call = match effect {
-            Effect::Create { generation } => Late::Create(*generation),
-            Effect::Stop { generation } if left_ms > limits.lifecycle_call_ms => {
+            Effect::Sandbox(SandboxEffect::Create { generation }) => Late::Create(*generation),
+            Effect::Sandbox(SandboxEffect::Stop { generation })
+                if left_ms > limits.lifecycle_call_ms =>
+            {
                 Late::Stop(*generation)
             }
-            Effect::Delete { generation } => Late::Delete(*generation),
-            Effect::Abort {
+            Effect::Sandbox(SandboxEffect::Delete { generation }) => Late::Delete(*generation),
+            Effect::Agent(AgentEffect::Abort {
                 generation,
                 messages,
                 ..
-            } => Late::Abort(*generation, messages.clone()),
-            Effect::EndRun(run) => Late::Abort(run.generation, run.messages.clone()),
+            }) => Late::Abort(*generation, messages.clone()),
+            Effect::Agent(AgentEffect::EndRun(run)) => {
+                Late::Abort(run.generation, run.messages.clone())
+            }
             _ => return false,
         };
         let at_ms = inner.now_ms + after_ms;

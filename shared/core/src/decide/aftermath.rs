@@ -7,7 +7,7 @@ use super::{Context, Next, words};
 use crate::artifacts::{self, Artifact};
 use crate::card::Post;
 use crate::changes::Changes;
-use crate::effect::Effect;
+use crate::effect::{AgentEffect, ChatEffect, Effect};
 use crate::failure::Failure;
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
@@ -34,11 +34,11 @@ pub(super) fn step(
     {
         let (message, agent_session) = (ids.message.clone(), agent_session.clone());
         session.seen.reading = Some(Reading::Changes);
-        return Some(Next::Do(Effect::ReadChanges {
+        return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges {
             generation,
             agent_session,
             message,
-        }));
+        })));
     }
     // What a stopped or failed turn left is shown by the next one that is answered.
     if *outcome == Outcome::Answered {
@@ -55,31 +55,33 @@ fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             return None;
         }
         session.seen.reading = Some(Reading::Artifacts);
-        return Some(Next::Do(Effect::ListArtifacts { generation }));
+        return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts {
+            generation,
+        })));
     };
     let turn_id = turn.id.clone();
     if let Some(file) = files.get(turn.artifacts_done) {
         let index = u32::try_from(turn.artifacts_done).unwrap_or(u32::MAX);
         let file = file.clone();
         session.seen.posting = Some(PostKind::Artifact(index));
-        return Some(Next::Do(Effect::PostArtifact {
+        return Some(Next::Do(Effect::Chat(ChatEffect::PostArtifact {
             generation,
             turn: turn_id,
             index,
             file,
-        }));
+        })));
     }
     if turn.unshown.is_empty() {
         return None;
     }
     let word = words::unshown(&turn.unshown);
     session.seen.posting = Some(PostKind::Unshown);
-    Some(Next::Do(Effect::Post {
+    Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind: PostKind::Unshown,
         at: None,
         post: Post::Notice(word),
-    }))
+    })))
 }
 
 /// The changes are known: their numbers go on record.

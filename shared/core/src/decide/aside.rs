@@ -6,7 +6,7 @@
 
 use super::{Context, Next, outage, words};
 use crate::card::{Card, CardState, Post, card_kind};
-use crate::effect::Effect;
+use crate::effect::{ChatEffect, Effect};
 use crate::failure::Failure;
 use crate::ids::{PostKind, PostRef};
 use crate::outcome::Outcome;
@@ -166,12 +166,12 @@ fn steered_card(
     };
     let (since_ms, now_ms) = (steered.accepted_at_ms, context.now_ms);
     let card = Card::new(&steered.turn, state, since_ms, now_ms, "");
-    Next::Do(Effect::Post {
+    Next::Do(Effect::Chat(ChatEffect::Post {
         turn: steered.turn.clone(),
         kind: PostKind::Card,
         at: steered.card.clone(),
         post: Post::Card(card),
-    })
+    }))
 }
 
 /// The card before the present one says where it goes on.
@@ -181,12 +181,12 @@ fn old_card(session: &mut Session) -> Option<Next> {
     }
     let turn = session.turn.as_ref()?;
     let (old, to) = (turn.old_card.clone()?, turn.card.clone()?);
-    let effect = Effect::Post {
+    let effect = Effect::Chat(ChatEffect::Post {
         turn: turn.id.clone(),
         kind: card_kind(turn.rolls.saturating_sub(1)),
         at: Some(old),
         post: Post::Moved { to, link: None },
-    };
+    });
     session.seen.aside = Some(Aside::OldCard);
     Some(Next::Do(effect))
 }
@@ -207,12 +207,12 @@ fn call(session: &mut Session, outcome: &Outcome) -> Option<Next> {
     if people.is_empty() {
         return None;
     }
-    let effect = Effect::Post {
+    let effect = Effect::Chat(ChatEffect::Post {
         turn: turn.id.clone(),
         kind: PostKind::Call,
         at: None,
         post: calling(people, Post::Notice(word.to_owned())),
-    };
+    });
     session.seen.aside = Some(Aside::Call);
     Some(Next::Do(effect))
 }

@@ -1,7 +1,7 @@
 //! What is still missing until the sandbox runs, its server is healthy and the OpenCode session is known.
 
 use super::{Context, Next, mark, words};
-use crate::effect::Effect;
+use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
 use crate::outcome::Outcome;
 use crate::sandbox::Coarse;
@@ -18,7 +18,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant_sandboxes > 0 && session.seen.tenant_sandboxes.is_none() =>
             {
-                act(Effect::Count { older_than: None })
+                act(Effect::Sandbox(SandboxEffect::Count { older_than: None }))
             }
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant_sandboxes > 0
@@ -47,7 +47,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 );
                 continue;
             }
-            (Phase::Creating, None) => act(Effect::Create { generation }),
+            (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create { generation })),
             (Phase::Creating, Some(Coarse::Provisioning | Coarse::Busy))
                 if late(limits.create_ms) =>
             {
@@ -56,11 +56,11 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Creating, Some(Coarse::Broken { reason, .. })) => {
                 abandon(session, &words::broken(&reason), context)
             }
-            (Phase::Resuming, None) => act(Effect::Observe {
+            (Phase::Resuming, None) => act(Effect::Sandbox(SandboxEffect::Observe {
                 generation,
                 after_ms: 0,
                 watch: None,
-            }),
+            })),
             (Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy))
                 if late(limits.start_ms) =>
             {
@@ -72,11 +72,11 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 None
             }
             (Phase::Creating | Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy)) => {
-                act(Effect::Observe {
+                act(Effect::Sandbox(SandboxEffect::Observe {
                     generation,
                     after_ms: mark::pause_ms(session.phase_since_ms, context),
                     watch: watch(session),
-                })
+                }))
             }
             (Phase::Creating | Phase::Resuming, Some(Coarse::Parked)) => {
                 start(session, late(limits.start_ms), context)
@@ -115,10 +115,12 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 continue;
             }
             (Phase::Destroying, _) => super::take_down::delete_step(session, context),
-            (Phase::Active, _) if !session.seen.healthy => act(Effect::CheckServer {
-                generation,
-                within_ms: limits.health_active_ms,
-            }),
+            (Phase::Active, _) if !session.seen.healthy => {
+                act(Effect::Agent(AgentEffect::CheckServer {
+                    generation,
+                    within_ms: limits.health_active_ms,
+                }))
+            }
             (Phase::Active, _) => find_agent_session(session),
         };
     }
@@ -129,9 +131,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let bound = context.delivery.limits.tenant_sandboxes;
     match session.seen.tenant_sandboxes {
-        None => act(Effect::Count {
+        None => act(Effect::Sandbox(SandboxEffect::Count {
             older_than: Some(session.generation),
-        }),
+        })),
         Some(older) if older >= bound => {
             abandon(session, &words::too_many_sandboxes(bound), context)
         }
@@ -154,14 +156,14 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
         return None;
     }
     if session.seen.start_asked {
-        return act(Effect::Observe {
+        return act(Effect::Sandbox(SandboxEffect::Observe {
             generation,
             after_ms: mark::pause_ms(session.phase_since_ms, context),
             watch: watch(session),
-        });
+        }));
     }
     session.seen.start_asked = true;
-    act(Effect::Start { generation })
+    act(Effect::Sandbox(SandboxEffect::Start { generation }))
 }
 
 /// A new sandbox gets its repository before its server starts in it. What was active once has it.
@@ -170,12 +172,12 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     if session.phase != Phase::Creating || session.seen.cloned || session.seen.healthy {
         return None;
     }
-    act(Effect::Clone {
+    act(Effect::Sandbox(SandboxEffect::Clone {
         generation: session.generation,
         repo: repo.clone(),
         within_ms: context.delivery.limits.clone_ms,
         watch: watch(session),
-    })
+    }))
 }
 
 /// The new sandbox is of no use without its repository: the turn says so, and the next one begins anew.
@@ -188,12 +190,12 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if !session.seen.healthy {
         let (generation, restart) = (session.generation, session.seen.restart_server);
-        return act(Effect::EnsureServer {
+        return act(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation,
             restart,
             within_ms: context.delivery.limits.health_start_ms,
             watch: watch(session),
-        });
+        }));
     }
     find_agent_session(session)
 }
@@ -209,10 +211,10 @@ fn find_agent_session(session: &mut Session) -> Option<Next> {
     if session.seen.agent_session {
         return None;
     }
-    act(Effect::FindAgentSession {
+    act(Effect::Agent(AgentEffect::FindAgentSession {
         generation: session.generation,
         known: session.agent_session.clone(),
-    })
+    }))
 }
 
 /// The new sandbox cannot be had: the turn says so, and what was half made is deleted.

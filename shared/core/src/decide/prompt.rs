@@ -2,7 +2,7 @@
 
 use super::{Context, Next, aside, bring_up, choose, mark, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post};
-use crate::effect::{Effect, Follow, Sending};
+use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::ids::{Ms, PostKind, PostRef, PromptIds};
 use crate::message::Prompt;
 use crate::selection::Selection;
@@ -243,12 +243,12 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect>
         ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
-    Some(Effect::Post {
+    Some(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,
         at,
         post: Post::Card(card),
-    })
+    }))
 }
 
 /// What the prompt's text needs besides the person's words: the files in the sandbox, and for an agent session that
@@ -260,11 +260,11 @@ fn gather(
     context: &Context<'_>,
 ) -> Option<Next> {
     if !prompt.attachments.is_empty() && session.seen.attached.is_none() {
-        return Some(Next::Do(Effect::Attach {
+        return Some(Next::Do(Effect::Agent(AgentEffect::Attach {
             generation: session.generation,
             turn: context.delivery.message.id.clone(),
             files: prompt.attachments.clone(),
-        }));
+        })));
     }
     if digest && session.seen.digest.is_none() {
         return Some(Next::Do(Effect::Recall {
@@ -316,11 +316,11 @@ pub(super) fn look_for(session: &Session) -> Option<Next> {
         return None;
     }
     let message = session.turn.as_ref()?.messages().pop()?;
-    Some(Next::Do(Effect::FindPrompt {
+    Some(Next::Do(Effect::Agent(AgentEffect::FindPrompt {
         generation: session.generation,
         agent_session: session.agent_session.clone()?,
         message,
-    }))
+    })))
 }
 
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
@@ -340,12 +340,12 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if !session.seen.missed.is_empty() {
         let word = words::missed(&std::mem::take(&mut session.seen.missed));
         session.seen.posting = Some(PostKind::Notice);
-        return Some(Next::Do(Effect::Post {
+        return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: message.id.clone(),
             kind: PostKind::Notice,
             at: None,
             post: Post::Notice(word),
-        }));
+        })));
     }
     let generation = session.generation;
     if let Some(turn) = &mut session.turn {
@@ -387,7 +387,7 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join("\n\n");
-    Next::Do(Effect::SendPrompt {
+    Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: turn.id.clone(),
         generation: session.generation,
         agent_session: agent_session.clone(),
@@ -404,7 +404,7 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
         } else {
             Sending::Again
         },
-    })
+    }))
 }
 
 /// While the agent works: abort if that is wanted, keep asks in the thread, follow.
@@ -422,12 +422,12 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
             .rfind(|one| one.sent)
             .map(|one| &one.ids);
         let ids = ids.or(turn.prompt_ids.as_ref());
-        return Next::Do(Effect::Abort {
+        return Next::Do(Effect::Agent(AgentEffect::Abort {
             generation,
             agent_session,
             message: ids.map(|ids| ids.message.clone()).unwrap_or_default(),
             messages: turn.messages(),
-        });
+        }));
     }
     let more = steer::step(session, context)
         .or_else(|| aside::under_way(session, context))
@@ -466,7 +466,7 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
         (false, true) => CardState::Waiting,
         (false, false) => CardState::Working,
     };
-    Next::Do(Effect::Follow(Follow {
+    Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
         generation,
         agent_session,
         message: turn
@@ -492,7 +492,7 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
             .min(aborted)
             .min(card),
         messages_max: limits.turn_messages,
-    }))
+    })))
 }
 
 /// An ask that has to be posted, declined because nobody answered in time, or shown as settled.
@@ -505,11 +505,11 @@ fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             continue;
         }
         if !closed && context.now_ms >= ask.expires_at_ms {
-            return Some(Next::Do(Effect::Decline {
+            return Some(Next::Do(Effect::Agent(AgentEffect::Decline {
                 generation: session.generation,
                 ask: ask.id.clone(),
                 about: ask.about.clone(),
-            }));
+            })));
         }
         let settled = decision.map(|decision| match decision {
             Some(settlement) => crate::asks::settled(ask, settlement),
@@ -524,12 +524,12 @@ fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         // Who asked is called when the agent waits for a person, not when it no longer does.
         let waits = at.is_none() && settled.is_none() && !turn.by.id.is_empty();
         let people = waits.then(|| turn.by.id.clone()).into_iter().collect();
-        return Some(Next::Do(Effect::Post {
+        return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: turn_id,
             kind,
             at,
             post: aside::calling(people, Post::Ask { ask, settled }),
-        }));
+        })));
     }
     None
 }

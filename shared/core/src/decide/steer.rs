@@ -5,7 +5,7 @@
 //! begins anew in the same session, and the turn ends with that.
 
 use super::{Context, Next, mark, prompt, words};
-use crate::effect::{Effect, Sending};
+use crate::effect::{AgentEffect, Effect, Sending};
 use crate::ids::PromptIds;
 use crate::person::Person;
 use crate::session::{Queued, Session, Stage, Steered, Turn};
@@ -86,7 +86,7 @@ fn is_open(turn: &Turn) -> bool {
 /// Within the run it goes to the model and the agent of the run.
 fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    Some(Next::Do(Effect::SendPrompt {
+    Some(Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: steered.turn.clone(),
         generation: session.generation,
         agent_session: session.agent_session.clone()?,
@@ -96,5 +96,5 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         sending: Sending::Again,
-    }))
+    })))
 }

@@ -4,7 +4,7 @@
 //! before that is told, and where it cannot be reached then, by sweeps, and before the agent is given anything else.
 
 use super::{Context, Next, mark};
-use crate::effect::Effect;
+use crate::effect::{AgentEffect, Effect};
 use crate::failure::Failure;
 use crate::session::{Phase, Session, Stage, StrayRun};
 
@@ -31,7 +31,7 @@ pub(super) fn of_turn(session: &Session) -> Option<StrayRun> {
 pub(super) fn end(session: &mut Session) -> Option<Next> {
     let run = session.stray.clone().filter(|_| !session.seen.run_left)?;
     session.seen.ending_run = true;
-    Some(Next::Do(Effect::EndRun(run)))
+    Some(Next::Do(Effect::Agent(AgentEffect::EndRun(run))))
 }
 
 /// It could not be ended. Whether that was all: a turn that waits for it goes by the table of failures instead.

@@ -2,7 +2,7 @@
 
 use super::{Context, Next, mark, prompt, stray, words};
 use crate::card::Post;
-use crate::effect::Effect;
+use crate::effect::{ChatEffect, Effect, SandboxEffect};
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
 use crate::person::{Person, Standing};
@@ -22,11 +22,11 @@ pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
     match &session.seen.sandbox {
         _ if !idle => {}
         None => {
-            return Next::Do(Effect::Observe {
+            return Next::Do(Effect::Sandbox(SandboxEffect::Observe {
                 generation,
                 after_ms: 0,
                 watch: None,
-            });
+            }));
         }
         Some(Coarse::Gone) => mark::gone(session, "the sandbox vanished", context),
         Some(Coarse::Parked) if session.phase == Phase::Active => {
@@ -176,16 +176,20 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
             mark::gone(session, "the sandbox vanished", context);
             Next::Done
         }
-        (_, None) => guarded(session, Effect::Stop { generation }, context),
+        (_, None) => guarded(
+            session,
+            Effect::Sandbox(SandboxEffect::Stop { generation }),
+            context,
+        ),
         (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
             delay_ms: limits.backoff_ms_max,
             why: "the sandbox has not stopped within its bound".to_owned(),
         },
-        (_, Some(asked)) => Next::Do(Effect::Observe {
+        (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
             generation,
             after_ms: mark::pause_ms(asked, context),
             watch: None,
-        }),
+        })),
     }
 }
 
@@ -214,16 +218,20 @@ pub(super) fn delete_step(session: &mut Session, context: &Context<'_>) -> Optio
             session.seen.sandbox = Some(Coarse::Gone);
             return None;
         }
-        (_, None) => guarded(session, Effect::Delete { generation }, context),
+        (_, None) => guarded(
+            session,
+            Effect::Sandbox(SandboxEffect::Delete { generation }),
+            context,
+        ),
         (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
             delay_ms: limits.backoff_ms_max,
             why: "the sandbox has not been deleted within its bound".to_owned(),
         },
-        (_, Some(asked)) => Next::Do(Effect::Observe {
+        (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
             generation,
             after_ms: mark::pause_ms(asked, context),
             watch: None,
-        }),
+        })),
     })
 }
 
@@ -264,10 +272,10 @@ pub(super) fn notice(session: &mut Session, word: &str, context: &Context<'_>) -
         .map_or_else(|| word.to_owned(), |trouble| words::not_deleted(&trouble));
     session.seen.posting = Some(PostKind::Notice);
     let turn = context.delivery.message.id.clone();
-    Next::Do(Effect::Post {
+    Next::Do(Effect::Chat(ChatEffect::Post {
         turn,
         kind: PostKind::Notice,
         at: None,
         post: Post::Notice(word),
-    })
+    }))
 }

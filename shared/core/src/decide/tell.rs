@@ -2,7 +2,7 @@
 
 use super::{Context, Next, aftermath, aside, bring_up, mark, stray, words};
 use crate::card::{Card, CardState, Post};
-use crate::effect::{Effect, Follow};
+use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
 use crate::run::RunEnd;
@@ -84,7 +84,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     };
     let file = (too_long && last).then(|| text.to_owned());
     session.seen.posting = Some(kind.clone());
-    Some(Next::Do(Effect::Post {
+    Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,
         at: None,
@@ -96,12 +96,12 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
                 file,
             },
         ),
-    }))
+    })))
 }
 
 fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    Some(Next::Do(Effect::Follow(Follow {
+    Some(Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
         generation: session.generation,
         agent_session: session.agent_session.clone().unwrap_or_default(),
         message: turn
@@ -121,7 +121,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         steers: None,
         until_ms: context.now_ms + context.delivery.limits.health_active_ms,
         messages_max: context.delivery.limits.turn_messages,
-    })))
+    }))))
 }
 
 fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -139,10 +139,10 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     }
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
     session.seen.posting = Some(PostKind::Card);
-    Some(Next::Do(Effect::Post {
+    Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,
         at,
         post: Post::Card(card),
-    }))
+    })))
 }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::changes::Changes;
+use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use crate::ids::{PostRef, ThreadKey};
 use crate::limits::Limits;
 use crate::message::{Message, Prompt, Work};
@@ -66,19 +67,21 @@ fn finished(end: RunEnd) -> Event {
 /// What a world in which nothing goes wrong answers to an effect of a first message.
 fn answer(effect: &Effect) -> Event {
     match effect {
-        Effect::Count { .. } => Event::Counted(0),
-        Effect::Create { .. } | Effect::Observe { .. } => Event::Observed(Coarse::Running),
-        Effect::EnsureServer { .. } | Effect::CheckServer { .. } => Event::Healthy,
-        Effect::FindAgentSession { .. } => Event::AgentSession {
+        Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(0),
+        Effect::Sandbox(SandboxEffect::Create { .. })
+        | Effect::Sandbox(SandboxEffect::Observe { .. }) => Event::Observed(Coarse::Running),
+        Effect::Sandbox(SandboxEffect::EnsureServer { .. })
+        | Effect::Agent(AgentEffect::CheckServer { .. }) => Event::Healthy,
+        Effect::Agent(AgentEffect::FindAgentSession { .. }) => Event::AgentSession {
             id: "ses_1".to_owned(),
         },
         Effect::Survey { .. } => Event::Surveyed(Offer::default()),
-        Effect::SendPrompt { .. } => Event::Prompted,
-        Effect::Follow(_) => finished(RunEnd::Completed),
-        Effect::ReadChanges { .. } => Event::Changed(Changes::default()),
-        Effect::ListArtifacts { .. } => Event::Listed(Vec::new()),
+        Effect::Agent(AgentEffect::SendPrompt { .. }) => Event::Prompted,
+        Effect::Agent(AgentEffect::Follow(_)) => finished(RunEnd::Completed),
+        Effect::Agent(AgentEffect::ReadChanges { .. }) => Event::Changed(Changes::default()),
+        Effect::Agent(AgentEffect::ListArtifacts { .. }) => Event::Listed(Vec::new()),
         Effect::Wake { .. } => Event::Woken,
-        Effect::Post { turn, kind, .. } => Event::Posted(PostRef {
+        Effect::Chat(ChatEffect::Post { turn, kind, .. }) => Event::Posted(PostRef {
             channel: "c".to_owned(),
             id: format!("{turn} {kind:?}"),
         }),
@@ -320,7 +323,7 @@ fn nothing_is_decided_on_what_only_a_newer_worker_reads() {
 fn whether_a_run_was_stopped_is_judged_by_the_marks_as_they_stand_when_it_is_over() {
     with(|delivery| {
         let follow = before(delivery, |step| {
-            matches!(step, Step::Perform(Effect::Follow(_)))
+            matches!(step, Step::Perform(Effect::Agent(AgentEffect::Follow(_))))
         });
         let look = follow
             .clone()

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bobbin_core::decide::Next;
 use bobbin_core::drive::Delivery;
-use bobbin_core::effect::Effect;
+use bobbin_core::effect::{AgentEffect, Effect};
 use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
@@ -504,14 +504,14 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
         return minted.is_some();
     };
     let ids: Vec<&mut String> = match effect {
-        Effect::SendPrompt { ids, .. } => {
+        Effect::Agent(AgentEffect::SendPrompt { ids, .. }) => {
             ids.part.clear();
             vec![&mut ids.message]
         }
-        Effect::FindPrompt { message, .. } => vec![message],
-        Effect::Abort {
+        Effect::Agent(AgentEffect::FindPrompt { message, .. }) => vec![message],
+        Effect::Agent(AgentEffect::Abort {
             message, messages, ..
-        } => messages.iter_mut().chain([message]).collect(),
+        }) => messages.iter_mut().chain([message]).collect(),
         _ => Vec::new(),
     };
     for id in ids {

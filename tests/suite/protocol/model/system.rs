@@ -11,7 +11,7 @@ use bobbin_core::card::{CardState, Post};
 use bobbin_core::decide::Decision;
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::drive::Verdict;
-use bobbin_core::effect::{Effect, Sending};
+use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::PostRef;
@@ -662,36 +662,41 @@ impl System {
         effect: &Effect,
         actions: &mut Vec<Action>,
     ) {
-        if s.left.doubts > 0 && !lapsed && matches!(effect, Effect::SendPrompt { .. }) {
+        if s.left.doubts > 0
+            && !lapsed
+            && matches!(effect, Effect::Agent(AgentEffect::SendPrompt { .. }))
+        {
             let doubt = |arrives| Action::Doubt { slot, arrives };
             actions.extend([true, false].map(doubt));
         }
         if s.left.cuts > 0 && !lapsed {
             match effect {
-                Effect::Follow(_) => {
+                Effect::Agent(AgentEffect::Follow(_)) => {
                     let cut = |ends| Action::Cut { slot, ends };
                     actions.extend([true, false].map(cut));
                 }
-                Effect::FindPrompt { .. } | Effect::EndRun(_) | Effect::Abort { .. } => {
+                Effect::Agent(AgentEffect::FindPrompt { .. })
+                | Effect::Agent(AgentEffect::EndRun(_))
+                | Effect::Agent(AgentEffect::Abort { .. }) => {
                     actions.push(Action::Cut { slot, ends: false });
                 }
                 _ => {}
             }
         }
-        if s.left.kills > 0 && !lapsed && matches!(effect, Effect::Follow(_)) {
+        if s.left.kills > 0 && !lapsed && matches!(effect, Effect::Agent(AgentEffect::Follow(_))) {
             actions.push(Action::Kill(slot));
         }
         match effect {
-            Effect::Create { generation }
-            | Effect::Stop { generation }
-            | Effect::Delete { generation } => {
+            Effect::Sandbox(SandboxEffect::Create { generation })
+            | Effect::Sandbox(SandboxEffect::Stop { generation })
+            | Effect::Sandbox(SandboxEffect::Delete { generation }) => {
                 let there = s.sandboxes[*generation as usize - 1].copies > 0;
-                let create = matches!(effect, Effect::Create { .. });
+                let create = matches!(effect, Effect::Sandbox(SandboxEffect::Create { .. }));
                 if there != create && s.late.is_none() && !lapsed && self.budget.late {
                     actions.push(Action::StepLate(slot));
                 }
             }
-            Effect::Follow(follow) => {
+            Effect::Agent(AgentEffect::Follow(follow)) => {
                 let turn = self.driver.turn_of(&follow.turn);
                 let marked =
                     turn.is_some_and(|turn| s.marks & (1 << turn) != 0) && !follow.cancel_known;

@@ -1,6 +1,7 @@
 //! A small world in memory, as `drive` sees it, and how its messages are delivered.
 
 use super::*;
+use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use crate::signals::signals;
 
 /// What exists outside, and what a test wants to go wrong.
@@ -186,8 +187,8 @@ impl Fake {
                 Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone))
             };
             match effect {
-                Effect::Count { older_than: None } => Event::Counted(s.tenant_sandboxes),
-                Effect::Count { .. } => Event::Counted(s.older_sandboxes),
+                Effect::Sandbox(SandboxEffect::Count { older_than: None }) => Event::Counted(s.tenant_sandboxes),
+                Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(s.older_sandboxes),
                 Effect::Recall { turns } => Event::Recalled(
                     turns
                         .iter()
@@ -198,28 +199,28 @@ impl Fake {
                     s.wakes.push(*at_ms);
                     Event::Woken
                 }
-                Effect::Create { generation } => {
+                Effect::Sandbox(SandboxEffect::Create { generation }) => {
                     s.sandboxes.entry(*generation).or_insert(Coarse::Running);
                     look(s, generation)
                 }
-                Effect::Observe {
+                Effect::Sandbox(SandboxEffect::Observe {
                     generation,
                     after_ms,
                     watch,
-                } => {
+                }) => {
                     s.now_ms += after_ms;
                     if let Some(by) = watch.as_ref().and_then(|turn| s.marks.cancelled.get(turn)) {
                         return Event::CancelSeen { by: by.clone() };
                     }
                     look(s, generation)
                 }
-                Effect::Start { generation } => {
+                Effect::Sandbox(SandboxEffect::Start { generation }) => {
                     if s.sandboxes.get(generation) == Some(&Coarse::Parked) {
                         s.sandboxes.insert(*generation, Coarse::Running);
                     }
                     look(s, generation)
                 }
-                Effect::Stop { generation } => {
+                Effect::Sandbox(SandboxEffect::Stop { generation }) => {
                     s.stopped_while_running |=
                         s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
                     if s.sandboxes.get(generation) == Some(&Coarse::Running) {
@@ -227,13 +228,13 @@ impl Fake {
                     }
                     look(s, generation)
                 }
-                Effect::Delete { generation } => {
+                Effect::Sandbox(SandboxEffect::Delete { generation }) => {
                     s.sandboxes.remove(generation);
                     look(s, generation)
                 }
-                Effect::Clone {
+                Effect::Sandbox(SandboxEffect::Clone {
                     generation, repo, ..
-                } => {
+                }) => {
                     if let Some(why) = s.not_cloned.take() {
                         return Event::NotCloned { why };
                     }
@@ -244,17 +245,17 @@ impl Fake {
                     s.used.push(used.clone());
                     Event::Surveyed(s.offer.clone())
                 }
-                Effect::CheckServer { generation, .. }
-                | Effect::EnsureServer { generation, .. } => match s.sandboxes.get(generation) {
+                Effect::Agent(AgentEffect::CheckServer { generation, .. })
+                | Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => match s.sandboxes.get(generation) {
                     Some(Coarse::Running) => Event::Healthy,
                     _ => Event::Failed(Failure::SandboxDown {
                         seen: "no answer".to_owned(),
                     }),
                 },
-                Effect::FindAgentSession { generation, .. } => Event::AgentSession {
+                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => Event::AgentSession {
                     id: format!("ses_{generation}"),
                 },
-                Effect::Attach { files, .. } => Event::Attached {
+                Effect::Agent(AgentEffect::Attach { files, .. }) => Event::Attached {
                     note: "files".into(),
                     missed: files
                         .iter()
@@ -268,7 +269,7 @@ impl Fake {
                         })
                         .collect(),
                 },
-                Effect::FindPrompt { generation, message, .. } => {
+                Effect::Agent(AgentEffect::FindPrompt { generation, message, .. }) => {
                     let entry = (*generation, message.clone());
                     match s.sandboxes.get(generation) {
                         None => Event::Failed(Failure::SandboxGone),
@@ -278,11 +279,11 @@ impl Fake {
                         Some(_) => Event::Failed(Failure::SandboxDown { seen: "not started".to_owned() }),
                     }
                 }
-                Effect::EndRun(run) => {
+                Effect::Agent(AgentEffect::EndRun(run)) => {
                     s.ended_runs.push(run.clone());
                     Event::RunEnded
                 }
-                Effect::SendPrompt {
+                Effect::Agent(AgentEffect::SendPrompt {
                     generation,
                     ids,
                     text,
@@ -291,7 +292,7 @@ impl Fake {
                     images,
                     sending,
                     ..
-                } => {
+                }) => {
                     if text.starts_with("and ")
                         && let Some(failure) = s.fail_steer.take()
                     {
@@ -323,7 +324,7 @@ impl Fake {
                     }
                     Event::Prompted
                 }
-                Effect::Follow(follow) => {
+                Effect::Agent(AgentEffect::Follow(follow)) => {
                     let turn = follow.turn.clone();
                     if !follow.further.is_empty() {
                         if std::mem::take(&mut s.down_after_steer) {
@@ -412,19 +413,19 @@ impl Fake {
                         plan: Vec::new(),
                     })
                 }
-                Effect::Abort { .. } => {
+                Effect::Agent(AgentEffect::Abort { .. }) => {
                     s.aborted = true;
                     Event::Aborted
                 }
-                Effect::Decline { ask, .. } => {
+                Effect::Agent(AgentEffect::Decline { ask, .. }) => {
                     s.asks.retain(|open| open != ask);
                     Event::Declined { id: ask.clone() }
                 }
-                Effect::ReadChanges { .. } => Event::Changed(s.changes.clone()),
-                Effect::ListArtifacts { .. } => Event::Listed(s.display.clone()),
-                Effect::PostArtifact {
+                Effect::Agent(AgentEffect::ReadChanges { .. }) => Event::Changed(s.changes.clone()),
+                Effect::Agent(AgentEffect::ListArtifacts { .. }) => Event::Listed(s.display.clone()),
+                Effect::Chat(ChatEffect::PostArtifact {
                     turn, index, file, ..
-                } => {
+                }) => {
                     if let Some(why) = &s.unshowable {
                         return Event::Unshown { why: why.clone() };
                     }
@@ -442,12 +443,12 @@ impl Fake {
                         id: key,
                     })
                 }
-                Effect::Post {
+                Effect::Chat(ChatEffect::Post {
                     turn,
                     kind,
                     at,
                     post,
-                } => {
+                }) => {
                     let wait = || Failure::Wait {
                         after_ms: 0,
                         seen: "429".to_owned(),
@@ -562,7 +563,8 @@ impl World for Fake {
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let after = self.call();
-        let kills = matches!(effect, Effect::Follow(_)) && self.with(|s| s.kills_followers);
+        let kills = matches!(effect, Effect::Agent(AgentEffect::Follow(_)))
+            && self.with(|s| s.kills_followers);
         let event = self.effect(thread, effect);
         if after || kills {
             self.crash();

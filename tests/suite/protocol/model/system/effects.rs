@@ -1,6 +1,7 @@
 //! What provider, agent and chat answer to an effect.
 
 use bobbin_core::changes::Changes;
+use bobbin_core::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use bobbin_core::run::Answer;
 use bobbin_core::run::PromptState;
 use bobbin_core::run::RunEnd;
@@ -27,7 +28,7 @@ impl System {
     ) -> Outcome {
         let at = |generation: u32| generation as usize - 1;
         Outcome::Event(match effect {
-            Effect::Create { generation } => {
+            Effect::Sandbox(SandboxEffect::Create { generation }) => {
                 if late {
                     s.late = Some(Late {
                         call: Call::Create,
@@ -39,23 +40,26 @@ impl System {
                 self.create(s, *generation);
                 Self::observed(s, *generation)
             }
-            Effect::Observe {
+            Effect::Sandbox(SandboxEffect::Observe {
                 watch: Some(turn), ..
+            })
+            | Effect::Sandbox(SandboxEffect::Clone {
+                watch: Some(turn), ..
+            })
+            | Effect::Sandbox(SandboxEffect::EnsureServer {
+                watch: Some(turn), ..
+            }) if self.marked(s, turn) => Event::CancelSeen { by: ann() },
+            Effect::Sandbox(SandboxEffect::Observe { generation, .. }) => {
+                Self::observed(s, *generation)
             }
-            | Effect::Clone {
-                watch: Some(turn), ..
-            }
-            | Effect::EnsureServer {
-                watch: Some(turn), ..
-            } if self.marked(s, turn) => Event::CancelSeen { by: ann() },
-            Effect::Observe { generation, .. } => Self::observed(s, *generation),
-            Effect::Start { generation } => {
+            Effect::Sandbox(SandboxEffect::Start { generation }) => {
                 let sandbox = &mut s.sandboxes[at(*generation)];
                 sandbox.running = sandbox.copies > 0;
                 Self::observed(s, *generation)
             }
-            Effect::Stop { generation } | Effect::Delete { generation } => {
-                let call = if matches!(effect, Effect::Delete { .. }) {
+            Effect::Sandbox(SandboxEffect::Stop { generation })
+            | Effect::Sandbox(SandboxEffect::Delete { generation }) => {
+                let call = if matches!(effect, Effect::Sandbox(SandboxEffect::Delete { .. })) {
                     Call::Delete
                 } else {
                     Call::Stop
@@ -82,56 +86,64 @@ impl System {
                 self.land(s, call);
                 Self::observed(s, *generation)
             }
-            Effect::CheckServer { generation, .. } => match &s.sandboxes[at(*generation)] {
-                Sandbox {
-                    copies: 1..,
-                    running: true,
-                    server: true,
-                    ..
-                } => Event::Healthy,
-                _ => down(),
-            },
-            Effect::Clone { generation, .. } => match &mut s.sandboxes[at(*generation)] {
-                Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
-                sandbox if sandbox.running => {
-                    sandbox.cloned = true;
-                    Event::Cloned
+            Effect::Agent(AgentEffect::CheckServer { generation, .. }) => {
+                match &s.sandboxes[at(*generation)] {
+                    Sandbox {
+                        copies: 1..,
+                        running: true,
+                        server: true,
+                        ..
+                    } => Event::Healthy,
+                    _ => down(),
                 }
-                _ => down(),
-            },
+            }
+            Effect::Sandbox(SandboxEffect::Clone { generation, .. }) => {
+                match &mut s.sandboxes[at(*generation)] {
+                    Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
+                    sandbox if sandbox.running => {
+                        sandbox.cloned = true;
+                        Event::Cloned
+                    }
+                    _ => down(),
+                }
+            }
             Effect::Survey { .. } => Event::Surveyed(Offer {
                 models: vec![String::new()],
                 agents: vec!["build".to_owned()],
             }),
             // Without its repository nothing may run in it: such a protocol never gets anywhere here.
-            Effect::EnsureServer { generation, .. } => match &mut s.sandboxes[at(*generation)] {
-                Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
-                sandbox if sandbox.running && sandbox.cloned => {
-                    sandbox.server = true;
-                    Event::Healthy
+            Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => {
+                match &mut s.sandboxes[at(*generation)] {
+                    Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
+                    sandbox if sandbox.running && sandbox.cloned => {
+                        sandbox.server = true;
+                        Event::Healthy
+                    }
+                    _ => down(),
                 }
-                _ => down(),
-            },
-            Effect::FindAgentSession { generation, .. } => match self.reached(s, *generation) {
-                Some(failed) => failed,
-                None => Event::AgentSession {
-                    id: format!("ses_{generation}"),
-                },
-            },
-            Effect::Count { .. } => Event::Counted(0),
+            }
+            Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => {
+                match self.reached(s, *generation) {
+                    Some(failed) => failed,
+                    None => Event::AgentSession {
+                        id: format!("ses_{generation}"),
+                    },
+                }
+            }
+            Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(0),
             Effect::Recall { .. } => Event::Recalled(Vec::new()),
             Effect::Wake { .. } => Event::Woken,
-            Effect::Attach { .. } => Event::Attached {
+            Effect::Agent(AgentEffect::Attach { .. }) => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),
                 images: Vec::new(),
             },
-            Effect::SendPrompt {
+            Effect::Agent(AgentEffect::SendPrompt {
                 generation,
                 ids,
                 sending,
                 ..
-            } => match self.reached(s, *generation) {
+            }) => match self.reached(s, *generation) {
                 // The proxy knows of a sandbox that is gone or stopped.
                 Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
                     Event::NotSent(failure)
@@ -139,30 +151,32 @@ impl System {
                 Some(failed) => failed,
                 None => self.send(s, *generation, &ids.message),
             },
-            Effect::Follow(follow) => match self.reached(s, follow.generation) {
-                Some(failed) => failed,
-                None => self.follow(s, follow),
-            },
-            Effect::FindPrompt {
+            Effect::Agent(AgentEffect::Follow(follow)) => {
+                match self.reached(s, follow.generation) {
+                    Some(failed) => failed,
+                    None => self.follow(s, follow),
+                }
+            }
+            Effect::Agent(AgentEffect::FindPrompt {
                 generation,
                 message,
                 ..
-            } => match self.reached(s, *generation) {
+            }) => match self.reached(s, *generation) {
                 Some(failed) => failed,
                 None => Event::PromptFound(self.find(s, *generation, message)),
             },
-            Effect::Abort {
+            Effect::Agent(AgentEffect::Abort {
                 generation,
                 messages,
                 ..
-            } => match self.reached(s, *generation) {
+            }) => match self.reached(s, *generation) {
                 Some(failed) => failed,
                 None => {
                     self.abort(s, *generation, self.turns_of(messages));
                     Event::Aborted
                 }
             },
-            Effect::EndRun(run) => match self.reached(s, run.generation) {
+            Effect::Agent(AgentEffect::EndRun(run)) => match self.reached(s, run.generation) {
                 Some(failed) => failed,
                 None => {
                     if !self.has(Fault::RunsAreLeft) {
@@ -171,25 +185,29 @@ impl System {
                     Event::RunEnded
                 }
             },
-            Effect::Decline { ask, .. } => Event::Declined { id: ask.clone() },
+            Effect::Agent(AgentEffect::Decline { ask, .. }) => Event::Declined { id: ask.clone() },
             // Runs change nothing and leave no files here: histories and crashes are about those.
-            Effect::ReadChanges { generation, .. } => match self.reached(s, *generation) {
-                Some(failed) => failed,
-                None => Event::Changed(Changes::default()),
-            },
-            Effect::ListArtifacts { generation } => match self.reached(s, *generation) {
-                Some(failed) => failed,
-                None => Event::Listed(Vec::new()),
-            },
-            Effect::PostArtifact { .. } => Event::Unshown {
+            Effect::Agent(AgentEffect::ReadChanges { generation, .. }) => {
+                match self.reached(s, *generation) {
+                    Some(failed) => failed,
+                    None => Event::Changed(Changes::default()),
+                }
+            }
+            Effect::Agent(AgentEffect::ListArtifacts { generation }) => {
+                match self.reached(s, *generation) {
+                    Some(failed) => failed,
+                    None => Event::Listed(Vec::new()),
+                }
+            }
+            Effect::Chat(ChatEffect::PostArtifact { .. }) => Event::Unshown {
                 why: "is not there".to_owned(),
             },
-            Effect::Post {
+            Effect::Chat(ChatEffect::Post {
                 turn,
                 kind,
                 at,
                 post,
-            } => self.post(s, turn, kind, at.as_ref(), post),
+            }) => self.post(s, turn, kind, at.as_ref(), post),
         })
     }
 

@@ -1,6 +1,7 @@
 //! One worker: what the product's machine asks for meets the world, and the machine is told what came of it.
 
 use super::*;
+use bobbin_core::effect::{AgentEffect, SandboxEffect};
 
 impl System {
     /// The slice is over before the run is.
@@ -8,7 +9,8 @@ impl System {
         let Some(worker) = s.workers[slot] else {
             return;
         };
-        if let Some(Effect::Follow(follow)) = work(&self.driver.machine(worker.machine))
+        if let Some(Effect::Agent(AgentEffect::Follow(follow))) =
+            work(&self.driver.machine(worker.machine))
             && let Some(turn) = self.driver.turn_of(&follow.turn)
             && s.pressed & (1 << turn) != 0
             && !follow.cancel_known
@@ -178,9 +180,9 @@ impl System {
 
     /// The provider has done what it took its time with.
     fn has_landed(&self, s: &mut State, slot: usize, effect: &Effect) {
-        if let Effect::Create { generation }
-        | Effect::Stop { generation }
-        | Effect::Delete { generation } = effect
+        if let Effect::Sandbox(SandboxEffect::Create { generation })
+        | Effect::Sandbox(SandboxEffect::Stop { generation })
+        | Effect::Sandbox(SandboxEffect::Delete { generation }) = effect
         {
             self.work_is_over(s, slot, Self::observed(s, *generation));
         }
