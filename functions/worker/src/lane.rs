@@ -10,7 +10,7 @@ use bobbin_app::arrival::Arrival;
 use bobbin_app::control::Lane;
 use bobbin_app::world::{self, Live, Parts, Visibility};
 use bobbin_app::{dead, opening, overview};
-use bobbin_chat::Chat;
+use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
@@ -243,7 +243,8 @@ impl Worker {
             let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(&present.1.chat)
         };
-        match chat.outside(thread, &by.id).await {
+        let asked = async { chat.of(thread)?.outside(&by.id).await };
+        match asked.await {
             // Slack is not set up: whoever works on the message meets that, and says so.
             Err(Failure::NonRecoverable { .. }) => Ok(None),
             found => found,
@@ -450,7 +451,7 @@ impl Worker {
             model: &self.config.model,
             providers: parts.sandboxes.providers(),
             limits,
-            split: Chat::split(&message.thread),
+            split: Chats::split(&message.thread),
         };
         drive(world, &delivery).await
     }

@@ -4,7 +4,7 @@ mod configure;
 
 use std::sync::Arc;
 
-use bobbin_chat::Chat;
+use bobbin_chat::Chats;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::metrics::{Metrics, Unit};
 use bobbin_cloud::queue::{QueueError, Queues};
@@ -39,7 +39,7 @@ pub struct Lane<'a> {
     /// The queues.
     pub queues: &'a Queues,
     /// The chats.
-    pub chat: &'a Chat,
+    pub chat: &'a Chats,
     /// The sandboxes.
     pub sandboxes: &'a Arc<Sandboxes>,
     /// The bounds.
@@ -190,7 +190,8 @@ impl Lane<'_> {
             .map_err(|e| e.failure())?;
         match patch {
             Some(patch) => {
-                let shown = self.chat.show_diff(thread, turn, &control.reply, &patch);
+                let chat = self.chat.of(thread)?;
+                let shown = chat.show_diff(thread, turn, &control.reply, &patch);
                 shown.await
             }
             None => {
@@ -253,24 +254,10 @@ impl Lane<'_> {
             .await
     }
 
-    /// On Discord only the person who asked sees it; in Slack, where the question stands in the thread, so does the answer.
+    /// Answers where the question stands: to who asked, or in the thread.
     async fn answer(&self, control: &Control, words: &str) -> Result<(), Failure> {
-        match &control.thread {
-            ThreadKey::Discord { .. } => self.chat.tell(&control.reply, words).await,
-            ThreadKey::Slack { .. } => {
-                let notice = Post::Notice(words.to_owned());
-                self.chat
-                    .post(
-                        &control.thread,
-                        &control.id,
-                        &PostKind::Notice,
-                        None,
-                        &notice,
-                    )
-                    .await
-                    .map(|_| ())
-            }
-        }
+        let chat = self.chat.of(&control.thread)?;
+        chat.answer(control, words).await
     }
 
     /// The mark first: whoever follows the run sees it, even if the abort does not get through.

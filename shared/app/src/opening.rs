@@ -25,11 +25,13 @@ pub async fn open(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Verdict {
 
 async fn step(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Result<(), Failure> {
     admitted(lane.store, open).await?;
-    let discord = lane.chat.discord()?;
-    let opened = discord.open(open, arrival.now_ms).await;
+    let opened = match lane.chat.of_reply(&open.reply)? {
+        Some(chat) => chat.open(open, arrival.now_ms).await?,
+        None => return Ok(()),
+    };
     let message = Message {
         id: open.id.clone(),
-        thread: opened.map_err(|e| e.failure())?,
+        thread: opened,
         accepted_at_ms: open.accepted_at_ms,
         work: Work::Prompt(open.prompt.clone()),
     };
@@ -50,7 +52,7 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
         Failure::ThreadGone { seen } => format!("No thread could be started here: {seen}"),
         Failure::TurnFailed { reason } => reason,
         Failure::NonRecoverable { advice } => format!("No thread could be started: {advice}"),
-        other => format!("No thread could be started: {other:?}"),
+        other => format!("No thread could be started: {other}"),
     };
     tracing::warn!(event = "thread.open.failed", interaction.id = %open.id, channel = %open.channel, "{words}");
     let verdict = tell(lane, open, &words, arrival).await;
@@ -62,11 +64,9 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
 
 /// Tells who asked that no thread was made for their task.
 pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
-    let told = match lane.chat.discord() {
-        Ok(discord) => discord
-            .tell_or_post(open, words)
-            .await
-            .map_err(|e| e.failure()),
+    let told = match lane.chat.of_reply(&open.reply) {
+        Ok(Some(chat)) => chat.tell_unopened(open, words).await,
+        Ok(None) => Ok(()),
         Err(failure) => Err(failure),
     };
     let Err(failure) = told else {

@@ -3,7 +3,7 @@
 //! Reads only, and only what the due index knows of their tenant: threads with a sandbox or a run. Repeatable as a whole;
 //! the overviews of one person are one group of the queue, so the newest is shown last.
 
-use bobbin_chat::slack::render;
+use bobbin_chat::Home;
 use bobbin_cloud::store::DUE_SHARDS;
 use bobbin_core::access::Refusal;
 use bobbin_core::drive::Verdict;
@@ -36,16 +36,14 @@ pub async fn show(lane: &Lane<'_>, overview: &Overview, arrival: Arrival) -> Ver
 }
 
 async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Failure> {
-    let slack = lane.chat.slack()?;
+    let own = own_thread(wanted)?;
+    let chat = lane.chat.of(&own)?;
     let user = wanted.by.id.as_str();
-    let member = slack.member(user).await.map_err(|e| e.failure())?;
+    let member = chat.member(user).await?;
     let outsider = member.outsider.then(|| Refusal::Outsider.to_string());
     if let Some(why) = wanted.refused.as_ref().or(outsider.as_ref()) {
         return match &wanted.place {
-            Place::Home => slack
-                .publish_home(user, &render::closed_home(why))
-                .await
-                .map_err(|e| e.failure()),
+            Place::Home => chat.show_home(user, Home::Closed(why)).await,
             Place::Answer { reply, .. } => lane.chat.tell(reply, why).await,
         };
     }
@@ -64,16 +62,16 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
         ..picture(lane, wanted, channel, now_ms).await?
     };
     match &wanted.place {
-        Place::Home => slack
-            .publish_home(user, &render::home(&picture))
-            .await
-            .map_err(|e| e.failure()),
-        Place::Answer { reply, .. } => {
-            lane.chat
-                .tell(reply, &render::overview_words(&picture))
-                .await
-        }
+        Place::Home => chat.show_home(user, Home::Open(&picture)).await,
+        Place::Answer { reply, .. } => lane.chat.tell(reply, &chat.home_words(&picture)?).await,
     }
+}
+
+/// The direct messages of who asks, as a thread: nothing runs in it.
+fn own_thread(wanted: &Overview) -> Result<ThreadKey, Failure> {
+    ThreadKey::slack(&wanted.team, &wanted.by.id, "0").map_err(|e| Failure::NonRecoverable {
+        advice: e.to_string(),
+    })
 }
 
 /// Makes the change that was asked for there; what came of it, in words.
@@ -86,11 +84,7 @@ async fn change(
     let Some(change) = &wanted.change else {
         return Ok(None);
     };
-    let thread = ThreadKey::slack(&wanted.team, &wanted.by.id, "0").map_err(|e| {
-        Failure::NonRecoverable {
-            advice: e.to_string(),
-        }
-    })?;
+    let thread = own_thread(wanted)?;
     let control = Control {
         id: wanted.id.clone(),
         thread,

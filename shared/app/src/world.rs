@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_chat::Chat;
+use bobbin_chat::Chats;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
@@ -64,8 +64,8 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
 ///
 /// # Errors
 /// A sentence that names the address that cannot be used.
-pub fn chat(config: &Config, keys: &Keys) -> Result<Chat, String> {
-    Chat::new(&bobbin_chat::Settings {
+pub fn chat(config: &Config, keys: &Keys) -> Result<Chats, String> {
+    Chats::new(&bobbin_chat::Settings {
         discord_api: &config.discord_api,
         discord_application: &config.discord_application_id,
         discord_bot_token: keys.worker.discord_bot_token.expose(),
@@ -112,7 +112,7 @@ pub struct Parts {
     /// The records.
     pub store: Store,
     /// The chats.
-    pub chat: Arc<Chat>,
+    pub chat: Arc<Chats>,
     /// The sandboxes.
     pub sandboxes: Arc<Sandboxes>,
     /// Wake-ups.

@@ -1,21 +1,109 @@
-//! The chats behind one door: whichever platform a thread is on.
+//! The seam: what Bobbin wants of wherever people talk.
 
+use std::fmt;
+
+use async_trait::async_trait;
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
-use bobbin_core::keys::Key;
-use bobbin_core::message::Reply;
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::message::{Control, Open, Reply};
+use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
-use bobbin_core::text;
-use bobbin_http::{Hosts, Http, host_of};
 
-use crate::discord;
 use crate::discord::Discord;
 use crate::slack::Slack;
-use crate::slack::render::Status;
 
-/// Longest part of an answer on Slack, in UTF-16 units: a `markdown` block holds 12,000 characters.
-const SLACK_CHUNK_UNITS: usize = 11_500;
+/// A person of a server or workspace, as far as it counts here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Member {
+    /// An administrator or owner of the workspace: may change its settings.
+    pub manages: bool,
+    /// Not a full member of this workspace: a guest, a person of another organisation, a bot, or somebody who has left.
+    pub outsider: bool,
+}
+
+/// What somebody's own page shows.
+#[derive(Debug)]
+pub enum Home<'a> {
+    /// Why it shows nothing.
+    Closed(&'a str),
+    /// What runs for them, and what has ended.
+    Open(&'a Picture),
+}
+
+/// A chat platform. What a platform does not have is an answer, and no error, unless that is said.
+#[async_trait]
+pub trait Chat: fmt::Debug + Send + Sync {
+    /// Posts into a thread, or edits what stands at `at`. Made once, however often it is asked for.
+    async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure>;
+
+    /// Shows beside the thread how the turn stands that it works on, where the platform has a place for that. For the
+    /// worker that holds the thread's group alone: who speaks of a turn that waits would speak over the one that runs.
+    async fn set_status(&self, _thread: &ThreadKey, _turn: &str, _state: &CardState) {}
+
+    /// Tells one person something that only they see, where the platform allows it.
+    async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure>;
+
+    /// Answers a question that a person asked in a thread: to them alone, or in the thread where the question stands in it.
+    async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure>;
+
+    /// Shows what a turn changed, to the person who asks or in the thread, once however often somebody asks.
+    async fn show_diff(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        reply: &Reply,
+        patch: &str,
+    ) -> Result<(), Failure>;
+
+    /// Whether somebody is not known as a full member of where they ask. That it could not be found out is no admission.
+    async fn outside(&self, _user: &str) -> Result<Option<Outside>, Failure> {
+        Ok(None)
+    }
+
+    /// Whether who asks may manage the server or workspace.
+    async fn manages(&self, control: &Control) -> Result<bool, Failure> {
+        Ok(control.standing.manages)
+    }
+
+    /// Who somebody is there, asked anew. Where requests say it themselves this fails.
+    async fn member(&self, _user: &str) -> Result<Member, Failure> {
+        Err(without("list of its people"))
+    }
+
+    /// Makes the thread of a task that was asked for where none is yet. Where every message has its thread this fails.
+    async fn open(&self, _open: &Open, _now_ms: Ms) -> Result<ThreadKey, Failure> {
+        Err(without("threads that are made for a task"))
+    }
+
+    /// Tells who asked for a task that no thread was made for it, for as long as anybody can be told.
+    async fn tell_unopened(&self, open: &Open, text: &str) -> Result<(), Failure> {
+        self.tell(&open.reply, text).await
+    }
+
+    /// Shows somebody their own page. Where people have none this fails.
+    async fn show_home(&self, _user: &str, _home: Home<'_>) -> Result<(), Failure> {
+        Err(without("pages of people's own"))
+    }
+
+    /// The same in words. Where people have no such page this fails.
+    fn home_words(&self, _picture: &Picture) -> Result<String, Failure> {
+        Err(without("pages of people's own"))
+    }
+}
+
+fn without(what: &str) -> Failure {
+    Failure::NonRecoverable {
+        advice: format!("This chat has no {what}, so nothing was done."),
+    }
+}
 
 /// What the platforms are reached with. A platform without application or token is off.
 #[derive(Clone, Copy)]
@@ -34,56 +122,46 @@ pub struct Settings<'a> {
     pub slack_stream_answers: bool,
 }
 
-/// The platforms that are switched on.
+/// The chats that there are: a further one is a folder, and a line in each of these functions.
 #[derive(Debug)]
-pub struct Chat {
-    /// Discord, when an application is configured.
-    pub discord: Option<Discord>,
-    /// Slack, when an app is configured.
-    pub slack: Option<Slack>,
+pub struct Chats {
+    discord: Option<Discord>,
+    slack: Option<Slack>,
 }
 
-impl Chat {
-    /// The platforms that the settings name. Discord needs no token to answer an interaction: so whoever
-    /// asks there hears that the token is missing.
+impl Chats {
+    /// Those that the settings name. Discord needs no token to answer an interaction: so whoever asks there hears that the
+    /// token is missing.
     ///
     /// # Errors
     /// A sentence that names the address that cannot be used.
     pub fn new(settings: &Settings<'_>) -> Result<Self, String> {
-        let discord = match settings.discord_application {
-            "" => None,
-            application => {
-                let hosts = Hosts::Named(host_of(settings.discord_api).into_iter().collect());
-                let http = Http::new(settings.discord_api, hosts)
-                    .map_err(|e| format!("discord_api of the parameter Overrides: {e}"))?;
-                Some(Discord::new(
-                    http,
-                    settings.discord_api,
-                    application,
-                    settings.discord_bot_token,
-                ))
-            }
-        };
-        let slack = match settings.slack_bot_token {
-            "" => None,
-            token => Some(
-                Slack::new(settings.slack_api, token)
-                    .map_err(|e| format!("slack_api of the parameter Overrides: {e}"))?
-                    .streaming(settings.slack_stream_answers),
-            ),
-        };
-        Ok(Self { discord, slack })
+        Ok(Self {
+            discord: Discord::configured(settings)?,
+            slack: Slack::configured(settings)?,
+        })
     }
 
-    /// How an answer is cut for the platform of this thread.
-    #[must_use]
-    pub fn split(thread: &ThreadKey) -> fn(&str) -> Vec<String> {
+    /// The one that a thread is on.
+    ///
+    /// # Errors
+    /// A [`Failure`] with what to configure.
+    pub fn of(&self, thread: &ThreadKey) -> Result<&dyn Chat, Failure> {
         match thread {
-            // Tables first: Discord has none, and an aligned one is longer than its source.
-            ThreadKey::Discord { .. } => {
-                |answer| text::split(&text::discord_markdown(answer), discord::CHUNK_UNITS)
-            }
-            ThreadKey::Slack { .. } => |answer| text::split(answer, SLACK_CHUNK_UNITS),
+            ThreadKey::Discord { .. } => self.discord(),
+            ThreadKey::Slack { .. } => self.slack(),
+        }
+    }
+
+    /// The one that an answer goes to; none where nobody waits for one.
+    ///
+    /// # Errors
+    /// A [`Failure`] with what to configure.
+    pub fn of_reply(&self, reply: &Reply) -> Result<Option<&dyn Chat>, Failure> {
+        match reply {
+            Reply::Discord { .. } => self.discord().map(Some),
+            Reply::Slack { .. } => self.slack().map(Some),
+            Reply::Nobody => Ok(None),
         }
     }
 
@@ -99,125 +177,44 @@ impl Chat {
         at: Option<&PostRef>,
         post: &Post,
     ) -> Result<PostRef, Failure> {
-        match thread {
-            ThreadKey::Discord { .. } => self
-                .discord()?
-                .post(thread, turn, kind, at, post)
-                .await
-                .map_err(|e| e.failure()),
-            ThreadKey::Slack { .. } => self
-                .slack()?
-                .post(thread, turn, kind, at, post)
-                .await
-                .map_err(|e| e.failure()),
-        }
+        let chat = self.of(thread)?;
+        chat.post(thread, turn, kind, at, post).await
     }
 
-    /// Shows beside the thread how the turn stands that it works on, where the platform has a place for that. For the
-    /// worker that holds the thread's group alone: who speaks of a turn that waits would speak over the one that runs.
+    /// Shows beside the thread how the turn stands that it works on ([`Chat::set_status`]).
     pub async fn set_status(&self, thread: &ThreadKey, turn: &str, state: &CardState) {
-        if let (ThreadKey::Slack { .. }, Some(slack), Some(status)) =
-            (thread, &self.slack, Status::of(state))
-        {
-            slack.set_status(thread, turn, status).await;
+        if let Ok(chat) = self.of(thread) {
+            chat.set_status(thread, turn, state).await;
         }
     }
 
-    /// Tells one person something that only they see, where the platform allows it.
+    /// Tells one person something that only they see, if anybody waits for it.
     ///
     /// # Errors
     /// What the failure means.
     pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
-        match reply {
-            Reply::Discord { .. } => self
-                .discord()?
-                .tell(reply, text)
-                .await
-                .map_err(|e| e.failure()),
-            Reply::Slack { .. } => self
-                .slack()?
-                .tell(reply, text)
-                .await
-                .map_err(|e| e.failure()),
-            Reply::Nobody => Ok(()),
+        match self.of_reply(reply)? {
+            Some(chat) => chat.tell(reply, text).await,
+            None => Ok(()),
         }
     }
 
-    /// Shows what a turn changed: on Discord to the person who asks; in Slack too where it is short, else as a file in
-    /// the thread, once however often somebody asks.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn show_diff(
-        &self,
-        thread: &ThreadKey,
-        turn: &str,
-        reply: &Reply,
-        patch: &str,
-    ) -> Result<(), Failure> {
-        if let Reply::Discord { .. } = reply {
-            let shown = self.discord()?.tell_diff(reply, patch).await;
-            return shown.map_err(|e| e.failure());
-        }
-        if let Some(words) = crate::slack::render::diff(patch) {
-            return self.tell(reply, &words).await;
-        }
-        let stood = self.slack()?.post_diff(thread, turn, patch).await;
-        if stood.map_err(|e| e.failure())? {
-            let words = "The changes are in this thread already, as the file `changes.diff`.";
-            self.tell(reply, words).await
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Discord, or why it cannot be used.
-    ///
-    /// # Errors
-    /// A [`Failure`] with what to configure.
-    pub fn discord(&self) -> Result<&Discord, Failure> {
-        self.discord.as_ref().ok_or_else(|| {
-            off("Discord is not set up: the operator has to set DiscordApplicationId and DiscordPublicKey of the template.".to_owned())
-        })
-    }
-
-    /// Whether somebody is not known as a full member of the place of a thread. Discord lets only members of a server ask.
-    ///
-    /// # Errors
-    /// What the failure means; it is no admission.
-    pub async fn outside(
-        &self,
-        thread: &ThreadKey,
-        user: &str,
-    ) -> Result<Option<Outside>, Failure> {
+    /// How an answer is cut for the platform of this thread.
+    #[must_use]
+    pub fn split(thread: &ThreadKey) -> fn(&str) -> Vec<String> {
         match thread {
-            ThreadKey::Discord { .. } => Ok(None),
-            ThreadKey::Slack { .. } => {
-                let found = self.slack()?.outside(user).await;
-                found.map_err(|e| e.failure())
-            }
+            ThreadKey::Discord { .. } => crate::discord::split,
+            ThreadKey::Slack { .. } => crate::slack::split,
         }
     }
 
-    /// Whether somebody may manage the Slack workspace.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn slack_manages(&self, user: &str) -> Result<bool, Failure> {
-        self.slack()?.manages(user).await.map_err(|e| e.failure())
+    fn discord(&self) -> Result<&dyn Chat, Failure> {
+        let discord = self.discord.as_ref().map(|chat| chat as &dyn Chat);
+        discord.ok_or_else(crate::discord::off)
     }
 
-    /// Slack, or why it cannot be used.
-    ///
-    /// # Errors
-    /// A [`Failure`] with what to configure.
-    pub fn slack(&self) -> Result<&Slack, Failure> {
-        self.slack
-            .as_ref()
-            .ok_or_else(|| off(Key::SlackBotToken.missing()))
+    fn slack(&self) -> Result<&dyn Chat, Failure> {
+        let slack = self.slack.as_ref().map(|chat| chat as &dyn Chat);
+        slack.ok_or_else(crate::slack::off)
     }
-}
-
-const fn off(advice: String) -> Failure {
-    Failure::NonRecoverable { advice }
 }

@@ -1,4 +1,4 @@
-//! Where people talk: [`Chat`], and a folder a platform with its types, intake, rendering and client.
+//! Where people talk: the trait [`Chat`], and a folder a platform with its types, intake, rendering and client.
 
 mod chat;
 pub mod discord;
@@ -7,5 +7,5 @@ pub mod press;
 pub mod slack;
 
 pub use bobbin_http::HttpAnswer;
-pub use chat::{Chat, Settings};
+pub use chat::{Chat, Chats, Home, Member, Settings};
 pub use intake::{Intake, Lookup};

@@ -88,12 +88,8 @@ impl Lane<'_> {
 
     /// As what the person counts. Discord said so with the request; Slack is asked.
     async fn standing(&self, control: &Control) -> Result<Standing, Failure> {
-        let manages = match &control.thread {
-            ThreadKey::Discord { .. } => control.standing.manages,
-            ThreadKey::Slack { .. } => self.chat.slack_manages(&control.by.id).await?,
-        };
         Ok(Standing {
-            manages,
+            manages: self.chat.of(&control.thread)?.manages(control).await?,
             ..control.standing.clone()
         })
     }

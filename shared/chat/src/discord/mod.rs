@@ -17,6 +17,7 @@ mod intake;
 pub mod interaction;
 pub mod quoting;
 pub mod render;
+mod seam;
 mod verify;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use client::{
 pub use commands::commands;
 pub use completion::completed;
 pub use intake::intake;
+pub(crate) use seam::{off, split};
 pub use verify::{BadKey, verify, verifying_key};
 
 use bobbin_core::access::Policy;

@@ -16,6 +16,7 @@ pub mod limits;
 pub mod manifest;
 pub mod people;
 pub mod render;
+mod seam;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use commands::commands;
 pub use door::{App, BAD_SIGNATURE, message_id, message_ts};
 pub use events::events;
 pub use interactivity::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION, interactivity};
+pub(crate) use seam::{off, split};
 pub use suggest::suggested;
 pub use verify::{Unverified, looks_signed, verify};
 pub use words::{CONFIG_HELP, HELP};

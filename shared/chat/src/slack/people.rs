@@ -3,14 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A person of a workspace, as far as it counts here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Member {
-    /// An administrator or owner of the workspace: may change its settings.
-    pub manages: bool,
-    /// Not a full member of this workspace: a guest, a person of another organisation, a bot, or somebody who has left.
-    pub outsider: bool,
-}
+use crate::chat::Member;
+
 
 impl Member {
     /// Reads the `user` of an answer; whoever cannot be read is an outsider.

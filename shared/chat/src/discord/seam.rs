@@ -1,0 +1,84 @@
+//! Discord as a [`Chat`].
+
+use async_trait::async_trait;
+use bobbin_core::card::Post;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::message::{Control, Open, Reply};
+use bobbin_core::text;
+use bobbin_http::{Hosts, Http, host_of};
+
+use super::{CHUNK_UNITS, Discord};
+use crate::chat::{Chat, Settings};
+
+/// What to do when there is no Discord.
+pub(crate) fn off() -> Failure {
+    Failure::NonRecoverable {
+        advice: "Discord is not set up: the operator has to set DiscordApplicationId and DiscordPublicKey of the template.".to_owned(),
+    }
+}
+
+/// Cuts an answer. Tables first: Discord has none, and an aligned one is longer than its source.
+pub(crate) fn split(answer: &str) -> Vec<String> {
+    text::split(&text::discord_markdown(answer), CHUNK_UNITS)
+}
+
+impl Discord {
+    /// The client, if an application is configured.
+    pub(crate) fn configured(settings: &Settings<'_>) -> Result<Option<Self>, String> {
+        if settings.discord_application.is_empty() {
+            return Ok(None);
+        }
+        let hosts = Hosts::Named(host_of(settings.discord_api).into_iter().collect());
+        let http = Http::new(settings.discord_api, hosts)
+            .map_err(|e| format!("discord_api of the parameter Overrides: {e}"))?;
+        Ok(Some(Self::new(
+            http,
+            settings.discord_api,
+            settings.discord_application,
+            settings.discord_bot_token,
+        )))
+    }
+}
+
+#[async_trait]
+impl Chat for Discord {
+    async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        let posted = Self::post(self, thread, turn, kind, at, post).await;
+        posted.map_err(|e| e.failure())
+    }
+
+    async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
+        Self::tell(self, reply, text).await.map_err(|e| e.failure())
+    }
+
+    async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {
+        Chat::tell(self, &control.reply, text).await
+    }
+
+    async fn show_diff(
+        &self,
+        _: &ThreadKey,
+        _: &str,
+        reply: &Reply,
+        patch: &str,
+    ) -> Result<(), Failure> {
+        self.tell_diff(reply, patch).await.map_err(|e| e.failure())
+    }
+
+    async fn open(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, Failure> {
+        let opened = Self::open(self, open, now_ms).await;
+        opened.map_err(|e| e.failure())
+    }
+
+    async fn tell_unopened(&self, open: &Open, text: &str) -> Result<(), Failure> {
+        self.tell_or_post(open, text).await.map_err(|e| e.failure())
+    }
+}

@@ -1,0 +1,121 @@
+//! Slack as a [`Chat`].
+
+use async_trait::async_trait;
+use bobbin_core::card::{CardState, Post};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
+use bobbin_core::keys::Key;
+use bobbin_core::message::{Control, Reply};
+use bobbin_core::overview::Picture;
+use bobbin_core::person::Outside;
+use bobbin_core::text;
+
+use super::Slack;
+use super::render::{self, Status};
+use crate::chat::{Chat, Home, Member, Settings};
+
+/// Longest part of an answer, in UTF-16 units: a `markdown` block holds 12,000 characters.
+const CHUNK_UNITS: usize = 11_500;
+
+/// What to do when there is no Slack.
+pub(crate) fn off() -> Failure {
+    Failure::NonRecoverable {
+        advice: Key::SlackBotToken.missing(),
+    }
+}
+
+/// Cuts an answer.
+pub(crate) fn split(answer: &str) -> Vec<String> {
+    text::split(answer, CHUNK_UNITS)
+}
+
+impl Slack {
+    /// The client, if there is a token.
+    pub(crate) fn configured(settings: &Settings<'_>) -> Result<Option<Self>, String> {
+        if settings.slack_bot_token.is_empty() {
+            return Ok(None);
+        }
+        let slack = Self::new(settings.slack_api, settings.slack_bot_token)
+            .map_err(|e| format!("slack_api of the parameter Overrides: {e}"))?;
+        Ok(Some(slack.streaming(settings.slack_stream_answers)))
+    }
+}
+
+#[async_trait]
+impl Chat for Slack {
+    async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        let posted = Self::post(self, thread, turn, kind, at, post).await;
+        posted.map_err(|e| e.failure())
+    }
+
+    async fn set_status(&self, thread: &ThreadKey, turn: &str, state: &CardState) {
+        if let Some(status) = Status::of(state) {
+            Self::set_status(self, thread, turn, status).await;
+        }
+    }
+
+    async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
+        Self::tell(self, reply, text).await.map_err(|e| e.failure())
+    }
+
+    async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {
+        let notice = Post::Notice(text.to_owned());
+        let (thread, kind) = (&control.thread, PostKind::Notice);
+        let posted = Chat::post(self, thread, &control.id, &kind, None, &notice).await;
+        posted.map(drop)
+    }
+
+    /// Where it is short only who asks sees it, else it is a file in the thread.
+    async fn show_diff(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        reply: &Reply,
+        patch: &str,
+    ) -> Result<(), Failure> {
+        if let Some(words) = render::diff(patch) {
+            return Chat::tell(self, reply, &words).await;
+        }
+        let stood = self.post_diff(thread, turn, patch).await;
+        if stood.map_err(|e| e.failure())? {
+            let words = "The changes are in this thread already, as the file `changes.diff`.";
+            Chat::tell(self, reply, words).await
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn outside(&self, user: &str) -> Result<Option<Outside>, Failure> {
+        Self::outside(self, user).await.map_err(|e| e.failure())
+    }
+
+    async fn manages(&self, control: &Control) -> Result<bool, Failure> {
+        let manages = Self::manages(self, &control.by.id).await;
+        manages.map_err(|e| e.failure())
+    }
+
+    async fn member(&self, user: &str) -> Result<Member, Failure> {
+        Self::member(self, user).await.map_err(|e| e.failure())
+    }
+
+    async fn show_home(&self, user: &str, home: Home<'_>) -> Result<(), Failure> {
+        let view = match home {
+            Home::Closed(why) => render::closed_home(why),
+            Home::Open(picture) => render::home(picture),
+        };
+        self.publish_home(user, &view)
+            .await
+            .map_err(|e| e.failure())
+    }
+
+    fn home_words(&self, picture: &Picture) -> Result<String, Failure> {
+        Ok(render::overview_words(picture))
+    }
+}
