@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::chat::Member;
 
-
 impl Member {
     /// Reads the `user` of an answer; whoever cannot be read is an outsider.
     #[must_use]

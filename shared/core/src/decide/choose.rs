@@ -5,7 +5,7 @@
 //! that wants another one is told how to get it.
 
 use super::{Context, words};
-use crate::effect::{AgentEffect, Effect};
+use crate::effect::Effect;
 use crate::message::Prompt;
 use crate::selection::Selection;
 use crate::session::{Phase, Session, Stage, Surveyed};

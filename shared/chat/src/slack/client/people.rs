@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Slack, SlackError};
-use crate::slack::people::Member;
+use crate::chat::Member;
 
 /// For how long it is believed that somebody is a full member.
 const BELIEVED: Duration = Duration::from_secs(300);
