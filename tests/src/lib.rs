@@ -17,7 +17,7 @@ pub mod gates;
 pub mod http;
 pub mod judge;
 pub mod limits;
-pub mod made_up;
+pub mod sim;
 pub mod ministack;
 pub mod model;
 pub mod namespace;

@@ -248,7 +248,7 @@ async fn malformed(world: World) {
             .status,
         200
     );
-    event["type"] = "made_up".into();
+    event["type"] = "sim".into();
     assert_eq!(
         world
             .slack

@@ -1,5 +1,5 @@
 //! What the worker asks for on the way of a next prompt on an active thread, counted on the real programs: a claim, a read and
-//! a write. That they are three round trips with the sending is seen where time can be counted: in the made-up world.
+//! a write. That they are three round trips with the sending is seen where time can be counted: in the simulator.
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;

@@ -4,7 +4,7 @@
 //! the queue has accepted, and nothing is written anywhere else. All that is read is what a tenant's people are suggested
 //! while they type.
 
-mod door;
+mod router;
 mod signing;
 mod suggestions;
 
@@ -17,24 +17,24 @@ use bobbin_cloud::events::Requests;
 use bobbin_cloud::{startup, telemetry};
 use lambda_http::{Request, service_fn};
 
-use crate::door::Door;
+use crate::router::Router;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     telemetry::start();
-    let door = match open() {
-        Ok(door) => Arc::new(door),
+    let router = match open() {
+        Ok(router) => Arc::new(router),
         Err(why) => return startup::refuse(&why).await,
     };
     let answer = service_fn(move |request: Request| {
-        let door = Arc::clone(&door);
-        async move { Ok(door.answer(&request).await) }
+        let router = Arc::clone(&router);
+        async move { Ok(router.answer(&request).await) }
     });
     startup::work(Requests::to(answer)).await
 }
 
-fn open() -> Result<Door, String> {
+fn open() -> Result<Router, String> {
     startup::in_lambda()?;
     let config = Config::from_environment()?;
-    Door::new(&config, &Aws::from_environment()?)
+    Router::new(&config, &Aws::from_environment()?)
 }

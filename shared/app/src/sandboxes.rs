@@ -4,7 +4,7 @@
 //! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
 //! do them), the record and its marks (see [`Beside`]), and any decision.
 
-mod aftermath;
+mod results;
 mod attach;
 mod clone;
 mod follow;

@@ -22,7 +22,7 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
 use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::{Marks, Queued, StrayRun};
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
@@ -110,7 +110,7 @@ impl Scene {
             .unwrap_or_else(|_| panic!("{effect:?} took too long"))
     }
 
-    async fn until(&self, coarse: Coarse) {
+    async fn until(&self, coarse: SandboxState) {
         for _ in 0..200 {
             let seen = self
                 .perform(Effect::Sandbox(SandboxEffect::Observe {
@@ -421,14 +421,14 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     });
     assert!(matches!(
         scene.perform(create.clone()).await,
-        Event::Observed(Coarse::Provisioning)
+        Event::Observed(SandboxState::Provisioning)
     ));
     assert!(matches!(
         scene.perform(create).await,
-        Event::Observed(Coarse::Provisioning | Coarse::Running)
+        Event::Observed(SandboxState::Provisioning | SandboxState::Running)
     ));
     assert_eq!(scene.provider.sandboxes().len(), 1);
-    scene.until(Coarse::Running).await;
+    scene.until(SandboxState::Running).await;
     let check = Effect::Agent(AgentEffect::CheckServer {
         generation: GENERATION,
         within_ms: 300,
@@ -459,7 +459,7 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
         other
             .perform_sandbox(&scene.desk, &scene.thread, &look)
             .await,
-        Event::Observed(Coarse::Gone)
+        Event::Observed(SandboxState::Gone)
     );
 }
 
@@ -589,7 +589,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
     assert_eq!(scene.count(), 0);
 
     scene.perform(create.clone()).await;
-    scene.until(Coarse::Running).await;
+    scene.until(SandboxState::Running).await;
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     is_answered(scene, "k1").await;
     assert_eq!(
@@ -628,7 +628,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
     );
     scene.thread = ThreadKey::discord("1", "6").unwrap();
     scene.perform(create).await;
-    scene.until(Coarse::Running).await;
+    scene.until(SandboxState::Running).await;
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     is_answered(scene, "k3").await;
     assert_eq!(
@@ -1499,19 +1499,19 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
         .store(now_ms() + 3_600_000, Ordering::SeqCst);
     assert!(matches!(
         scene.perform(stop.clone()).await,
-        Event::Observed(Coarse::Busy | Coarse::Parked)
+        Event::Observed(SandboxState::Busy | SandboxState::Stopped)
     ));
-    scene.until(Coarse::Parked).await;
-    assert_eq!(scene.perform(stop).await, Event::Observed(Coarse::Parked));
+    scene.until(SandboxState::Stopped).await;
+    assert_eq!(scene.perform(stop).await, Event::Observed(SandboxState::Stopped));
     let start = Effect::Sandbox(SandboxEffect::Start {
         generation: GENERATION,
     });
     assert!(matches!(
         scene.perform(start.clone()).await,
-        Event::Observed(Coarse::Provisioning | Coarse::Running)
+        Event::Observed(SandboxState::Provisioning | SandboxState::Running)
     ));
-    scene.until(Coarse::Running).await;
-    assert_eq!(scene.perform(start).await, Event::Observed(Coarse::Running));
+    scene.until(SandboxState::Running).await;
+    assert_eq!(scene.perform(start).await, Event::Observed(SandboxState::Running));
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
@@ -1551,16 +1551,16 @@ async fn what_is_deleted_is_gone(scene: &mut Scene) {
     });
     assert_eq!(
         scene.perform(delete.clone()).await,
-        Event::Observed(Coarse::Gone)
+        Event::Observed(SandboxState::Gone)
     );
-    assert_eq!(scene.perform(delete).await, Event::Observed(Coarse::Gone));
+    assert_eq!(scene.perform(delete).await, Event::Observed(SandboxState::Gone));
     assert_eq!(
         scene
             .perform(Effect::Sandbox(SandboxEffect::Start {
                 generation: GENERATION
             }))
             .await,
-        Event::Observed(Coarse::Gone)
+        Event::Observed(SandboxState::Gone)
     );
     assert_eq!(
         scene.ensure_server(false).await,
@@ -1613,7 +1613,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
             generation: GENERATION,
         }))
         .await;
-    scene.until(Coarse::Running).await;
+    scene.until(SandboxState::Running).await;
     let why = |event: Event| match event {
         Event::NotCloned { why } => why,
         other => panic!("{other:?}"),
@@ -1701,12 +1701,12 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     assert!(
         matches!(
             made,
-            Event::Observed(Coarse::Provisioning | Coarse::Running)
+            Event::Observed(SandboxState::Provisioning | SandboxState::Running)
         ),
         "{made:?}"
     );
     assert_eq!(scene.count(), 1);
-    scene.until(Coarse::Running).await;
+    scene.until(SandboxState::Running).await;
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     let found = scene
         .perform(Effect::Agent(AgentEffect::FindAgentSession {

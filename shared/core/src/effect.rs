@@ -61,7 +61,7 @@ pub enum SandboxEffect {
         /// A cancel mark of this turn ends the wait.
         watch: Option<String>,
     },
-    /// Look, start if it is parked, look again. Answers `Observed`.
+    /// Look, start if it is stopped, look again. Answers `Observed`.
     Start {
         /// Generation.
         generation: u32,

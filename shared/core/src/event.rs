@@ -9,7 +9,7 @@ use crate::images::Image;
 use crate::ledger::Entry;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::session::Queued;
 use crate::settings::Offer;
 
@@ -19,7 +19,7 @@ pub enum Event {
     /// The message in the context has been delivered.
     Delivered,
     /// The sandbox was looked at.
-    Observed(Coarse),
+    Observed(SandboxState),
     /// The tenant has this many sandboxes.
     Counted(u32),
     /// What the agent offers; empty where it did not say.

@@ -2,13 +2,13 @@
 
 /// A sandbox, coarsely (reference: Daytona's states, mapped).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Coarse {
+pub enum SandboxState {
     /// On its way up.
     Provisioning,
     /// Running.
     Running,
     /// Stopped or archived; can be started.
-    Parked,
+    Stopped,
     /// In a transition, or in a state that we do not know.
     Busy,
     /// The provider gave up on it.

@@ -18,7 +18,7 @@ use crate::message::{Operation, Prompt};
 use crate::outcome::Outcome;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
 use crate::settings::Offer;
@@ -382,7 +382,7 @@ pub struct TimelineEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Seen {
     /// The sandbox, when last looked at.
-    pub sandbox: Option<Coarse>,
+    pub sandbox: Option<SandboxState>,
     /// A start was asked for in this delivery.
     pub start_asked: bool,
     /// The server answered as healthy.

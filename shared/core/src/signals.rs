@@ -18,7 +18,7 @@ pub enum Kind {
     CreateReady,
     /// It will not come.
     CreateFailed,
-    /// A parked sandbox, or its server, was asked to start.
+    /// A stopped sandbox, or its server, was asked to start.
     ResumeBegan,
     /// It runs again. Took: since it was asked to.
     ResumeReady,

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use tokio::time::Instant;
 
 use crate::labels::{
@@ -26,7 +26,7 @@ pub struct Sandbox {
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// What its state means for us.
-    pub state: Coarse,
+    pub state: SandboxState,
     /// The provider's own word for that; empty where it has said none.
     pub said: String,
     /// When it was made, where the provider says so.
@@ -148,7 +148,7 @@ impl From<ProviderError> for NoEndpoint {
 /// Asked, or refused.
 pub type Told<T> = Result<T, ProviderError>;
 /// What the sandbox is after a call of its life cycle, or what kept that from being known.
-pub type Seen = Result<Coarse, Failure>;
+pub type Seen = Result<SandboxState, Failure>;
 
 /// Runs the sandboxes of one stack. A name stands for one sandbox for ever; a repeat of any call is harmless.
 #[async_trait]
@@ -237,7 +237,7 @@ mod tests {
             id: "i".to_owned(),
             name: "n".to_owned(),
             labels: BTreeMap::new(),
-            state: Coarse::Running,
+            state: SandboxState::Running,
             said: String::new(),
             created_ms: None,
             exec_base: None,

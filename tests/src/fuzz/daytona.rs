@@ -1,6 +1,6 @@
 //! Daytona's answers: sandboxes, pages of them, preview links, exec results and errors, each input read as all of them.
 
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_sandbox::daytona::{ErrorBody, Executed, Page, PreviewLink, Sandbox};
 use bobbin_sandbox::labels::{LABEL_STACK, LABEL_STACK_ID, Stack};
 
@@ -31,10 +31,10 @@ pub(super) fn json(input: &[u8]) {
 
 fn sandbox(sandbox: &Sandbox) {
     let state = sandbox.state.as_deref().unwrap_or_default();
-    let coarse = sandbox.coarse();
-    assert_eq!(coarse == Coarse::Gone, GONE.contains(&state), "{state:?}");
-    assert_eq!(coarse == Coarse::Running, state == "started", "{state:?}");
-    if let Coarse::Broken { recoverable, .. } = &coarse {
+    let coarse = sandbox.sandbox_state();
+    assert_eq!(coarse == SandboxState::Gone, GONE.contains(&state), "{state:?}");
+    assert_eq!(coarse == SandboxState::Running, state == "started", "{state:?}");
+    if let SandboxState::Broken { recoverable, .. } = &coarse {
         assert!(["error", "build_failed"].contains(&state), "{state:?}");
         assert!(!*recoverable || sandbox.recoverable == Some(true));
     }

@@ -2,7 +2,7 @@
 
 use bobbin_core::ids::PostKind;
 use bobbin_core::session::Phase;
-use bobbin_tests::made_up::promises::*;
+use bobbin_tests::sim::promises::*;
 use libtest_mimic::{Failed, Trial};
 
 /// A history that keeps all promises: one prompt, answered.

@@ -1,4 +1,4 @@
-//! Seeded histories: several threads over the made-up world, everything going wrong by dice for a while, then calm.
+//! Seeded histories: several threads over the simulator, everything going wrong by dice for a while, then calm.
 //! All promises must hold when all is quiet, and again when the last sandbox has lived its time.
 //!
 //! `BOBBIN_SEED=n` replays one history and prints it; `BOBBIN_SEEDS=n` runs so many.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bobbin_app::agent_log::{self, From, LogError, Place, Which};
 use bobbin_core::ids::sandbox_name;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ async fn running(
         }
     };
     match sandbox.state {
-        Coarse::Running => Ok(sandbox),
+        SandboxState::Running => Ok(sandbox),
         _ => Err(format!(
             "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin {} resume {}",
             if sandbox.said.is_empty() { "in no known state" } else { &sandbox.said },

@@ -2,7 +2,7 @@
 
 use bobbin_app::orphans::{Judged, judge};
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_sandbox::Provider;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ struct Answer<'a> {
 /// Finds them, and deletes them where that is wanted.
 pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> {
     let mut found = sandboxes::found(stack, None).await?;
-    found.retain(|one| one.judged == Judged::Orphan && one.sandbox.state != Coarse::Gone);
+    found.retain(|one| one.judged == Judged::Orphan && one.sandbox.state != SandboxState::Gone);
     let mut answer = Answer {
         orphans: found.iter().map(|one| &one.line).collect(),
         destroyed: Vec::new(),

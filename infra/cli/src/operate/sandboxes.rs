@@ -6,7 +6,7 @@ use bobbin_app::orphans::{Judged, judged, origin};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::StoreError;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::Session;
 use bobbin_sandbox::Sandbox;
 use serde::Serialize;
@@ -161,7 +161,7 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
     let found = found(stack, what.tenant.as_deref()).await?;
     let lines: Vec<&Line> = found
         .iter()
-        .filter(|one| one.sandbox.state != Coarse::Gone)
+        .filter(|one| one.sandbox.state != SandboxState::Gone)
         .map(|one| &one.line)
         .collect();
     let code = if lines.is_empty() {

@@ -95,7 +95,7 @@ pub(crate) fn begin(
 }
 
 /// Carries a new sandbox through the states of its creation.
-pub(crate) fn bring_up(shared: &Context, id: &str, build: bool) {
+pub(crate) fn provision(shared: &Context, id: &str, build: bool) {
     let (shared, id) = (shared.clone(), id.to_owned());
     let tasks = shared.tasks.clone();
     tasks.spawn(async move {

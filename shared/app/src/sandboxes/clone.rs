@@ -10,7 +10,7 @@ use bobbin_agent::opencode::steps::redact;
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_sandbox::ErrorKind;
@@ -32,7 +32,7 @@ impl Sandboxes {
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let sandbox = self.find(thread, generation).await?;
-        if sandbox.state != Coarse::Running {
+        if sandbox.state != SandboxState::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
             });

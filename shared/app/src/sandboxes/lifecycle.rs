@@ -5,7 +5,7 @@ use std::time::Duration;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_sandbox::{Secrets, Seen};
 use tokio::time::{Instant, sleep_until};
 
@@ -47,7 +47,7 @@ impl Sandboxes {
             let is_last = next + pause / 2 >= until;
             sleep_until(if is_last { until } else { next }).await;
             match self.provider.observe(&name).await? {
-                Coarse::Provisioning | Coarse::Busy if !is_last => {}
+                SandboxState::Provisioning | SandboxState::Busy if !is_last => {}
                 state => return Ok(Event::Observed(state)),
             }
         }

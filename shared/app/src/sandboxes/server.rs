@@ -13,7 +13,7 @@ use bobbin_core::endpoint::NoEndpoint;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::signals::HEALTH_RETRIES;
 use bobbin_sandbox::{ErrorKind, Placeholder, Sandbox, Secrets};
 use futures::StreamExt as _;
@@ -89,7 +89,7 @@ impl Sandboxes {
             return Ok(Event::Healthy);
         }
         let sandbox = sandbox.map_err(|e| e.failure)?;
-        if sandbox.state != Coarse::Running {
+        if sandbox.state != SandboxState::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
             });

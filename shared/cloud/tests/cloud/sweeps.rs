@@ -9,7 +9,7 @@ use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::{Marks, Phase, Session};
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
@@ -40,7 +40,7 @@ fn made(created_ms: Ms, thread: &ThreadKey, generation: u32) -> Sandbox {
         id: "s".to_owned(),
         name: "s".to_owned(),
         labels: labels(STACK, thread, generation),
-        state: Coarse::Running,
+        state: SandboxState::Running,
         said: String::new(),
         created_ms: Some(created_ms),
         exec_base: None,

@@ -1,14 +1,14 @@
 //! One pure, total function over (session, event): what the session becomes, and the next step.
 //!
-//! It works in two halves. `absorb` folds what happened into the session; `next` looks at the session alone and says
+//! It works in two halves. `apply` folds what happened into the session; `next` looks at the session alone and says
 //! what is still missing. So the machine is level-triggered: a redelivery that has seen nothing yet looks again and
 //! goes on from what it finds. Nothing outside this module branches on a phase.
 
-mod absorb;
-mod aftermath;
+mod apply;
+mod results;
 mod aside;
-mod bring_up;
-mod bury;
+mod provision;
+mod dead_letter;
 mod choose;
 mod mark;
 pub mod operate;
@@ -19,7 +19,7 @@ pub mod queue;
 pub mod replay;
 mod steer;
 mod stray;
-mod take_down;
+mod teardown;
 mod tell;
 pub mod words;
 
@@ -100,7 +100,7 @@ impl Next {
 #[must_use]
 pub fn decide(mut session: Session, event: Event, context: &Context<'_>) -> Decision {
     let next =
-        absorb::absorb(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
+        apply::apply(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
         && turn.stage == Stage::Running
@@ -113,10 +113,10 @@ pub fn decide(mut session: Session, event: Event, context: &Context<'_>) -> Deci
 fn next(session: &mut Session, context: &Context<'_>) -> Next {
     match &context.delivery.message.work {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
-        Work::Sweep => take_down::sweep(session, context),
-        Work::Look => take_down::look(session, context),
-        Work::Reset { by, standing } => take_down::reset(session, (by, standing), context),
-        Work::Bury { turn, prompt } => bury::next(session, turn, prompt.as_deref(), context),
+        Work::Sweep => teardown::sweep(session, context),
+        Work::Look => teardown::look(session, context),
+        Work::Reset { by, standing } => teardown::reset(session, (by, standing), context),
+        Work::Bury { turn, prompt } => dead_letter::next(session, turn, prompt.as_deref(), context),
         Work::Operate { want } => operate::next(session, *want, context),
     }
 }

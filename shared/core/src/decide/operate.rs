@@ -4,10 +4,10 @@
 //! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel mark. What came of it
 //! goes on record. A sandbox that is not there is never made: that is for a prompt.
 
-use super::{Context, Next, bring_up, mark, prompt, take_down, words};
+use super::{Context, Next, provision, mark, prompt, teardown, words};
 use crate::message::{Operation, Work};
 use crate::outcome::Outcome;
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::session::{OPERATED_MAX, Operated, Phase, Session};
 
 /// What it needs next.
@@ -51,7 +51,7 @@ fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
     }
-    let next = take_down::pause(session, context);
+    let next = teardown::pause(session, context);
     match session.phase {
         Phase::Pausing => next,
         Phase::Paused => end(session, want, None, context),
@@ -65,10 +65,10 @@ fn destroy(session: &mut Session, context: &Context<'_>) -> Next {
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
         Phase::Destroying => {}
         Phase::Creating | Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming => {
-            take_down::begin_destroying(session, "deleted by the operator", context);
+            teardown::begin_destroying(session, "deleted by the operator", context);
         }
     }
-    match take_down::delete_step(session, context) {
+    match teardown::delete_step(session, context) {
         Some(next) => next,
         None => end(session, want, None, context),
     }
@@ -89,11 +89,11 @@ fn resume(session: &mut Session, context: &Context<'_>) -> Next {
             return end(session, want, Some("it is still being made"), context);
         }
         (Phase::Destroying, _) => return end(session, want, Some("it is being deleted"), context),
-        (_, Some(Coarse::Gone)) => {
+        (_, Some(SandboxState::Gone)) => {
             mark::gone(session, "the sandbox vanished", context);
             return end(session, want, Some("it does not exist any more"), context);
         }
-        (_, Some(Coarse::Broken { reason, .. })) => {
+        (_, Some(SandboxState::Broken { reason, .. })) => {
             let trouble = words::broken(reason);
             return end(session, want, Some(&trouble), context);
         }
@@ -104,7 +104,7 @@ fn resume(session: &mut Session, context: &Context<'_>) -> Next {
         let trouble = format!("its server does not answer: {seen}");
         return end(session, want, Some(&trouble), context);
     }
-    match bring_up::step(session, context) {
+    match provision::step(session, context) {
         Some(next) => next,
         // Every way on but being ready is a turn's; without one it is that the sandbox took too long.
         None if session.phase == Phase::Active => resume(session, context),
@@ -194,7 +194,7 @@ fn over(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
     let deleted = known(session, context).is_some_and(|known| known.trouble.is_none());
     if want == Operation::Destroy && deleted {
         session.seen.trouble = None;
-        return take_down::notice(session, words::DESTROYED, context);
+        return teardown::notice(session, words::DESTROYED, context);
     }
     mark::at_rest(session, Next::Done, context)
 }

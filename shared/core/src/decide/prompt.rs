@@ -1,6 +1,6 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
-use super::{Context, Next, aside, bring_up, choose, mark, steer, stray, tell, words};
+use super::{Context, Next, aside, provision, choose, mark, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::ids::{Ms, PostKind, PostRef, PromptIds};
@@ -23,7 +23,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 None => continue,
             },
             None if mark::has_ended(session, id) => {
-                let next = super::take_down::finish_half_made(session, context);
+                let next = super::teardown::finish_half_made(session, context);
                 return mark::at_rest(session, next, context);
             }
             None => match mark::foreign_lease_ms(session, context) {
@@ -160,7 +160,7 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     if nothing_is_missing(session, prompt) {
         return hand_over(session, prompt, context);
     }
-    if let Some(next) = bring_up::step(session, context) {
+    if let Some(next) = provision::step(session, context) {
         return Some(next);
     }
     let stage = session.turn.as_ref()?.stage.clone();

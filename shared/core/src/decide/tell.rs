@@ -1,6 +1,6 @@
 //! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
 
-use super::{Context, Next, aftermath, aside, bring_up, mark, stray, words};
+use super::{Context, Next, results, aside, provision, mark, stray, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
 use crate::ids::PostKind;
@@ -26,7 +26,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     {
         return Some(next);
     }
-    if let Some(next) = aftermath::step(session, &outcome, context) {
+    if let Some(next) = results::step(session, &outcome, context) {
         return Some(next);
     }
     if let Some(next) = aside::ending(session, &outcome, context) {
@@ -49,7 +49,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         return None;
     }
     let Some(answer) = session.seen.answer.clone() else {
-        if let Some(next) = bring_up::step(session, context) {
+        if let Some(next) = provision::step(session, context) {
             return Some(next);
         }
         return read_again(session, context);

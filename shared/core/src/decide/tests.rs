@@ -34,7 +34,7 @@ use crate::outcome::Outcome;
 use crate::person::{Person, Standing};
 use crate::ports::{Loaded, Saved, World};
 use crate::run::{Answer, PromptState, RunEnd};
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::selection::Selection;
 use crate::session::{Marks, Phase, Queued, Session, StrayRun};
 use crate::settings::{Change, Kind, List, Offer, Settings};
@@ -230,7 +230,7 @@ fn a_sandbox_that_breaks_while_it_is_made_is_reported_and_deleted() {
     world.with(|s| {
         s.sandboxes.insert(
             1,
-            Coarse::Broken {
+            SandboxState::Broken {
                 reason: "no capacity".into(),
                 recoverable: false,
             },
@@ -764,7 +764,7 @@ fn a_look_finds_a_sandbox_that_vanished_or_was_stopped_and_leaves_a_living_one()
     let world = active();
     deliver_until_done(&world, &work("l1", Work::Look), 1);
     assert_eq!(record(&world).phase, Phase::Active);
-    world.with(|s| s.sandboxes.insert(1, Coarse::Parked));
+    world.with(|s| s.sandboxes.insert(1, SandboxState::Stopped));
     deliver_until_done(&world, &work("l2", Work::Look), 1);
     assert_eq!(record(&world).phase, Phase::Paused);
     world.with(|s| s.sandboxes.clear());
@@ -827,7 +827,7 @@ fn a_stop_of_a_waiting_prompt_ends_it_without_the_agent_hearing_of_it() {
 fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
     let world = Fake::new();
     world.with(|s| {
-        s.sandboxes.insert(1, Coarse::Provisioning);
+        s.sandboxes.insert(1, SandboxState::Provisioning);
         s.marks.cancelled.insert("m1".into(), person("bob"));
         // The mark comes after the message was read.
         s.late_marks = true;

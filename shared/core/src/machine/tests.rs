@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::message::{Message, Prompt, Work};
 use crate::person::Person;
 use crate::run::Answer;
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::settings::Offer;
 use crate::usage::Usage;
 
@@ -69,7 +69,7 @@ fn answer(effect: &Effect) -> Event {
     match effect {
         Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(0),
         Effect::Sandbox(SandboxEffect::Create { .. })
-        | Effect::Sandbox(SandboxEffect::Observe { .. }) => Event::Observed(Coarse::Running),
+        | Effect::Sandbox(SandboxEffect::Observe { .. }) => Event::Observed(SandboxState::Running),
         Effect::Sandbox(SandboxEffect::EnsureServer { .. })
         | Effect::Agent(AgentEffect::CheckServer { .. }) => Event::Healthy,
         Effect::Agent(AgentEffect::FindAgentSession { .. }) => Event::AgentSession {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 
@@ -57,7 +57,7 @@ impl DaytonaSandboxes {
                 _ => error.failure(),
             }),
             // The read may lag behind the create.
-            (Err(DaytonaError::NotFound), None) => Ok(Coarse::Provisioning),
+            (Err(DaytonaError::NotFound), None) => Ok(SandboxState::Provisioning),
             (Err(error), _) => Err(error.failure()),
         }
     }
@@ -76,8 +76,8 @@ impl DaytonaSandboxes {
 
     pub(super) async fn start(&self, name: &str) -> Seen {
         let asked = match self.look(name).await? {
-            Coarse::Parked => self.client.start(name).await,
-            Coarse::Broken {
+            SandboxState::Stopped => self.client.start(name).await,
+            SandboxState::Broken {
                 recoverable: true, ..
             } => self.client.recover(name).await,
             as_it_is => return Ok(as_it_is),
@@ -87,26 +87,26 @@ impl DaytonaSandboxes {
 
     pub(super) async fn halt(&self, name: &str, latest: Instant) -> Seen {
         match self.look(name).await? {
-            Coarse::Running if Instant::now() >= latest => Err(Failure::Wait {
+            SandboxState::Running if Instant::now() >= latest => Err(Failure::Wait {
                 after_ms: 0,
                 seen: "too little time is left for a stop".to_owned(),
             }),
-            Coarse::Running => self.outcome(name, self.client.stop(name).await).await,
+            SandboxState::Running => self.outcome(name, self.client.stop(name).await).await,
             as_it_is => Ok(as_it_is),
         }
     }
 
     pub(super) async fn delete(&self, name: &str) -> Seen {
         match self.look(name).await? {
-            Coarse::Gone => Ok(Coarse::Gone),
+            SandboxState::Gone => Ok(SandboxState::Gone),
             _ => self.outcome(name, self.client.delete(name).await).await,
         }
     }
 
     pub(super) async fn look(&self, name: &str) -> Seen {
         match self.client.get(name).await {
-            Ok(found) => Ok(found.coarse()),
-            Err(DaytonaError::NotFound) => Ok(Coarse::Gone),
+            Ok(found) => Ok(found.sandbox_state()),
+            Err(DaytonaError::NotFound) => Ok(SandboxState::Gone),
             Err(error) => Err(error.failure()),
         }
     }
@@ -117,8 +117,8 @@ impl DaytonaSandboxes {
             Ok(()) | Err(DaytonaError::NotFound | DaytonaError::Conflict { .. }) => {}
             Err(error @ DaytonaError::Refused { status: 400, .. }) => {
                 return match self.look(name).await? {
-                    // Refused although it is parked: a quota, which only a person can mend.
-                    Coarse::Parked | Coarse::Running => Err(error.failure()),
+                    // Refused although it is stopped: a quota, which only a person can mend.
+                    SandboxState::Stopped | SandboxState::Running => Err(error.failure()),
                     other => Ok(other),
                 };
             }

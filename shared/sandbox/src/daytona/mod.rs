@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::ids::{Ms, ThreadKey, sandbox_name};
 use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
@@ -61,23 +61,23 @@ pub struct Sandbox {
 impl Sandbox {
     /// What its state means for us.
     #[must_use]
-    pub fn coarse(&self) -> Coarse {
+    pub fn sandbox_state(&self) -> SandboxState {
         match self.state.as_deref().unwrap_or("") {
             "pending_build" | "building_snapshot" | "pulling_snapshot" | "creating"
-            | "restoring" | "starting" | "resuming" => Coarse::Provisioning,
-            "unknown" if self.desired_state.as_deref() == Some("started") => Coarse::Provisioning,
-            "started" => Coarse::Running,
-            "stopped" | "archived" | "archiving" | "paused" => Coarse::Parked,
-            state @ ("error" | "build_failed") => Coarse::Broken {
+            | "restoring" | "starting" | "resuming" => SandboxState::Provisioning,
+            "unknown" if self.desired_state.as_deref() == Some("started") => SandboxState::Provisioning,
+            "started" => SandboxState::Running,
+            "stopped" | "archived" | "archiving" | "paused" => SandboxState::Stopped,
+            state @ ("error" | "build_failed") => SandboxState::Broken {
                 reason: self
                     .error_reason
                     .clone()
                     .unwrap_or_else(|| format!("the provider reports {state}")),
                 recoverable: state == "error" && self.recoverable == Some(true),
             },
-            "destroying" | "destroyed" => Coarse::Gone,
+            "destroying" | "destroyed" => SandboxState::Gone,
             // stopping, pausing, snapshotting, resizing, forking, and what is not known yet.
-            _ => Coarse::Busy,
+            _ => SandboxState::Busy,
         }
     }
 
@@ -92,7 +92,7 @@ impl Sandbox {
 impl From<Sandbox> for provider::Sandbox {
     fn from(told: Sandbox) -> Self {
         Self {
-            state: told.coarse(),
+            state: told.sandbox_state(),
             created_ms: told.created_ms(),
             id: told.id,
             name: told.name,
@@ -352,25 +352,25 @@ mod tests {
     fn every_state_has_its_meaning_and_an_unknown_one_means_busy() {
         let table = [
             (
-                Coarse::Provisioning,
+                SandboxState::Provisioning,
                 "pending_build building_snapshot pulling_snapshot creating restoring starting resuming",
             ),
-            (Coarse::Running, "started"),
-            (Coarse::Parked, "stopped archived archiving paused"),
+            (SandboxState::Running, "started"),
+            (SandboxState::Stopped, "stopped archived archiving paused"),
             (
-                Coarse::Busy,
+                SandboxState::Busy,
                 "stopping pausing snapshotting resizing forking unknown hibernating",
             ),
-            (Coarse::Gone, "destroying destroyed"),
+            (SandboxState::Gone, "destroying destroyed"),
             (
-                Coarse::Broken {
+                SandboxState::Broken {
                     reason: "disk full".into(),
                     recoverable: true,
                 },
                 "error",
             ),
             (
-                Coarse::Broken {
+                SandboxState::Broken {
                     reason: "disk full".into(),
                     recoverable: false,
                 },
@@ -379,12 +379,12 @@ mod tests {
         ];
         for (coarse, states) in table {
             for state in states.split(' ') {
-                assert_eq!(sandbox(state, "stopped").coarse(), coarse, "{state}");
+                assert_eq!(sandbox(state, "stopped").sandbox_state(), coarse, "{state}");
             }
         }
-        assert_eq!(sandbox("unknown", "started").coarse(), Coarse::Provisioning);
+        assert_eq!(sandbox("unknown", "started").sandbox_state(), SandboxState::Provisioning);
         let bare: Sandbox = serde_json::from_value(json!({"id": "i", "name": "n"})).unwrap();
-        assert_eq!(bare.coarse(), Coarse::Busy);
+        assert_eq!(bare.sandbox_state(), SandboxState::Busy);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::bed::{Bed, STACK, STACK_ID, host};
+use crate::harness::{Harness, STACK, STACK_ID, host};
 use crate::capacity;
 use crate::process::runtime;
 use crate::relay::{client, pass};
@@ -74,10 +74,10 @@ impl Account {
     ///
     /// # Errors
     /// Without a port.
-    pub fn start(bed: &Bed, table: SocketAddr) -> io::Result<Self> {
+    pub fn start(harness: &Harness, table: SocketAddr) -> io::Result<Self> {
         let inner = Arc::new(Inner {
             table: table.to_string(),
-            aws: host(&bed.world.deployment.aws_endpoint).to_owned(),
+            aws: host(&harness.world.deployment.aws_endpoint).to_owned(),
             client: client(),
             state: Mutex::default(),
         });

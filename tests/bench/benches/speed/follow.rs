@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bed::Bed;
+use crate::harness::Harness;
 use crate::figures::Report;
 use crate::process::{Running, held_bytes};
 use crate::turn::{at_once, single};
@@ -42,18 +42,18 @@ struct Followed {
 /// # Errors
 /// What the worker did instead.
 pub fn follow(report: &mut Report, runs: u64) -> Result<(), String> {
-    let bed = Bed::new()?;
-    let worker = bed.ours("worker")?;
+    let harness = Harness::new()?;
+    let worker = harness.ours("worker")?;
     let mut followed = Vec::new();
     for run in 0..runs.div_ceil(SHARE) {
         let mut running = worker.start().map_err(|e| e.to_string())?;
-        let (thread, number) = (bed.thread()?, run * 3);
+        let (thread, number) = (harness.thread()?, run * 3);
         // Makes the sandbox, and what a worker keeps for good.
         for number in [number + 1, number + 2] {
             let prompt = (&*thread, number, &*at_once());
-            bed.turn(&mut running, prompt, LOOK, |_| Ok(()))?;
+            harness.turn(&mut running, prompt, LOOK, |_| Ok(()))?;
         }
-        followed.push(one(&mut running, &bed, (&thread, number + 3))?);
+        followed.push(one(&mut running, &harness, (&thread, number + 3))?);
         running.end().map_err(|e| e.to_string())?;
     }
     tell(report, &followed);
@@ -62,17 +62,17 @@ pub fn follow(report: &mut Report, runs: u64) -> Result<(), String> {
 
 fn one(
     running: &mut Running,
-    bed: &Bed,
+    harness: &Harness,
     (thread, number): (&str, u64),
 ) -> Result<Followed, String> {
     let wrong = |e: std::io::Error| e.to_string();
-    let _ = bed.relays.seen();
-    let (told_before, bytes_before) = bed.relays.told();
+    let _ = harness.relays.seen();
+    let (told_before, bytes_before) = harness.relays.told();
     let before = running.cpu().map_err(wrong)?;
     let text = format!("long: {MESSAGES} {EVENTS} {PACE}");
     let mut held = Vec::new();
-    let invoked = bed.turn(running, (thread, number, &text), LOOK, |id| {
-        let told = bed.relays.told().0 - told_before;
+    let invoked = harness.turn(running, (thread, number, &text), LOOK, |id| {
+        let told = harness.relays.told().0 - told_before;
         let next = held.len() as u64 + 1;
         if next < POINTS && told >= next * EVENTS / POINTS {
             held.push(held_bytes(id).map_err(wrong)? as f64 / MIB);
@@ -80,14 +80,14 @@ fn one(
         Ok(())
     })?;
     let cpu = running.cpu().map_err(wrong)?.saturating_sub(before);
-    let (told, bytes) = bed.relays.told();
+    let (told, bytes) = harness.relays.told();
     if told - told_before < EVENTS {
         return Err(format!(
             "of {EVENTS} events the worker was told {}",
             told - told_before
         ));
     }
-    let calls = bed.relays.seen().calls;
+    let calls = harness.relays.seen().calls;
     let named = |name: &'static str| calls.iter().filter(move |call| call.name == name);
     Ok(Followed {
         held,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bobbin_local_aws::Invoked;
 use serde_json::Value;
 
-use crate::bed::{Bed, PEER};
+use crate::harness::{Harness, PEER};
 use crate::figures::{Report, Sample, quantile};
 use crate::process::Program;
 
@@ -29,10 +29,10 @@ const PEAK_MIB_MAX: f64 = 9.0;
 const KIB: f64 = 1024.0;
 
 /// Ingress, and what it is compared with.
-fn compared(bed: &Bed, report: &mut Report) -> Result<Vec<Program>, String> {
-    let mut compared = vec![bed.ours(OURS)?];
-    compared.extend(bed.peer(report)?);
-    compared.extend(bed.beside()?);
+fn compared(harness: &Harness, report: &mut Report) -> Result<Vec<Program>, String> {
+    let mut compared = vec![harness.ours(OURS)?];
+    compared.extend(harness.peer(report)?);
+    compared.extend(harness.beside()?);
     Ok(compared)
 }
 
@@ -41,9 +41,9 @@ fn compared(bed: &Bed, report: &mut Report) -> Result<Vec<Program>, String> {
 /// # Errors
 /// What a program did instead of its work.
 pub fn cold(report: &mut Report, runs: u64) -> Result<(), String> {
-    let bed = Bed::new()?;
-    let programs = &compared(&bed, report)?[..];
-    let application = &bed.application;
+    let harness = Harness::new()?;
+    let programs = &compared(&harness, report)?[..];
+    let application = &harness.application;
     let mut times = samples(programs);
     let mut cpus = samples(programs);
     let mut peaks = samples(programs);
@@ -56,13 +56,13 @@ pub fn cold(report: &mut Report, runs: u64) -> Result<(), String> {
             // Each of its own: the queue knows a command that comes again.
             number += 1;
             let event = application.event(number);
-            bed.taken(SENT).map_err(wrong)?;
+            harness.taken(SENT).map_err(wrong)?;
             let mut running = program.start().map_err(|e| wrong(e.to_string()))?;
             let invoked = running.invoke(event).map_err(wrong)?;
             let peak = running.peak_bytes().map_err(|e| wrong(e.to_string()))?;
             let started = running.started;
             let cpu = running.end().map_err(|e| wrong(e.to_string()))?;
-            check(&bed, &[&invoked]).map_err(wrong)?;
+            check(&harness, &[&invoked]).map_err(wrong)?;
             if round > 0 {
                 let took = invoked.answered.duration_since(started);
                 times[index].values.push(ms(took));
@@ -87,9 +87,9 @@ pub fn cold(report: &mut Report, runs: u64) -> Result<(), String> {
 /// What a program did instead of its work.
 pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
     let (rounds, requests) = (runs.div_ceil(WARM_SHARE), REQUESTS);
-    let bed = Bed::new()?;
-    let programs = &compared(&bed, report)?[..];
-    let application = &bed.application;
+    let harness = Harness::new()?;
+    let programs = &compared(&harness, report)?[..];
+    let application = &harness.application;
     let mut middle = samples(programs);
     let mut slow = samples(programs);
     let mut cpus = samples(programs);
@@ -105,7 +105,7 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
         for index in turn(programs.len(), round) {
             let (program, running) = (&programs[index], &mut started[index]);
             let wrong = |what: String| format!("{}: {what}", program.name);
-            bed.taken(SENT).map_err(wrong)?;
+            harness.taken(SENT).map_err(wrong)?;
             let (mut took, mut cpu) = (Vec::new(), Duration::ZERO);
             while (took.len() as u64) < count {
                 let some = (count - took.len() as u64).min(REQUESTS_AT_ONCE);
@@ -118,7 +118,7 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
                 let answers: Vec<Invoked> = answers.collect::<Result<_, _>>().map_err(wrong)?;
                 let after = running.cpu().map_err(|e| wrong(e.to_string()))?;
                 cpu += after.saturating_sub(before);
-                check(&bed, &answers.iter().collect::<Vec<_>>()).map_err(wrong)?;
+                check(&harness, &answers.iter().collect::<Vec<_>>()).map_err(wrong)?;
                 let each = |one: &Invoked| ms(one.answered.duration_since(one.given)) * 1e3;
                 took.extend(answers.iter().map(each));
             }
@@ -144,8 +144,8 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
 }
 
 /// Whether each command was answered as Discord wants it, and is on the queue.
-fn check(bed: &Bed, answers: &[&Invoked]) -> Result<(), String> {
-    let (count, taken) = (answers.len() as u64, bed.taken(SENT)?);
+fn check(harness: &Harness, answers: &[&Invoked]) -> Result<(), String> {
+    let (count, taken) = (answers.len() as u64, harness.taken(SENT)?);
     if taken != count {
         return Err(format!("of {count} commands {taken} are on the queue"));
     }

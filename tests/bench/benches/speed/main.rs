@@ -8,7 +8,7 @@
 //! measured beside this one, `BOBBIN_BENCH_BESIDE_FUNCTIONS` a folder with other builds of worker and sweeper.
 
 mod account;
-mod bed;
+mod harness;
 mod capacity;
 #[path = "../../../tls/certified.rs"]
 mod certified;

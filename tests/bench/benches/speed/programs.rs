@@ -19,7 +19,7 @@ const DEPLOYED: [&str; 3] = ["ingress", "worker", "sweeper"];
 const AROUND: [(&str, &str); 4] = [
     ("bobbin-local", "bobbin-local"),
     ("bobbin-tests", "stand-in-agent"),
-    ("bobbin-bench-crowd", "crowd"),
+    ("bobbin-bench-load", "load"),
     ("bobbin-bench-table", "table"),
 ];
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bed::Bed;
+use crate::harness::Harness;
 use crate::figures::Report;
 use crate::process::{Running, cpu_of, runtime};
 use crate::programs;
@@ -51,13 +51,13 @@ struct First {
 /// # Errors
 /// What a program did instead.
 pub fn provision(report: &mut Report, runs: u64) -> Result<(), String> {
-    let bed = Bed::with_agent()?;
-    let mut running = bed.ours("worker")?.start().map_err(|e| e.to_string())?;
+    let harness = Harness::with_agent()?;
+    let mut running = harness.ours("worker")?.start().map_err(|e| e.to_string())?;
     let (mut firsts, mut known) = (Vec::new(), Vec::new());
     // The first one reads the agent from the disk, and does not count.
     for number in 0..=runs.div_ceil(SHARE) {
-        let one = one(&mut running, &bed, number, &mut known)?;
-        clear(&bed)?;
+        let one = one(&mut running, &harness, number, &mut known)?;
+        clear(&harness)?;
         if number > 0 {
             firsts.push(one);
         }
@@ -69,31 +69,31 @@ pub fn provision(report: &mut Report, runs: u64) -> Result<(), String> {
 
 fn one(
     running: &mut Running,
-    bed: &Bed,
+    harness: &Harness,
     number: u64,
     known: &mut Vec<PathBuf>,
 ) -> Result<First, String> {
-    let (thread, text) = (bed.thread()?, format!("echo: {ANSWER}"));
-    let _ = bed.relays.seen();
+    let (thread, text) = (harness.thread()?, format!("echo: {ANSWER}"));
+    let _ = harness.relays.seen();
     let before = running.cpu().map_err(|e| e.to_string())?;
-    let now = || bed.relays.when(Instant::now());
-    let sandboxes = bed.world.state_dir.join("daytona");
+    let now = || harness.relays.when(Instant::now());
+    let sandboxes = harness.world.state_dir.join("daytona");
     let (mut up, mut began, mut cpu) = (None, None, None);
-    let invoked = bed.turn(running, (&thread, number + 1, &text), LOOK, |id| {
-        if up.is_none() && is_up(bed)? {
+    let invoked = harness.turn(running, (&thread, number + 1, &text), LOOK, |id| {
+        if up.is_none() && is_up(harness)? {
             up = Some(now());
         }
         if began.is_none() && has_begun(&sandboxes, known) {
             began = Some(now());
         }
-        if cpu.is_none() && bed.relays.has_seen(PROMPT_SENT) {
+        if cpu.is_none() && harness.relays.has_seen(PROMPT_SENT) {
             cpu = Some(cpu_of(id).map_err(|e| e.to_string())?);
         }
         Ok(())
     })?;
     Ok(First {
-        calls: bed.relays.seen().calls,
-        given: bed.relays.when(invoked.given),
+        calls: harness.relays.seen().calls,
+        given: harness.relays.when(invoked.given),
         up: up.ok_or("nobody saw the sandbox come up")?,
         began: began.ok_or("nobody saw the agent's server begin")?,
         cpu: cpu.ok_or("the prompt was not sent")?.saturating_sub(before),
@@ -101,21 +101,21 @@ fn one(
 }
 
 /// Whether a sandbox is up.
-fn is_up(bed: &Bed) -> Result<bool, String> {
-    let sandboxes = runtime().block_on(bed.world.provider.list())?;
+fn is_up(harness: &Harness) -> Result<bool, String> {
+    let sandboxes = runtime().block_on(harness.world.provider.list())?;
     Ok(sandboxes.iter().any(|sandbox| sandbox.state == "started"))
 }
 
 /// Ends every sandbox, so that the next one has the machine to itself.
-fn clear(bed: &Bed) -> Result<(), String> {
+fn clear(harness: &Harness) -> Result<(), String> {
     let start = Instant::now();
     runtime().block_on(async {
-        for sandbox in bed.world.provider.list().await? {
-            bed.world.provider.lose(&sandbox).await?;
+        for sandbox in harness.world.provider.list().await? {
+            harness.world.provider.lose(&sandbox).await?;
         }
         Ok::<_, String>(())
     })?;
-    while !runtime().block_on(bed.world.provider.list())?.is_empty() {
+    while !runtime().block_on(harness.world.provider.list())?.is_empty() {
         if start.elapsed() > GONE_MAX {
             return Err("the sandboxes do not go away".to_owned());
         }

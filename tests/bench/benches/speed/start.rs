@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::bed::{Bed, PEER, beside};
+use crate::harness::{Harness, PEER, beside};
 use crate::figures::{Report, Sample};
 use crate::ingress::{OURS, ms, samples, turn};
 use crate::process::{Program, Running};
@@ -26,16 +26,16 @@ const SWEEPS: usize = 25;
 /// # Errors
 /// What a function did instead of starting.
 pub fn start(report: &mut Report, runs: u64) -> Result<(), String> {
-    let bed = Bed::new()?;
-    let ours = [OURS, "worker", SWEEPER].map(|name| bed.ours(name));
+    let harness = Harness::new()?;
+    let ours = [OURS, "worker", SWEEPER].map(|name| harness.ours(name));
     let mut programs: Vec<Program> = ours.into_iter().collect::<Result<_, _>>()?;
-    programs.extend(bed.functions_beside());
+    programs.extend(harness.functions_beside());
     functions(report, &programs, runs)?;
-    table(report, &bed, &programs, runs)?;
+    table(report, &harness, &programs, runs)?;
     for program in &programs {
         size(report, &program.name, &program.executable, "bootstrap")?;
     }
-    if let Some(peer) = bed.peer(report)? {
+    if let Some(peer) = harness.peer(report)? {
         let bundle = peer.arguments.first().map_or("", String::as_str);
         size(report, PEER, Path::new(bundle), "function.cjs")?;
     }
@@ -71,7 +71,7 @@ fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Result<()
 }
 
 /// Has each sweeper look for what is due, where nothing is: a query a shard and hardly anything else.
-fn table(report: &mut Report, bed: &Bed, programs: &[Program], runs: u64) -> Result<(), String> {
+fn table(report: &mut Report, harness: &Harness, programs: &[Program], runs: u64) -> Result<(), String> {
     let is_sweeper = |program: &&Program| program.name.starts_with(SWEEPER);
     let mut sweepers: Vec<Program> = programs.iter().filter(is_sweeper).cloned().collect();
     for sweeper in &mut sweepers {
@@ -88,10 +88,10 @@ fn table(report: &mut Report, bed: &Bed, programs: &[Program], runs: u64) -> Res
             let mut running = sweeper.start().map_err(|e| wrong(e.to_string()))?;
             swept(&mut running, SWEEPS_BEFORE).map_err(wrong)?;
             let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
-            bed.taken(QUERY).map_err(wrong)?;
+            harness.taken(QUERY).map_err(wrong)?;
             swept(&mut running, SWEEPS).map_err(wrong)?;
             let after = running.cpu().map_err(|e| wrong(e.to_string()))?;
-            let queries = bed.taken(QUERY).map_err(wrong)?;
+            let queries = harness.taken(QUERY).map_err(wrong)?;
             running.end().map_err(|e| wrong(e.to_string()))?;
             if queries == 0 {
                 return Err(wrong("it asked the table for nothing".to_owned()));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::account::{Account, Asked};
-use crate::bed::Bed;
+use crate::harness::Harness;
 use crate::figures::{Report, Sample};
 use crate::ingress::ms;
 use crate::process::Program;
@@ -95,10 +95,10 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
         }
     };
     let runs = runs.div_ceil(SHARE);
-    let bed = Bed::new()?;
+    let harness = Harness::new()?;
     let mut table = Table::start()?;
-    let account = Account::start(&bed, table.ready.address).map_err(|e| e.to_string())?;
-    let program = bed.ours("sweeper")?;
+    let account = Account::start(&harness, table.ready.address).map_err(|e| e.to_string())?;
+    let program = harness.ours("sweeper")?;
     let place = Place {
         account: &account,
         program: &program,

@@ -1,4 +1,4 @@
-//! Very many threads at once (`tests/bench/crowd`): through the deployed programs on the laptop stack, and over a made-up world.
+//! Very many threads at once (`tests/bench/load`): through the deployed programs on the laptop stack, and over a simulator.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,7 +15,7 @@ use crate::programs;
 const THREADS: u64 = 1_000;
 /// Turns of each.
 const TURNS: u64 = 5;
-/// Of so many runs, one is over the made-up world. The stack is taken through it once.
+/// Of so many runs, one is over the simulator. The stack is taken through it once.
 const SHARE: u64 = 8;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -70,7 +70,7 @@ fn alone(report: &mut Report, programs: &Path, threads: u64, runs: u64) -> Resul
             values: taken.iter().map(of).collect(),
         };
         report.add(
-            &format!("throughput, made-up world: {figure}"),
+            &format!("throughput, simulator: {figure}"),
             unit,
             &[sample],
             "",
@@ -129,18 +129,18 @@ fn stack(report: &mut Report, programs: &Path, threads: u64) -> Result<(), Strin
 }
 
 fn run<T: DeserializeOwned>(programs: &Path, how: &str, threads: u64) -> Result<T, String> {
-    let mut command = Command::new(programs.join("crowd"));
+    let mut command = Command::new(programs.join("load"));
     command
         .args([how, &threads.to_string(), &TURNS.to_string()])
         .env("BOBBIN_BINARIES", programs)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit());
-    let done = command.output().map_err(|e| format!("crowd: {e}"))?;
+    let done = command.output().map_err(|e| format!("load: {e}"))?;
     if !done.status.success() {
-        return Err(format!("crowd {how} ended with {}", done.status));
+        return Err(format!("load {how} ended with {}", done.status));
     }
     // Checks of the stack may have said something before.
     let said = String::from_utf8_lossy(&done.stdout);
     let last = said.lines().last().unwrap_or_default();
-    serde_json::from_str(last).map_err(|e| format!("crowd {how}: {e}"))
+    serde_json::from_str(last).map_err(|e| format!("load {how}: {e}"))
 }

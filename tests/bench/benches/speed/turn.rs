@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use crate::bed::Bed;
+use crate::harness::Harness;
 use crate::figures::{Line, Report, Spread};
 use crate::process::{Program, Running};
 use crate::programs;
@@ -51,33 +51,33 @@ impl Turn {
 /// # Errors
 /// What the worker did instead of a turn.
 pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
-    let bed = Bed::new()?;
-    let worker = bed.ours("worker")?;
+    let harness = Harness::new()?;
+    let worker = harness.ours("worker")?;
     let mut running = worker.start().map_err(|e| e.to_string())?;
-    let (thread, mut number) = (bed.thread()?, 0);
+    let (thread, mut number) = (harness.thread()?, 0);
     for _ in 0..WARM_UP {
-        one(&mut running, &bed, &thread, &mut number)?;
+        one(&mut running, &harness, &thread, &mut number)?;
     }
     let mut quick = Vec::new();
     for _ in 0..runs {
-        quick.push(one(&mut running, &bed, &thread, &mut number)?);
+        quick.push(one(&mut running, &harness, &thread, &mut number)?);
     }
     for (peer, delay_ms) in ASSUMED_MS {
-        bed.relays.delay(peer, delay_ms);
+        harness.relays.delay(peer, delay_ms);
     }
     let mut slow = Vec::new();
     for _ in 0..runs.div_ceil(SLOW_SHARE) {
-        slow.push(one(&mut running, &bed, &thread, &mut number)?);
+        slow.push(one(&mut running, &harness, &thread, &mut number)?);
     }
     running.end().map_err(|e| e.to_string())?;
     for peer in Peer::ALL {
-        bed.relays.delay(peer, 0);
+        harness.relays.delay(peer, 0);
     }
 
     tell_trips(report, &slow)?;
     tell_costs(report, &quick)?;
     draw(&slow)?;
-    match allocations(&bed, &worker, &mut number) {
+    match allocations(&harness, &worker, &mut number) {
         Ok(counts) => {
             for (figure, unit, value) in counts {
                 single(report, figure, unit, &[value], None);
@@ -90,13 +90,13 @@ pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
 }
 
 /// The next turn.
-fn one(running: &mut Running, bed: &Bed, thread: &str, number: &mut u64) -> Result<Turn, String> {
+fn one(running: &mut Running, harness: &Harness, thread: &str, number: &mut u64) -> Result<Turn, String> {
     *number += 1;
-    let _ = bed.relays.seen();
+    let _ = harness.relays.seen();
     let before = running.cpu().map_err(|e| e.to_string())?;
-    let invoked = bed.turn(running, (thread, *number, &at_once()), LOOK, |_| Ok(()))?;
+    let invoked = harness.turn(running, (thread, *number, &at_once()), LOOK, |_| Ok(()))?;
     let after = running.cpu().map_err(|e| e.to_string())?;
-    let seen = bed.relays.seen();
+    let seen = harness.relays.seen();
     // A question whether something is there may be answered with no, and a server that starts does not answer yet.
     let is_refused =
         |call: &&Call| call.status >= 400 && call.status != 404 && call.name != "health";
@@ -110,8 +110,8 @@ fn one(running: &mut Running, bed: &Bed, thread: &str, number: &mut u64) -> Resu
         calls: seen.calls,
         opened: seen.opened.len(),
         cpu: after.saturating_sub(before),
-        given: bed.relays.when(invoked.given),
-        answered: bed.relays.when(invoked.answered),
+        given: harness.relays.when(invoked.given),
+        answered: harness.relays.when(invoked.answered),
     })
 }
 
@@ -224,7 +224,7 @@ pub fn single(
 
 /// How often a turn allocates, and how many KiB.
 fn allocations(
-    bed: &Bed,
+    harness: &Harness,
     worker: &Program,
     number: &mut u64,
 ) -> Result<[(&'static str, &'static str, f64); 2], String> {
@@ -243,9 +243,9 @@ fn allocations(
             ..worker.clone()
         };
         let mut running = program.start().map_err(|e| e.to_string())?;
-        let thread = bed.thread()?;
+        let thread = harness.thread()?;
         for _ in 0..turns {
-            one(&mut running, bed, &thread, number)?;
+            one(&mut running, harness, &thread, number)?;
         }
         running.terminate().map_err(|e| e.to_string())?;
         let text = fs::read_to_string(&log).map_err(|e| e.to_string())?;

@@ -8,7 +8,7 @@ use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::message::{Body, Control, Message, Reply, Want, Work};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::{Person, Standing};
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
@@ -193,7 +193,7 @@ async fn gone_at_provider(
     };
     let name = sandbox_name(stack.name(), thread, generation);
     match daytona.get(&name).await {
-        Ok(sandbox) => sandbox.coarse() == Coarse::Gone,
+        Ok(sandbox) => sandbox.sandbox_state() == SandboxState::Gone,
         Err(DaytonaError::NotFound) | Err(_) => true,
     }
 }

@@ -54,7 +54,7 @@ pub(super) async fn create(Extract(shared): Extract<Context>, body: Bytes) -> An
     let asked: Create = parse(&body)?;
     let build = asked.build_info.is_some();
     let record = admit(&shared, asked)?;
-    lifecycle::bring_up(&shared, &record.id, build);
+    lifecycle::provision(&shared, &record.id, build);
     tracing::info!(
         sandbox.id = record.id,
         sandbox.name = record.name,

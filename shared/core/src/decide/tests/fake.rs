@@ -10,7 +10,7 @@ pub(super) struct State {
     pub(super) now_ms: Ms,
     pub(super) record: Option<Session>,
     pub(super) marks: Marks,
-    pub(super) sandboxes: BTreeMap<u32, Coarse>,
+    pub(super) sandboxes: BTreeMap<u32, SandboxState>,
     /// Prompts that the agent has, by (generation, message id).
     pub(super) prompted: Vec<(u32, String)>,
     pub(super) finished: BTreeSet<String>,
@@ -184,7 +184,7 @@ impl Fake {
                 return Event::Failed(failures.remove(0));
             }
             let look = |s: &State, generation: &u32| {
-                Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(Coarse::Gone))
+                Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(SandboxState::Gone))
             };
             match effect {
                 Effect::Sandbox(SandboxEffect::Count { older_than: None }) => Event::Counted(s.tenant_sandboxes),
@@ -200,7 +200,7 @@ impl Fake {
                     Event::Woken
                 }
                 Effect::Sandbox(SandboxEffect::Create { generation }) => {
-                    s.sandboxes.entry(*generation).or_insert(Coarse::Running);
+                    s.sandboxes.entry(*generation).or_insert(SandboxState::Running);
                     look(s, generation)
                 }
                 Effect::Sandbox(SandboxEffect::Observe {
@@ -215,16 +215,16 @@ impl Fake {
                     look(s, generation)
                 }
                 Effect::Sandbox(SandboxEffect::Start { generation }) => {
-                    if s.sandboxes.get(generation) == Some(&Coarse::Parked) {
-                        s.sandboxes.insert(*generation, Coarse::Running);
+                    if s.sandboxes.get(generation) == Some(&SandboxState::Stopped) {
+                        s.sandboxes.insert(*generation, SandboxState::Running);
                     }
                     look(s, generation)
                 }
                 Effect::Sandbox(SandboxEffect::Stop { generation }) => {
                     s.stopped_while_running |=
                         s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
-                    if s.sandboxes.get(generation) == Some(&Coarse::Running) {
-                        s.sandboxes.insert(*generation, Coarse::Parked);
+                    if s.sandboxes.get(generation) == Some(&SandboxState::Running) {
+                        s.sandboxes.insert(*generation, SandboxState::Stopped);
                     }
                     look(s, generation)
                 }
@@ -247,7 +247,7 @@ impl Fake {
                 }
                 Effect::Agent(AgentEffect::CheckServer { generation, .. })
                 | Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => match s.sandboxes.get(generation) {
-                    Some(Coarse::Running) => Event::Healthy,
+                    Some(SandboxState::Running) => Event::Healthy,
                     _ => Event::Failed(Failure::SandboxDown {
                         seen: "no answer".to_owned(),
                     }),
@@ -273,9 +273,9 @@ impl Fake {
                     let entry = (*generation, message.clone());
                     match s.sandboxes.get(generation) {
                         None => Event::Failed(Failure::SandboxGone),
-                        Some(Coarse::Running) if !s.prompted.contains(&entry) => Event::PromptFound(PromptState::Absent),
-                        Some(Coarse::Running) if s.went_on || s.finished.contains(message) => Event::PromptFound(PromptState::Taken),
-                        Some(Coarse::Running) => Event::PromptFound(PromptState::Idle),
+                        Some(SandboxState::Running) if !s.prompted.contains(&entry) => Event::PromptFound(PromptState::Absent),
+                        Some(SandboxState::Running) if s.went_on || s.finished.contains(message) => Event::PromptFound(PromptState::Taken),
+                        Some(SandboxState::Running) => Event::PromptFound(PromptState::Idle),
                         Some(_) => Event::Failed(Failure::SandboxDown { seen: "not started".to_owned() }),
                     }
                 }
@@ -302,7 +302,7 @@ impl Fake {
                     if let Some(failure) = s.not_sent.take() {
                         return Event::NotSent(failure);
                     }
-                    if s.sandboxes.get(generation) != Some(&Coarse::Running) {
+                    if s.sandboxes.get(generation) != Some(&SandboxState::Running) {
                         let failure = if s.sandboxes.contains_key(generation) { Failure::SandboxDown { seen: "not started".to_owned() } } else { Failure::SandboxGone };
                         return match sending {
                             Sending::First { .. } => Event::NotSent(failure),

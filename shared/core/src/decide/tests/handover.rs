@@ -132,7 +132,7 @@ fn a_sandbox_that_is_gone_or_parked_and_noticed_by_sending_costs_no_prompt_and_n
 {
     type Change = fn(&mut State);
     let gone: Change = |s| s.sandboxes.clear();
-    let parked: Change = |s| drop(s.sandboxes.insert(1, Coarse::Parked));
+    let parked: Change = |s| drop(s.sandboxes.insert(1, SandboxState::Stopped));
     for (change, generation) in [(gone, 2), (parked, 1)] {
         let world = known();
         world.with(change);

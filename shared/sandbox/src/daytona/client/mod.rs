@@ -13,7 +13,7 @@ use std::time::Duration;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_http::{Answer, Hosts, Http, HttpError};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Url};
@@ -244,7 +244,7 @@ impl Daytona {
         // A server that passes over a filter that it does not know must not make one tenant pay for another.
         let counts = |sandbox: &&Sandbox| {
             let said = sandbox.labels.get(LABEL_STACK_ID);
-            sandbox.coarse() != Coarse::Gone
+            sandbox.sandbox_state() != SandboxState::Gone
                 && said.is_none_or(|said| said == stack.id)
                 && labels
                     .iter()

@@ -1,7 +1,7 @@
 //! What happens around the workers: deliveries, people, the provider's late calls, time, the orphan hunt.
 
 use super::*;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 
 impl System {
     pub(super) fn deliver(&self, s: &mut State) {
@@ -248,7 +248,7 @@ fn nameless() -> Listed {
         id: String::new(),
         name: String::new(),
         labels: std::collections::BTreeMap::new(),
-        state: Coarse::Busy,
+        state: SandboxState::Busy,
         said: String::new(),
         created_ms: None,
         exec_base: None,

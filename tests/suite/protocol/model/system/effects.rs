@@ -5,7 +5,7 @@ use bobbin_core::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use bobbin_core::run::Answer;
 use bobbin_core::run::PromptState;
 use bobbin_core::run::RunEnd;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 
 use super::*;
 
@@ -13,9 +13,9 @@ impl System {
     pub(super) fn observed(s: &State, generation: u32) -> Event {
         let sandbox = &s.sandboxes[generation as usize - 1];
         Event::Observed(match (sandbox.copies, sandbox.running) {
-            (0, _) => Coarse::Gone,
-            (_, true) => Coarse::Running,
-            (_, false) => Coarse::Parked,
+            (0, _) => SandboxState::Gone,
+            (_, true) => SandboxState::Running,
+            (_, false) => SandboxState::Stopped,
         })
     }
 

@@ -23,7 +23,7 @@ const ANNOUNCE_MS_MAX: u64 = 500;
 
 /// Everything that ingress needs to answer.
 #[derive(Debug)]
-pub struct Door {
+pub struct Router {
     queues: Queues,
     suggestions: Suggestions,
     discord: Option<discord::App>,
@@ -31,7 +31,7 @@ pub struct Door {
     metrics: Metrics,
 }
 
-impl Door {
+impl Router {
     /// From configuration. A platform without its key is switched off, and its paths say so.
     ///
     /// # Errors

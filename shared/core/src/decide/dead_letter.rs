@@ -1,6 +1,6 @@
 //! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
 
-use super::{Context, Next, choose, mark, prompt, take_down, words};
+use super::{Context, Next, choose, mark, prompt, teardown, words};
 use crate::message::DeadPrompt;
 use crate::outcome::Outcome;
 use crate::session::{EndedTurn, Session};
@@ -27,7 +27,7 @@ pub(super) fn next(
         }
     }
     if !session.seen.noticed {
-        return take_down::notice(session, words::BURIED, context);
+        return teardown::notice(session, words::BURIED, context);
     }
     let outcome = Outcome::Failed {
         reason: words::BURIED.to_owned(),

@@ -4,7 +4,7 @@ use super::{Context, Next, mark, words};
 use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
 use crate::outcome::Outcome;
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::session::{Phase, Session, Stage};
 
 /// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
@@ -48,12 +48,12 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 continue;
             }
             (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create { generation })),
-            (Phase::Creating, Some(Coarse::Provisioning | Coarse::Busy))
+            (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.create_ms) =>
             {
                 abandon(session, &words::not_ready(limits.create_ms), context)
             }
-            (Phase::Creating, Some(Coarse::Broken { reason, .. })) => {
+            (Phase::Creating, Some(SandboxState::Broken { reason, .. })) => {
                 abandon(session, &words::broken(&reason), context)
             }
             (Phase::Resuming, None) => act(Effect::Sandbox(SandboxEffect::Observe {
@@ -61,27 +61,27 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 after_ms: 0,
                 watch: None,
             })),
-            (Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy))
+            (Phase::Resuming, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.start_ms) =>
             {
                 mark::fail(session, &words::not_ready(limits.start_ms));
                 None
             }
-            (Phase::Resuming, Some(Coarse::Broken { reason, .. })) => {
+            (Phase::Resuming, Some(SandboxState::Broken { reason, .. })) => {
                 mark::fail(session, &words::broken(&reason));
                 None
             }
-            (Phase::Creating | Phase::Resuming, Some(Coarse::Provisioning | Coarse::Busy)) => {
+            (Phase::Creating | Phase::Resuming, Some(SandboxState::Provisioning | SandboxState::Busy)) => {
                 act(Effect::Sandbox(SandboxEffect::Observe {
                     generation,
                     after_ms: mark::pause_ms(session.phase_since_ms, context),
                     watch: watch(session),
                 }))
             }
-            (Phase::Creating | Phase::Resuming, Some(Coarse::Parked)) => {
+            (Phase::Creating | Phase::Resuming, Some(SandboxState::Stopped)) => {
                 start(session, late(limits.start_ms), context)
             }
-            (Phase::Creating | Phase::Resuming, Some(Coarse::Running)) => {
+            (Phase::Creating | Phase::Resuming, Some(SandboxState::Running)) => {
                 match repository(session, context).or_else(|| server(session, context)) {
                     Some(next) => Some(next),
                     None if session.phase == Phase::Creating && limits.tenant_sandboxes > 0 => {
@@ -93,7 +93,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                     }
                 }
             }
-            (Phase::Creating | Phase::Resuming | Phase::Active, Some(Coarse::Gone)) => {
+            (Phase::Creating | Phase::Resuming | Phase::Active, Some(SandboxState::Gone)) => {
                 vanished(session, context);
                 if session
                     .turn
@@ -110,11 +110,11 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 mark::enter(session, Phase::Resuming, "a message came", context);
                 continue;
             }
-            (Phase::Destroying, Some(Coarse::Gone)) => {
+            (Phase::Destroying, Some(SandboxState::Gone)) => {
                 mark::gone(session, "deleted", context);
                 continue;
             }
-            (Phase::Destroying, _) => super::take_down::delete_step(session, context),
+            (Phase::Destroying, _) => super::teardown::delete_step(session, context),
             (Phase::Active, _) if !session.seen.healthy => {
                 act(Effect::Agent(AgentEffect::CheckServer {
                     generation,

@@ -1,6 +1,6 @@
-//! Very many threads at once, each with some turns. `crowd stack THREADS TURNS` sends them through the laptop stack, whose
-//! programs lie in the folder that `BOBBIN_BINARIES` names; `crowd alone THREADS TURNS` has the product's `drive` work on
-//! them over the made-up world of the protocol's proofs. Either prints one line of JSON.
+//! Very many threads at once, each with some turns. `load stack THREADS TURNS` sends them through the laptop stack, whose
+//! programs lie in the folder that `BOBBIN_BINARIES` names; `load alone THREADS TURNS` has the product's `drive` work on
+//! them over the simulator of the protocol's proofs. Either prints one line of JSON.
 //!
 //! Promised: what is printed was checked where people see it: every turn answered once, in the order of its thread.
 
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let told = match (arguments.first().map(String::as_str), &numbers[..]) {
         (Some("stack"), [threads, turns]) => stack::run(*threads, *turns),
         (Some("alone"), [threads, turns]) => alone::run(*threads, *turns),
-        _ => Err("usage: crowd stack|alone THREADS TURNS".to_owned()),
+        _ => Err("usage: load stack|alone THREADS TURNS".to_owned()),
     };
     match told {
         Ok(line) => {

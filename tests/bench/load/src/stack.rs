@@ -1,4 +1,4 @@
-//! A crowd in the laptop stack: its people write as fast as the ingress takes it, and read when all is quiet.
+//! Load on the laptop stack: its people write as fast as the ingress takes it, and read when all is quiet.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,10 +39,10 @@ pub fn run(threads: usize, turns: usize) -> Result<Value, String> {
         .enable_all()
         .build()
         .map_err(|e| e.to_string())?;
-    let crowd = runtime.block_on(crowd(&World::of(&stack), threads, turns));
+    let load = runtime.block_on(load(&World::of(&stack), threads, turns));
     let kinds = watch.end();
-    let tail = crowd.is_err().then(|| stack.tail());
-    let told = crowd.map_err(|why| format!("{why}\n{}", tail.unwrap_or_default()))?;
+    let tail = load.is_err().then(|| stack.tail());
+    let told = load.map_err(|why| format!("{why}\n{}", tail.unwrap_or_default()))?;
     stack.end()?;
     Ok(json!({
         "workers": WORKERS,
@@ -62,7 +62,7 @@ struct Told {
     latencies_ms: Vec<u64>,
 }
 
-async fn crowd(world: &World, threads: usize, turns: usize) -> Result<Told, String> {
+async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, String> {
     let began_ms = now_ms();
     let began = Instant::now();
     let first = &words(0);

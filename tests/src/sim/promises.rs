@@ -1,4 +1,4 @@
-//! The promises of the design as functions over what a made-up world saw of one thread. Model, chaos and crash call
+//! The promises of the design as functions over what a simulator saw of one thread. Model, chaos and crash call
 //! them all. Turns are named by their place in the order of acceptance.
 
 use bobbin_core::ids::PostKind;
@@ -170,7 +170,7 @@ pub const ALL: [Promise; 10] = [
     },
 ];
 
-/// Who asks everything in the made-up worlds.
+/// Who asks everything in the simulators.
 pub const WHO_ASKS: &str = "ann";
 
 /// Bit n: the n-th of [`ALL`] is broken.

@@ -7,8 +7,8 @@
 )]
 
 pub mod agent;
-pub mod hand;
-pub mod place;
+pub mod worker;
+pub mod thread;
 pub mod promises;
 pub mod transitions;
 pub mod world;

@@ -1,7 +1,7 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
 use super::{
-    Context, Next, aftermath, aside, bring_up, choose, mark, operate, outage, steer, stray, words,
+    Context, Next, results, aside, provision, choose, mark, operate, outage, steer, stray, words,
 };
 use crate::ask::Ask;
 use crate::event::Event;
@@ -11,11 +11,11 @@ use crate::ledger;
 use crate::message::Work;
 use crate::outcome::Outcome;
 use crate::run::{Answer, PromptState, RunEnd};
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::session::{Phase, Seen, Session, Stage};
 
 /// Folds `event` in; a step is returned only where the event itself ends the delivery.
-pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
+pub(super) fn apply(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
     // Whether an intent of this delivery waits for its first sending: of two outcomes the first is that of the work.
     let unsent = std::mem::take(&mut session.seen.unsent);
     match event {
@@ -34,7 +34,7 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
         }
         Event::NotCloned { why } => {
             outage::provider_answered(session);
-            bring_up::not_cloned(session, &why, context);
+            provision::not_cloned(session, &why, context);
         }
         Event::Surveyed(offer) => choose::surveyed(session, offer),
         Event::Recalled(entries) => session.seen.digest = Some(ledger::digest(&entries)),
@@ -106,11 +106,11 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
         }
         Event::Aborted => session.seen.abort_sent = true,
         Event::RunEnded => (session.stray, session.seen.ending_run) = (None, false),
-        Event::Changed(changes) => aftermath::changed(session, changes),
-        Event::Listed(listed) => aftermath::listed(session, listed, context),
+        Event::Changed(changes) => results::changed(session, changes),
+        Event::Listed(listed) => results::listed(session, listed, context),
         Event::Unshown { why } => {
             session.seen.posting = None;
-            aftermath::unshown(session, &why);
+            results::unshown(session, &why);
         }
         Event::Posted(at) => posted(session, at, context),
         Event::NotSent(failure) => {
@@ -131,9 +131,9 @@ pub(super) fn absorb(session: &mut Session, event: Event, context: &Context<'_>)
 /// The work first: what the chat's refusal of a card means depends on how far the turn has come.
 fn both(session: &mut Session, work: Event, card: Event, context: &Context<'_>) -> Option<Next> {
     let posting = session.seen.posting.take();
-    let of_work = absorb(session, work, context);
+    let of_work = apply(session, work, context);
     session.seen.posting = posting;
-    let of_card = absorb(session, card, context);
+    let of_card = apply(session, card, context);
     // It showed how the turn went on, even if that has ended meanwhile.
     session.seen.final_card = false;
     match (of_work, of_card) {
@@ -307,7 +307,7 @@ fn posted(session: &mut Session, at: crate::ids::PostRef, context: &Context<'_>)
             session.seen.final_card = ending && edited;
         }
         (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
-        (Some(PostKind::Artifact(_)), _) => aftermath::dealt_with(session),
+        (Some(PostKind::Artifact(_)), _) => results::dealt_with(session),
         (Some(PostKind::Unshown), Some(turn)) => turn.unshown.clear(),
         (Some(PostKind::Ask(id)), Some(turn)) => {
             let closed = session.seen.closed_asks.contains_key(&id);
@@ -335,7 +335,7 @@ fn failed(
     if let Some(aside) = session.seen.aside.take() {
         return aside::refused(session, aside, &failure, context);
     }
-    if aftermath::could_not_be_read(session) {
+    if results::could_not_be_read(session) {
         return None;
     }
     if std::mem::take(&mut session.seen.ending_run) && stray::not_ended(session, &failure, context)
@@ -343,7 +343,7 @@ fn failed(
         return None;
     }
     let posting = session.seen.posting.take();
-    if aftermath::gives_up_showing(session, posting.as_ref(), &failure, context) {
+    if results::gives_up_showing(session, posting.as_ref(), &failure, context) {
         return None;
     }
     match failure {
@@ -426,7 +426,7 @@ fn failed(
             session.seen.agent_session = false;
         }
         Failure::SandboxDown { seen } => sandbox_down(session, &seen, unsent, context),
-        Failure::SandboxGone => session.seen.sandbox = Some(Coarse::Gone),
+        Failure::SandboxGone => session.seen.sandbox = Some(SandboxState::Gone),
         Failure::ResumeFailed { seen } => {
             session.seen.healthy = false;
             session.seen.restart_server = true;

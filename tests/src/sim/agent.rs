@@ -1,4 +1,4 @@
-//! The agent in a made-up sandbox, as OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one that it
+//! The agent in a simulated sandbox, as OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one that it
 //! has already, with an abort, and what its message list says. How a run stands is read from that list by the product.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use crate::effect::{ChatEffect, Effect, SandboxEffect};
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
 use crate::person::{Person, Standing};
-use crate::sandbox::Coarse;
+use crate::sandbox::SandboxState;
 use crate::session::{EndedTurn, Phase, Session};
 
 /// What a sweep needs next: it looks at the record, not at why it was sent.
@@ -28,8 +28,8 @@ pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
                 watch: None,
             }));
         }
-        Some(Coarse::Gone) => mark::gone(session, "the sandbox vanished", context),
-        Some(Coarse::Parked) if session.phase == Phase::Active => {
+        Some(SandboxState::Gone) => mark::gone(session, "the sandbox vanished", context),
+        Some(SandboxState::Stopped) if session.phase == Phase::Active => {
             mark::enter(session, Phase::Paused, "stopped by the provider", context);
         }
         Some(_) => {}
@@ -162,17 +162,17 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let generation = session.generation;
     own_lease(session, context);
     match (&session.seen.sandbox, session.seen.stop_asked_ms) {
-        (Some(Coarse::Parked), _) => {
+        (Some(SandboxState::Stopped), _) => {
             mark::enter(session, Phase::Paused, "stopped, the disk is kept", context);
             Next::Done
         }
         // What is broken cannot be stopped; its time as a paused one ends it.
-        (Some(Coarse::Broken { reason, .. }), _) => {
+        (Some(SandboxState::Broken { reason, .. }), _) => {
             let note = format!("the provider reports an error: {reason}");
             mark::enter(session, Phase::Paused, &note, context);
             Next::Done
         }
-        (Some(Coarse::Gone), _) => {
+        (Some(SandboxState::Gone), _) => {
             mark::gone(session, "the sandbox vanished", context);
             Next::Done
         }
@@ -211,11 +211,11 @@ pub(super) fn delete_step(session: &mut Session, context: &Context<'_>) -> Optio
     let generation = session.generation;
     own_lease(session, context);
     Some(match (&session.seen.sandbox, session.seen.stop_asked_ms) {
-        (Some(Coarse::Gone), _) => {
+        (Some(SandboxState::Gone), _) => {
             mark::gone(session, "deleted", context);
             session.seen.stop_asked_ms = None;
             // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
-            session.seen.sandbox = Some(Coarse::Gone);
+            session.seen.sandbox = Some(SandboxState::Gone);
             return None;
         }
         (_, None) => guarded(

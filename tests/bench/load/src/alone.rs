@@ -1,13 +1,13 @@
-//! Our own limit: the core and `drive` over the made-up world, in virtual time, on one thread, with nothing that goes wrong.
+//! Our own limit: the core and `drive` over the simulator, in virtual time, on one thread, with nothing that goes wrong.
 //!
-//! Each thread has a world of its own, because the made-up one looks at all its threads whenever one does something; the
+//! Each thread has a world of its own, because the simulator looks at all its threads whenever one does something; the
 //! product's functions know one thread at a time as well.
 
 use std::time::{Duration, Instant};
 
 use bobbin_core::limits::Limits;
-use bobbin_tests::made_up::promises;
-use bobbin_tests::made_up::world::{Deed, Trouble, World, prompt, settled};
+use bobbin_tests::sim::promises;
+use bobbin_tests::sim::world::{Deed, Trouble, World, prompt, settled};
 use serde_json::{Value, json};
 
 /// Between two prompts, in virtual time: so that none waits behind another, and the sandbox is not paused.

@@ -1,4 +1,4 @@
-//! One thread of the made-up world, and all that belongs to it: queue, record, sandboxes with their agents, posts.
+//! One thread of the simulator, and all that belongs to it: queue, record, sandboxes with their agents, posts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,7 +12,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::{Marks, Phase, Queued, Session, Stage};
 use bobbin_core::settings::Settings;
 
@@ -29,7 +29,7 @@ pub struct Sandbox {
     pub created_ms: Ms,
     /// It runs from this time on.
     ready_ms: Ms,
-    parked: bool,
+    stopped: bool,
     broken: bool,
     /// The repository stands in it.
     cloned: bool,
@@ -40,7 +40,7 @@ pub struct Sandbox {
     agent: Agent,
 }
 
-pub struct Place {
+pub struct SimThread {
     pub thread: ThreadKey,
     pub queue: VecDeque<Entry>,
     pub known_ids: BTreeMap<String, Ms>,
@@ -87,7 +87,7 @@ fn down() -> Event {
     })
 }
 
-impl Place {
+impl SimThread {
     pub fn new(thread: ThreadKey) -> Self {
         Self {
             thread,
@@ -270,14 +270,14 @@ impl Place {
 
     pub fn observed(&self, generation: u32, now_ms: Ms) -> Event {
         Event::Observed(match self.sandboxes.get(&generation) {
-            None => Coarse::Gone,
-            Some(sandbox) if sandbox.broken => Coarse::Broken {
+            None => SandboxState::Gone,
+            Some(sandbox) if sandbox.broken => SandboxState::Broken {
                 reason: "no capacity".to_owned(),
                 recoverable: false,
             },
-            Some(sandbox) if sandbox.ready_ms > now_ms => Coarse::Provisioning,
-            Some(sandbox) if sandbox.parked => Coarse::Parked,
-            Some(_) => Coarse::Running,
+            Some(sandbox) if sandbox.ready_ms > now_ms => SandboxState::Provisioning,
+            Some(sandbox) if sandbox.stopped => SandboxState::Stopped,
+            Some(_) => SandboxState::Running,
         })
     }
 
@@ -286,7 +286,7 @@ impl Place {
         self.sandboxes.entry(generation).or_insert(Sandbox {
             created_ms: now_ms,
             ready_ms,
-            parked: false,
+            stopped: false,
             broken,
             cloned: false,
             server: false,
@@ -300,9 +300,9 @@ impl Place {
         if let Some(sandbox) = self
             .sandboxes
             .get_mut(&generation)
-            .filter(|sandbox| sandbox.parked)
+            .filter(|sandbox| sandbox.stopped)
         {
-            sandbox.parked = false;
+            sandbox.stopped = false;
             sandbox.ready_ms = now_ms + takes_ms;
         }
     }
@@ -346,7 +346,7 @@ impl Place {
 
     fn park(&mut self, generation: u32, now_ms: Ms) {
         if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
-            (sandbox.parked, sandbox.server) = (true, false);
+            (sandbox.stopped, sandbox.server) = (true, false);
             sandbox.agent.dies(now_ms);
         }
     }
@@ -390,7 +390,7 @@ impl Place {
 
     pub fn is_hanging(&self, generation: u32) -> bool {
         let sandbox = self.sandboxes.get(&generation);
-        sandbox.is_some_and(|sandbox| sandbox.hangs && sandbox.server && !sandbox.parked)
+        sandbox.is_some_and(|sandbox| sandbox.hangs && sandbox.server && !sandbox.stopped)
     }
 
     pub fn stops_by_itself(&mut self, now_ms: Ms) {
@@ -417,7 +417,7 @@ impl Place {
                 if sandbox.server
                     && !is_cut
                     && !sandbox.hangs
-                    && !sandbox.parked
+                    && !sandbox.stopped
                     && sandbox.ready_ms <= now_ms
                     && !sandbox.broken =>
             {
@@ -442,7 +442,7 @@ impl Place {
             Some(_) if missing => Event::NotCloned {
                 why: NotCloned::NotFound,
             },
-            Some(sandbox) if !sandbox.parked && sandbox.ready_ms <= now_ms && !sandbox.broken => {
+            Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
                 sandbox.cloned = true;
                 Event::Cloned
             }
@@ -461,7 +461,7 @@ impl Place {
         }
         match self.sandboxes.get_mut(&generation) {
             None => Event::Failed(Failure::SandboxGone),
-            Some(sandbox) if !sandbox.parked && sandbox.ready_ms <= now_ms && !sandbox.broken => {
+            Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
                 // One that does not answer is ended and started anew.
                 if std::mem::take(&mut sandbox.hangs) {
                     sandbox.agent.dies(now_ms);
@@ -500,7 +500,7 @@ impl Place {
         // nothing listens.
         let refuses = match self.sandboxes.get(&generation) {
             None => true,
-            Some(sandbox) if sandbox.parked => true,
+            Some(sandbox) if sandbox.stopped => true,
             Some(sandbox) => !sandbox.server && troubled && dice.falls(500),
         };
         let not_sent = |event: Event| match event {
@@ -940,7 +940,7 @@ impl Place {
             listed: self
                 .sandboxes
                 .iter()
-                .map(|(generation, sandbox)| (*generation, !sandbox.parked))
+                .map(|(generation, sandbox)| (*generation, !sandbox.stopped))
                 .collect(),
         });
     }

@@ -40,7 +40,7 @@ const QUEUES: [&str; 4] = ["Messages", "Control", "MessagesDead", "ControlDead"]
 const TURN_MAX: Duration = Duration::from_secs(120);
 
 /// Ends with its value.
-pub struct Bed {
+pub struct Harness {
     /// Between the programs and the stack.
     pub relays: Arc<Relays>,
     /// Whose commands come.
@@ -54,7 +54,7 @@ pub struct Bed {
     folder: TempDir,
 }
 
-impl Bed {
+impl Harness {
     /// A new one, with the stand-in for the agent in its sandboxes.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! One worker's hand on the made-up world: the `World` that `drive` sees, with what goes wrong in between.
+//! One worker of the simulator: the `World` that `drive` sees, with what goes wrong in between.
 
 use std::sync::Mutex;
 
@@ -20,7 +20,7 @@ const REQUEST_MS: u64 = 15_000;
 /// Between two looks at a run.
 const LOOK_MS: u64 = 5_000;
 
-pub struct Hand {
+pub struct Worker {
     world: World,
     place: usize,
     token: u64,
@@ -78,7 +78,7 @@ fn away_for_now(what: Out) -> Failure {
     }
 }
 
-impl Hand {
+impl Worker {
     /// How an effect fails while what it needs is away.
     fn out(&self, effect: &Effect) -> Option<Failure> {
         let inner = self.world.lock();
@@ -517,7 +517,7 @@ impl Hand {
     }
 }
 
-impl ports::World for Hand {
+impl ports::World for Worker {
     fn now_ms(&self) -> Ms {
         self.world.lock().now_ms + self.skew_ms
     }
@@ -696,7 +696,7 @@ impl ports::World for Hand {
     }
 }
 
-impl Hand {
+impl Worker {
     /// Sends a lifecycle call on its way, to arrive within its bound. False: this effect is none.
     fn late(&self, effect: &Effect) -> bool {
         let mut inner = self.world.lock();

@@ -1,4 +1,4 @@
-//! A made-up world in virtual time: queues, table, provider, agents and chat for a few threads, and the real `drive`
+//! A simulator in virtual time: queues, table, provider, agents and chat for a few threads, and the real `drive`
 //! as its workers. What goes wrong is a [`Trouble`]: nothing, dice, or a crash at chosen calls.
 //!
 //! Time stands still while anything can be done and then jumps to the next moment at which something happens, so that
@@ -19,8 +19,8 @@ use bobbin_core::person::{Person, Standing};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{Phase, Session};
 
-use super::hand::Hand;
-use super::place::Place;
+use super::worker::Worker;
+use super::thread::SimThread;
 use super::promises::{Accepted, Fact};
 use super::transitions::Transition;
 use crate::fuzz::dice::Dice;
@@ -131,7 +131,7 @@ pub struct Inner {
     pub now_ms: Ms,
     pub dice: Dice,
     pub trouble: Trouble,
-    pub places: Vec<Place>,
+    pub places: Vec<SimThread>,
     pub calls: u32,
     /// Every call takes exactly so long, where that is to be measured.
     pub call_ms: Option<u64>,
@@ -442,7 +442,7 @@ impl World {
 
     pub fn new(threads: usize, seed: u64, trouble: Trouble, limits: Limits) -> Self {
         let places = (0..threads).map(|at| {
-            Place::new(
+            SimThread::new(
                 ThreadKey::discord(&format!("{}", at % 2 + 1), &format!("{}", at + 10))
                     .expect("valid"),
             )
@@ -570,7 +570,7 @@ impl World {
             self.lock()
                 .places
                 .iter()
-                .map(Place::in_short)
+                .map(SimThread::in_short)
                 .collect::<Vec<_>>()
         ))
     }
@@ -698,7 +698,7 @@ impl World {
             inner.note(place, || {
                 format!("delivers {} for the {receives}. time", message.id)
             });
-            let hand = Hand::new(self.clone(), place, token, skew_ms, &message.work);
+            let hand = Worker::new(self.clone(), place, token, skew_ms, &message.work);
             let limits = Arc::clone(&self.limits);
             let work = Box::pin(async move {
                 let delivery = Delivery {
@@ -929,7 +929,7 @@ pub fn settled(inner: &Inner) -> bool {
         )
     };
     let astray = |session: &Session| session.stray.is_some();
-    let orphaned = |place: &Place| {
+    let orphaned = |place: &SimThread| {
         let orphan = |generation: &u32| is_orphan(place.record.as_ref(), *generation, 0, 1, 0);
         place.sandboxes.keys().any(orphan)
     };

@@ -3,7 +3,7 @@
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::message::Work;
-use bobbin_core::sandbox::Coarse;
+use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::Phase;
 
 /// One decision, as far as the phase goes.
@@ -51,13 +51,13 @@ impl Before {
 pub fn kind(event: &Event) -> &'static str {
     match event {
         Event::Delivered => "delivered",
-        Event::Observed(coarse) => match coarse {
-            Coarse::Provisioning => "observed provisioning",
-            Coarse::Running => "observed running",
-            Coarse::Parked => "observed parked",
-            Coarse::Busy => "observed busy",
-            Coarse::Broken { .. } => "observed broken",
-            Coarse::Gone => "observed gone",
+        Event::Observed(state) => match state {
+            SandboxState::Provisioning => "observed provisioning",
+            SandboxState::Running => "observed running",
+            SandboxState::Stopped => "observed stopped",
+            SandboxState::Busy => "observed busy",
+            SandboxState::Broken { .. } => "observed broken",
+            SandboxState::Gone => "observed gone",
         },
         Event::Counted(_) => "counted",
         Event::Recalled(_) => "recalled",
