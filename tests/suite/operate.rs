@@ -93,7 +93,7 @@ async fn looks(world: World, platform: Platform) {
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let session = talk.session().await;
     let thread = session.thread.to_string();
-    let sandbox = sandbox_name(STACK, &session.thread, 1);
+    let sandbox = sandbox_name(STACK, &session.thread.sandbox(), 1);
     let agent = session.agent_session.clone().unwrap_or_default();
     let tenant = session.thread.tenant();
     let names = [
@@ -487,13 +487,13 @@ async fn orphan(world: World) {
     // What another stack of this name has made is neither shown nor deleted.
     let thread = ThreadKey::discord(guild, "980").unwrap();
     let namesakes = "made-by-a-namesake";
-    let body = json!({"name": namesakes, "labels": labels(stack("another"), &thread, 7)});
+    let body = json!({"name": namesakes, "labels": labels(stack("another"), &thread.sandbox(), 7)});
     world.provider.create(&body).await.unwrap();
     // The stack's own sweeper may come by in between, once a minute: then the next one is looked at.
     for nth in 1..=3 {
         let thread = ThreadKey::discord(guild, &format!("99{nth}")).unwrap();
-        let name = sandbox_name(STACK, &thread, 7);
-        let body = json!({"name": name, "labels": labels(stack(&id), &thread, 7)});
+        let name = sandbox_name(STACK, &thread.sandbox(), 7);
+        let body = json!({"name": name, "labels": labels(stack(&id), &thread.sandbox(), 7)});
         world.provider.create(&body).await.unwrap();
         let young = operate(&world, &["sandboxes", "--json"]).await.json();
         let is = |listed: &Value| {

@@ -46,7 +46,7 @@ pub async fn look(
     }
     let there: BTreeSet<ThreadKey> = listed
         .iter()
-        .filter_map(|sandbox| sandbox.owner().map(|(thread, _)| thread))
+        .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key.thread().clone()))
         .collect();
     let (mut missing, mut trouble) = (Vec::new(), None);
     let mut shards = stream::iter(0..DUE_SHARDS)

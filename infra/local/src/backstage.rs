@@ -57,7 +57,8 @@ fn record(item: &Value, items: &[Value]) -> Option<Value> {
     let mut shown: Value = serde_json::from_str(text).ok()?;
     let session = Session::decode(text).ok()?;
     if !matches!(session.phase, Phase::Destroyed | Phase::Error) {
-        shown["sandbox"] = sandbox_name(STACK, &session.thread, session.generation).into();
+        shown["sandbox"] =
+            sandbox_name(STACK, &session.thread.sandbox(), session.generation).into();
     }
     for ended in shown["ended"].as_array_mut()? {
         let name = format!("turn#{}", ended["id"].as_str()?);

@@ -31,8 +31,8 @@ pub enum Judged {
 /// Whose it is by its labels, and when it was made.
 #[must_use]
 pub fn origin(sandbox: &Sandbox) -> Option<(ThreadKey, u32, Ms)> {
-    let (thread, generation) = sandbox.owner()?;
-    Some((thread, generation, sandbox.created_ms?))
+    let (key, generation) = sandbox.owner()?;
+    Some((key.thread().clone(), generation, sandbox.created_ms?))
 }
 
 /// Judges by a record that was read after the listing.

@@ -4,12 +4,12 @@
 //! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
 //! do them), the record and its marks (see [`Beside`]), and any decision.
 
-mod results;
 mod attach;
 mod clone;
 mod follow;
 mod lifecycle;
 mod models;
+mod results;
 mod server;
 mod session;
 mod vault;
@@ -493,7 +493,7 @@ impl Sandboxes {
     }
 
     fn name(&self, thread: &ThreadKey, generation: u32) -> String {
-        sandbox_name(&self.settings.stack, thread, generation)
+        sandbox_name(&self.settings.stack, &thread.sandbox(), generation)
     }
 
     /// The sandbox of this generation, read anew.

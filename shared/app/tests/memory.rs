@@ -97,7 +97,7 @@ async fn sandbox(State(world): State<Arc<Outside>>) -> Json<Value> {
     };
     Json(json!({
         "id": "11111111-1111-4111-8111-111111111111", "name": "bobbin-test", "state": "started",
-        "labels": labels(stack, &thread(), 1), "toolboxProxyUrl": format!("{}/toolbox", world.base),
+        "labels": labels(stack, &thread().sandbox(), 1), "toolboxProxyUrl": format!("{}/toolbox", world.base),
     }))
 }
 

@@ -208,13 +208,13 @@ impl Scene {
 
     /// Sandboxes of the thread at the provider.
     fn count(&self) -> usize {
-        let name = sandbox_name(STACK, &self.thread, GENERATION);
+        let name = sandbox_name(STACK, &self.thread.sandbox(), GENERATION);
         let all = self.provider.sandboxes();
         all.iter().filter(|sandbox| sandbox.name == name).count()
     }
 
     fn home(&self) -> PathBuf {
-        let name = sandbox_name(STACK, &self.thread, GENERATION);
+        let name = sandbox_name(STACK, &self.thread.sandbox(), GENERATION);
         self.provider
             .sandboxes()
             .into_iter()
@@ -537,7 +537,7 @@ fn with_key(scene: &Scene, endpoint: &str, key: &str) -> Sandboxes {
 
 /// What processes of the sandbox have in their environment, as this machine sees it.
 fn environments(scene: &Scene) -> String {
-    let name = sandbox_name(STACK, &scene.thread, GENERATION);
+    let name = sandbox_name(STACK, &scene.thread.sandbox(), GENERATION);
     let all = scene.provider.sandboxes();
     let sandbox = all.iter().find(|sandbox| sandbox.name == name).unwrap();
     let read = |pid: &u32| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -1502,7 +1502,10 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
         Event::Observed(SandboxState::Busy | SandboxState::Stopped)
     ));
     scene.until(SandboxState::Stopped).await;
-    assert_eq!(scene.perform(stop).await, Event::Observed(SandboxState::Stopped));
+    assert_eq!(
+        scene.perform(stop).await,
+        Event::Observed(SandboxState::Stopped)
+    );
     let start = Effect::Sandbox(SandboxEffect::Start {
         generation: GENERATION,
     });
@@ -1511,7 +1514,10 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
         Event::Observed(SandboxState::Provisioning | SandboxState::Running)
     ));
     scene.until(SandboxState::Running).await;
-    assert_eq!(scene.perform(start).await, Event::Observed(SandboxState::Running));
+    assert_eq!(
+        scene.perform(start).await,
+        Event::Observed(SandboxState::Running)
+    );
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
@@ -1553,7 +1559,10 @@ async fn what_is_deleted_is_gone(scene: &mut Scene) {
         scene.perform(delete.clone()).await,
         Event::Observed(SandboxState::Gone)
     );
-    assert_eq!(scene.perform(delete).await, Event::Observed(SandboxState::Gone));
+    assert_eq!(
+        scene.perform(delete).await,
+        Event::Observed(SandboxState::Gone)
+    );
     assert_eq!(
         scene
             .perform(Effect::Sandbox(SandboxEffect::Start {
@@ -1598,7 +1607,7 @@ fn clone(repo: &str) -> Effect {
 
 /// What a command prints in the present sandbox's working directory.
 async fn printed(scene: &Scene, command: &str) -> String {
-    let name = sandbox_name(STACK, &scene.thread, GENERATION);
+    let name = sandbox_name(STACK, &scene.thread.sandbox(), GENERATION);
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
     let sandbox = sandboxes.find(&name).await.unwrap();
     let timeout = Duration::from_secs(20);
@@ -1763,7 +1772,7 @@ async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
     scene
         .control(
             "lose",
-            json!({"sandbox": sandbox_name(STACK, &scene.thread, GENERATION)}),
+            json!({"sandbox": sandbox_name(STACK, &scene.thread.sandbox(), GENERATION)}),
         )
         .await;
     assert_eq!(

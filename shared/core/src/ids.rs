@@ -63,6 +63,12 @@ impl ThreadKey {
         format!("slack:{team}:{channel}:{root_ts}").parse()
     }
 
+    /// The sandbox that is made for it.
+    #[must_use]
+    pub fn sandbox(&self) -> SandboxKey {
+        SandboxKey(self.clone())
+    }
+
     /// The unit of isolation that the thread belongs to: `discord:<guild>` or `slack:<team>`.
     #[must_use]
     pub fn tenant(&self) -> String {
@@ -143,15 +149,47 @@ impl TryFrom<String> for ThreadKey {
     }
 }
 
+/// Which of our sandboxes: its name at the provider, its labels and its password follow from this. Each thread has its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SandboxKey(ThreadKey);
+
+impl SandboxKey {
+    /// The tenant that it belongs to.
+    #[must_use]
+    pub fn tenant(&self) -> String {
+        self.0.tenant()
+    }
+
+    /// The thread that it was made for.
+    #[must_use]
+    pub const fn thread(&self) -> &ThreadKey {
+        &self.0
+    }
+}
+
+impl fmt::Display for SandboxKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for SandboxKey {
+    type Err = BadThreadKey;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        s.parse().map(Self)
+    }
+}
+
 /// Hexadecimal digits by which a changed value is known.
 const VERSION_DIGITS: usize = 16;
 
-/// The name of a thread's sandbox in one generation: `bobbin-<stack>-<hash(thread)>-g<generation>`.
+/// The name of a sandbox in one generation: `bobbin-<stack>-<hash(key)>-g<generation>`.
 ///
 /// Unique per Daytona organisation (reference: create answers 409 for a taken name, and that means "adopt").
 #[must_use]
-pub fn sandbox_name(stack: &str, thread: &ThreadKey, generation: u32) -> String {
-    format!("bobbin-{stack}-{}-g{generation}", thread.short_hash())
+pub fn sandbox_name(stack: &str, key: &SandboxKey, generation: u32) -> String {
+    format!("bobbin-{stack}-{}-g{generation}", key.0.short_hash())
 }
 
 /// The name of a thread's wake-up within its stack's group of schedules: `idle-<hash(thread)>`, so that a later one takes
@@ -323,8 +361,14 @@ mod tests {
     fn names_differ_by_thread_and_generation_and_fit_their_platforms() {
         let a = ThreadKey::discord("1", "2").expect("valid");
         let b = ThreadKey::discord("1", "3").expect("valid");
-        assert_ne!(sandbox_name("dev", &a, 1), sandbox_name("dev", &b, 1));
-        assert_ne!(sandbox_name("dev", &a, 1), sandbox_name("dev", &a, 2));
+        assert_ne!(
+            sandbox_name("dev", &a.sandbox(), 1),
+            sandbox_name("dev", &b.sandbox(), 1)
+        );
+        assert_ne!(
+            sandbox_name("dev", &a.sandbox(), 1),
+            sandbox_name("dev", &a.sandbox(), 2)
+        );
         let nonce = post_key(&a, "t", &PostKind::Chunk(0));
         assert!(nonce.len() <= 25);
         assert_ne!(nonce, post_key(&a, "t", &PostKind::Chunk(1)));

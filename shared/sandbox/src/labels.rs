@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::SandboxKey;
 
 /// Label that names the stack, as people call it: not unique in an organisation.
 pub const LABEL_STACK: &str = "bobbin";
@@ -44,15 +44,15 @@ pub fn tenant_labels(stack: &str, tenant: &str) -> BTreeMap<String, String> {
     labels
 }
 
-/// The labels of a thread's sandbox.
+/// The labels of a sandbox.
 #[must_use]
-pub fn labels(stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> BTreeMap<String, String> {
+pub fn labels(stack: Stack<'_>, key: &SandboxKey, generation: u32) -> BTreeMap<String, String> {
     [
         (LABEL_STACK, stack.name.to_owned()),
         (LABEL_STACK_ID, stack.id.to_owned()),
-        (LABEL_THREAD, thread.to_string()),
+        (LABEL_THREAD, key.to_string()),
         (LABEL_GENERATION, generation.to_string()),
-        (LABEL_TENANT, thread.tenant()),
+        (LABEL_TENANT, key.tenant()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
@@ -63,6 +63,8 @@ pub fn labels(stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> BTreeMap
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use bobbin_core::ids::ThreadKey;
+
     use super::*;
 
     #[test]
@@ -72,7 +74,7 @@ mod tests {
                 name: "dev",
                 id: "a",
             };
-            let all = labels(dev, thread, 1);
+            let all = labels(dev, &thread.sandbox(), 1);
             tenant_labels("dev", tenant)
                 .iter()
                 .all(|(name, value)| all.get(name) == Some(value))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, SandboxKey};
 use bobbin_core::sandbox::SandboxState;
 use tokio::time::Instant;
 
@@ -36,21 +36,21 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Whose sandbox it is, by its labels: thread and generation.
+    /// Which of our sandboxes it is, by its labels: key and generation.
     #[must_use]
-    pub fn owner(&self) -> Option<(ThreadKey, u32)> {
+    pub fn owner(&self) -> Option<(SandboxKey, u32)> {
         Some((
             self.labels.get(LABEL_THREAD)?.parse().ok()?,
             self.labels.get(LABEL_GENERATION)?.parse().ok()?,
         ))
     }
 
-    /// Whether it carries the labels of this stack, thread and generation: a taken name is adopted only then. The tenant
+    /// Whether it carries the labels of this stack, key and generation: a taken name is adopted only then. The tenant
     /// follows from the thread; a sandbox that was made before this, or the stack's id, was a label is ours all the same.
     #[must_use]
-    pub fn belongs_to(&self, stack: Stack<'_>, thread: &ThreadKey, generation: u32) -> bool {
+    pub fn belongs_to(&self, stack: Stack<'_>, key: &SandboxKey, generation: u32) -> bool {
         !self.is_foreign(stack.id)
-            && labels(stack, thread, generation)
+            && labels(stack, key, generation)
                 .iter()
                 .filter(|(name, _)| ![LABEL_TENANT, LABEL_STACK_ID].contains(&name.as_str()))
                 .all(|(name, value)| self.labels.get(name) == Some(value))
@@ -159,11 +159,11 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Sandboxes that a listing holds at the most: of a longer one it cannot be told what is missing from it.
     fn listed_max(&self) -> usize;
 
-    /// Makes the sandbox of this thread and generation, with these secrets outside of it (variable to the secret's name).
+    /// Makes the sandbox of this key and generation, with these secrets outside of it (variable to the secret's name).
     /// One of that name that carries our labels is adopted. The answer is what is seen afterwards, and may lag.
     async fn ensure(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         secrets: &BTreeMap<String, String>,
     ) -> Seen;
@@ -228,11 +228,13 @@ pub trait Provider: fmt::Debug + Send + Sync {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use bobbin_core::ids::ThreadKey;
+
     use super::*;
 
     #[test]
     fn a_sandbox_is_adopted_only_with_all_labels_of_ours() {
-        let thread = ThreadKey::discord("1", "2").unwrap();
+        let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let mut found = Sandbox {
             id: "i".to_owned(),
             name: "n".to_owned(),
@@ -246,21 +248,21 @@ mod tests {
             name: "dev",
             id: "a",
         };
-        assert!(!found.belongs_to(dev, &thread, 1));
-        found.labels = labels(dev, &thread, 1);
+        assert!(!found.belongs_to(dev, &key, 1));
+        found.labels = labels(dev, &key, 1);
         found.labels.insert("more".into(), "x".into());
-        assert!(found.belongs_to(dev, &thread, 1));
+        assert!(found.belongs_to(dev, &key, 1));
         let prod = Stack {
             name: "prod",
             ..dev
         };
-        assert!(!found.belongs_to(prod, &thread, 1) && !found.belongs_to(dev, &thread, 2));
+        assert!(!found.belongs_to(prod, &key, 1) && !found.belongs_to(dev, &key, 2));
         let namesake = Stack { id: "b", ..dev };
-        assert!(!found.belongs_to(namesake, &thread, 1) && found.is_foreign("b"));
-        assert_eq!(found.owner(), Some((thread.clone(), 1)));
+        assert!(!found.belongs_to(namesake, &key, 1) && found.is_foreign("b"));
+        assert_eq!(found.owner(), Some((key.clone(), 1)));
         for label in [LABEL_TENANT, LABEL_STACK_ID] {
             found.labels.remove(label);
-            assert!(found.belongs_to(dev, &thread, 1), "of before {label}");
+            assert!(found.belongs_to(dev, &key, 1), "of before {label}");
         }
     }
 }

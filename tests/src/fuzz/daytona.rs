@@ -32,15 +32,23 @@ pub(super) fn json(input: &[u8]) {
 fn sandbox(sandbox: &Sandbox) {
     let state = sandbox.state.as_deref().unwrap_or_default();
     let coarse = sandbox.sandbox_state();
-    assert_eq!(coarse == SandboxState::Gone, GONE.contains(&state), "{state:?}");
-    assert_eq!(coarse == SandboxState::Running, state == "started", "{state:?}");
+    assert_eq!(
+        coarse == SandboxState::Gone,
+        GONE.contains(&state),
+        "{state:?}"
+    );
+    assert_eq!(
+        coarse == SandboxState::Running,
+        state == "started",
+        "{state:?}"
+    );
     if let SandboxState::Broken { recoverable, .. } = &coarse {
         assert!(["error", "build_failed"].contains(&state), "{state:?}");
         assert!(!*recoverable || sandbox.recoverable == Some(true));
     }
     let sandbox = bobbin_sandbox::Sandbox::from(sandbox.clone());
     assert_eq!(sandbox.state, coarse);
-    let Some((thread, generation)) = sandbox.owner() else {
+    let Some((key, generation)) = sandbox.owner() else {
         return;
     };
     let stack = sandbox.labels.get(LABEL_STACK);
@@ -49,7 +57,7 @@ fn sandbox(sandbox: &Sandbox) {
         .get(LABEL_STACK_ID)
         .map_or("", String::as_str);
     let of = |name| Stack { name, id };
-    let ours = stack.is_some_and(|stack| sandbox.belongs_to(of(stack), &thread, generation));
+    let ours = stack.is_some_and(|stack| sandbox.belongs_to(of(stack), &key, generation));
     // A number can be written in other ways than ours (`+1`, `01`): then it is nobody's.
     let as_written = sandbox
         .labels
@@ -57,14 +65,14 @@ fn sandbox(sandbox: &Sandbox) {
         .any(|v| *v == generation.to_string());
     assert_eq!(ours, stack.is_some() && as_written, "{sandbox:?}");
     let other = format!("{stack:?}-other");
-    assert!(!sandbox.belongs_to(of(&other), &thread, generation));
+    assert!(!sandbox.belongs_to(of(&other), &key, generation));
     if let Some(name) = stack.filter(|_| sandbox.labels.contains_key(LABEL_STACK_ID)) {
         let namesake = format!("{id}-other");
         let namesake = Stack {
             name,
             id: &namesake,
         };
-        assert!(!sandbox.belongs_to(namesake, &thread, generation));
+        assert!(!sandbox.belongs_to(namesake, &key, generation));
     }
 }
 

@@ -7,8 +7,8 @@
 )]
 
 pub mod agent;
-pub mod worker;
-pub mod thread;
 pub mod promises;
+pub mod thread;
 pub mod transitions;
+pub mod worker;
 pub mod world;

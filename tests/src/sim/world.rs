@@ -19,10 +19,10 @@ use bobbin_core::person::{Person, Standing};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{Phase, Session};
 
-use super::worker::Worker;
-use super::thread::SimThread;
 use super::promises::{Accepted, Fact};
+use super::thread::SimThread;
 use super::transitions::Transition;
+use super::worker::Worker;
 use crate::fuzz::dice::Dice;
 
 /// When every history begins.

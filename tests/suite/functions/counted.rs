@@ -107,7 +107,7 @@ pub async fn sweeper() {
     let left = |nth: u32, id: &str| {
         json!({
             "id": format!("11111111-1111-4111-8111-11111111111{nth}"), "name": "left-behind", "state": "started",
-            "labels": labels(Stack { name: "local", id }, &thread, nth), "createdAt": "2026-01-01T00:00:00Z",
+            "labels": labels(Stack { name: "local", id }, &thread.sandbox(), nth), "createdAt": "2026-01-01T00:00:00Z",
         })
     };
     let at = |nth: u32| format!("GET /daytona/sandbox/11111111-1111-4111-8111-11111111111{nth}");

@@ -45,7 +45,10 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
     let of_thread = listed
         .iter()
         .filter(|one| !one.is_foreign(&stack.id))
-        .filter(|one| one.owner().is_some_and(|(thread, _)| thread == what.thread));
+        .filter(|one| {
+            one.owner()
+                .is_some_and(|(key, _)| *key.thread() == what.thread)
+        });
     let exported = Exported {
         stack: stack.name.clone(),
         thread: what.thread.to_string(),

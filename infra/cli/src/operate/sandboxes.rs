@@ -68,7 +68,7 @@ pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Co
         .collect();
     let owners: Vec<ThreadKey> = listed
         .iter()
-        .filter_map(|sandbox| sandbox.owner().map(|(thread, _)| thread))
+        .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key.thread().clone()))
         .collect();
     let mut records: BTreeMap<String, Session> = BTreeMap::new();
     let mut missing = Vec::new();
@@ -109,10 +109,10 @@ pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Co
     let judge = |sandbox: Sandbox| {
         let record = sandbox
             .owner()
-            .and_then(|(thread, _)| records.get(&thread.to_string()));
+            .and_then(|(key, _)| records.get(&key.to_string()));
         let of_newer = sandbox
             .owner()
-            .is_some_and(|(thread, _)| newer.contains(&thread));
+            .is_some_and(|(key, _)| newer.contains(key.thread()));
         let judged = if of_newer {
             Judged::Unknown
         } else {
@@ -140,7 +140,7 @@ fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
     Line {
         name: sandbox.name.clone(),
         id: sandbox.id.clone(),
-        thread: owner.as_ref().map(|(thread, _)| thread.to_string()),
+        thread: owner.as_ref().map(|(key, _)| key.to_string()),
         generation: owner.map(|(_, generation)| generation),
         state: match sandbox.said.as_str() {
             "" => "unknown".to_owned(),

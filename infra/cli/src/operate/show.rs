@@ -101,7 +101,8 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let alive = !matches!(session.phase, Phase::Destroyed | Phase::Error);
     let answer = Answer {
         line: line(&session, &marks),
-        sandbox: alive.then(|| sandbox_name(&stack.name, &session.thread, session.generation)),
+        sandbox: alive
+            .then(|| sandbox_name(&stack.name, &session.thread.sandbox(), session.generation)),
         agent_session: session.agent_session.clone(),
         wake_at_ms: session.wake_at_ms.filter(|at| *at > now_ms),
         lease_until_ms: session.lease.as_ref().map(|lease| lease.until_ms),

@@ -32,7 +32,11 @@ impl Sandboxes {
             Secrets::Outside(kept) => names(&kept),
             Secrets::Nowhere { .. } => std::collections::BTreeMap::new(),
         };
-        seen(self.provider.ensure(thread, generation, &secrets).await)
+        seen(
+            self.provider
+                .ensure(&thread.sandbox(), generation, &secrets)
+                .await,
+        )
     }
 
     /// Looks after this time, and before it as soon as nothing is under way any more: a sandbox that has come up is not

@@ -39,7 +39,7 @@ fn made(created_ms: Ms, thread: &ThreadKey, generation: u32) -> Sandbox {
     Sandbox {
         id: "s".to_owned(),
         name: "s".to_owned(),
-        labels: labels(STACK, thread, generation),
+        labels: labels(STACK, &thread.sandbox(), generation),
         state: SandboxState::Running,
         said: String::new(),
         created_ms: Some(created_ms),

@@ -1,7 +1,7 @@
 //! Folds what happened into the session. The failure table of the design is here, row by row.
 
 use super::{
-    Context, Next, results, aside, provision, choose, mark, operate, outage, steer, stray, words,
+    Context, Next, aside, choose, mark, operate, outage, provision, results, steer, stray, words,
 };
 use crate::ask::Ask;
 use crate::event::Event;

@@ -5,18 +5,18 @@
 //! goes on from what it finds. Nothing outside this module branches on a phase.
 
 mod apply;
-mod results;
 mod aside;
-mod provision;
-mod dead_letter;
 mod choose;
+mod dead_letter;
 mod mark;
 pub mod operate;
 pub mod orphan;
 mod outage;
 mod prompt;
+mod provision;
 pub mod queue;
 pub mod replay;
+mod results;
 mod steer;
 mod stray;
 mod teardown;

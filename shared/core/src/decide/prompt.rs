@@ -1,6 +1,6 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
-use super::{Context, Next, aside, provision, choose, mark, steer, stray, tell, words};
+use super::{Context, Next, aside, choose, mark, provision, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::ids::{Ms, PostKind, PostRef, PromptIds};

@@ -71,13 +71,14 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 mark::fail(session, &words::broken(&reason));
                 None
             }
-            (Phase::Creating | Phase::Resuming, Some(SandboxState::Provisioning | SandboxState::Busy)) => {
-                act(Effect::Sandbox(SandboxEffect::Observe {
-                    generation,
-                    after_ms: mark::pause_ms(session.phase_since_ms, context),
-                    watch: watch(session),
-                }))
-            }
+            (
+                Phase::Creating | Phase::Resuming,
+                Some(SandboxState::Provisioning | SandboxState::Busy),
+            ) => act(Effect::Sandbox(SandboxEffect::Observe {
+                generation,
+                after_ms: mark::pause_ms(session.phase_since_ms, context),
+                watch: watch(session),
+            })),
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Stopped)) => {
                 start(session, late(limits.start_ms), context)
             }

@@ -1,6 +1,6 @@
 //! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
 
-use super::{Context, Next, results, aside, provision, mark, stray, words};
+use super::{Context, Next, aside, mark, provision, results, stray, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
 use crate::ids::PostKind;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::SandboxKey;
 use bobbin_core::sandbox::SandboxState;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
@@ -14,14 +14,14 @@ use crate::provider::{self, Seen};
 impl DaytonaSandboxes {
     pub(super) async fn create(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         secrets: &BTreeMap<String, String>,
     ) -> Seen {
         let settings = &self.settings;
         let body = CreateSandbox::new(
             settings.stack(),
-            thread,
+            key,
             generation,
             &settings.image,
             &settings.limits,
@@ -50,7 +50,7 @@ impl DaytonaSandboxes {
             Err(error) => Some(error),
         };
         match (self.client.get(&body.name).await, refused) {
-            (Ok(found), _) => self.adopt(found.into(), thread, generation),
+            (Ok(found), _) => self.adopt(found.into(), key, generation),
             (Err(DaytonaError::NotFound), Some(error)) => Err(match error {
                 // The name was taken a moment ago and is free again.
                 DaytonaError::Conflict { .. } | DaytonaError::NotFound => wait(&error),
@@ -62,8 +62,8 @@ impl DaytonaSandboxes {
         }
     }
 
-    fn adopt(&self, found: provider::Sandbox, thread: &ThreadKey, generation: u32) -> Seen {
-        if found.belongs_to(self.settings.stack(), thread, generation) {
+    fn adopt(&self, found: provider::Sandbox, key: &SandboxKey, generation: u32) -> Seen {
+        if found.belongs_to(self.settings.stack(), key, generation) {
             return Ok(found.state);
         }
         Err(Failure::NonRecoverable {

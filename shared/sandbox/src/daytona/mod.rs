@@ -15,7 +15,7 @@ pub use seam::{DaytonaSandboxes, DaytonaSettings};
 use std::collections::BTreeMap;
 
 use bobbin_core::endpoint::Endpoint;
-use bobbin_core::ids::{Ms, ThreadKey, sandbox_name};
+use bobbin_core::ids::{Ms, SandboxKey, sandbox_name};
 use bobbin_core::limits::Limits;
 use bobbin_core::sandbox::SandboxState;
 use chrono::DateTime;
@@ -65,7 +65,9 @@ impl Sandbox {
         match self.state.as_deref().unwrap_or("") {
             "pending_build" | "building_snapshot" | "pulling_snapshot" | "creating"
             | "restoring" | "starting" | "resuming" => SandboxState::Provisioning,
-            "unknown" if self.desired_state.as_deref() == Some("started") => SandboxState::Provisioning,
+            "unknown" if self.desired_state.as_deref() == Some("started") => {
+                SandboxState::Provisioning
+            }
             "started" => SandboxState::Running,
             "stopped" | "archived" | "archiving" | "paused" => SandboxState::Stopped,
             state @ ("error" | "build_failed") => SandboxState::Broken {
@@ -161,7 +163,7 @@ impl CreateSandbox {
     #[must_use]
     pub fn new(
         stack: Stack<'_>,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         image: &Image,
         limits: &Limits,
@@ -177,8 +179,8 @@ impl CreateSandbox {
         };
         let with_build = |value: u32| build_info.is_some().then_some(value);
         Self {
-            name: sandbox_name(stack.name, thread, generation),
-            labels: labels(stack, thread, generation),
+            name: sandbox_name(stack.name, key, generation),
+            labels: labels(stack, key, generation),
             cpu: with_build(BUILD_CPU),
             memory: with_build(BUILD_MEMORY_GIB),
             disk: with_build(BUILD_DISK_GIB),
@@ -382,21 +384,26 @@ mod tests {
                 assert_eq!(sandbox(state, "stopped").sandbox_state(), coarse, "{state}");
             }
         }
-        assert_eq!(sandbox("unknown", "started").sandbox_state(), SandboxState::Provisioning);
+        assert_eq!(
+            sandbox("unknown", "started").sandbox_state(),
+            SandboxState::Provisioning
+        );
         let bare: Sandbox = serde_json::from_value(json!({"id": "i", "name": "n"})).unwrap();
         assert_eq!(bare.sandbox_state(), SandboxState::Busy);
     }
 
     #[test]
     fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
-        let thread = ThreadKey::discord("1", "2").unwrap();
+        let key = bobbin_core::ids::ThreadKey::discord("1", "2")
+            .unwrap()
+            .sandbox();
         let body = |image| {
             serde_json::to_value(CreateSandbox::new(
                 Stack {
                     name: "dev",
                     id: "a",
                 },
-                &thread,
+                &key,
                 1,
                 &image,
                 &Limits::DEFAULT,

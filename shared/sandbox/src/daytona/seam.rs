@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::SandboxKey;
 use bobbin_core::limits::Limits;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
@@ -125,11 +125,11 @@ impl Provider for DaytonaSandboxes {
 
     async fn ensure(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         secrets: &BTreeMap<String, String>,
     ) -> Seen {
-        self.create(thread, generation, secrets).await
+        self.create(key, generation, secrets).await
     }
 
     async fn observe(&self, name: &str) -> Seen {

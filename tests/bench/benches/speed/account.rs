@@ -23,8 +23,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::harness::{Harness, STACK, STACK_ID, host};
 use crate::capacity;
+use crate::harness::{Harness, STACK, STACK_ID, host};
 use crate::process::runtime;
 use crate::relay::{client, pass};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::harness::Harness;
 use crate::figures::Report;
+use crate::harness::Harness;
 use crate::process::{Running, held_bytes};
 use crate::turn::{at_once, single};
 

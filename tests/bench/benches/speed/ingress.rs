@@ -5,8 +5,8 @@ use std::time::Duration;
 use bobbin_local_aws::Invoked;
 use serde_json::Value;
 
-use crate::harness::{Harness, PEER};
 use crate::figures::{Report, Sample, quantile};
+use crate::harness::{Harness, PEER};
 use crate::process::Program;
 
 /// Who is compared with everybody else.

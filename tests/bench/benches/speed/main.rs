@@ -8,13 +8,13 @@
 //! measured beside this one, `BOBBIN_BENCH_BESIDE_FUNCTIONS` a folder with other builds of worker and sweeper.
 
 mod account;
-mod harness;
 mod capacity;
 #[path = "../../../tls/certified.rs"]
 mod certified;
 mod command;
 mod figures;
 mod follow;
+mod harness;
 mod ingress;
 mod process;
 mod programs;

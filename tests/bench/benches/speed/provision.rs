@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::Harness;
 use crate::figures::Report;
+use crate::harness::Harness;
 use crate::process::{Running, cpu_of, runtime};
 use crate::programs;
 use crate::relay::{ANSWER, PROMPT_SENT};
@@ -115,7 +115,10 @@ fn clear(harness: &Harness) -> Result<(), String> {
         }
         Ok::<_, String>(())
     })?;
-    while !runtime().block_on(harness.world.provider.list())?.is_empty() {
+    while !runtime()
+        .block_on(harness.world.provider.list())?
+        .is_empty()
+    {
         if start.elapsed() > GONE_MAX {
             return Err("the sandboxes do not go away".to_owned());
         }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::harness::{Harness, PEER, beside};
 use crate::figures::{Report, Sample};
+use crate::harness::{Harness, PEER, beside};
 use crate::ingress::{OURS, ms, samples, turn};
 use crate::process::{Program, Running};
 use crate::programs;
@@ -71,7 +71,12 @@ fn functions(report: &mut Report, functions: &[Program], runs: u64) -> Result<()
 }
 
 /// Has each sweeper look for what is due, where nothing is: a query a shard and hardly anything else.
-fn table(report: &mut Report, harness: &Harness, programs: &[Program], runs: u64) -> Result<(), String> {
+fn table(
+    report: &mut Report,
+    harness: &Harness,
+    programs: &[Program],
+    runs: u64,
+) -> Result<(), String> {
     let is_sweeper = |program: &&Program| program.name.starts_with(SWEEPER);
     let mut sweepers: Vec<Program> = programs.iter().filter(is_sweeper).cloned().collect();
     for sweeper in &mut sweepers {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::account::{Account, Asked};
-use crate::harness::Harness;
 use crate::figures::{Report, Sample};
+use crate::harness::Harness;
 use crate::ingress::ms;
 use crate::process::Program;
 use crate::table::{NAME, Table};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use crate::harness::Harness;
 use crate::figures::{Line, Report, Spread};
+use crate::harness::Harness;
 use crate::process::{Program, Running};
 use crate::programs;
 use crate::relay::{ANSWER, ANSWER_POSTED, PROMPT_SENT};
@@ -90,7 +90,12 @@ pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
 }
 
 /// The next turn.
-fn one(running: &mut Running, harness: &Harness, thread: &str, number: &mut u64) -> Result<Turn, String> {
+fn one(
+    running: &mut Running,
+    harness: &Harness,
+    thread: &str,
+    number: &mut u64,
+) -> Result<Turn, String> {
     *number += 1;
     let _ = harness.relays.seen();
     let before = running.cpu().map_err(|e| e.to_string())?;

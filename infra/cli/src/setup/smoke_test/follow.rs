@@ -173,7 +173,7 @@ pub async fn tidy(
     }
     Err(format!(
         "The test's sandbox {} is not gone after {} s. It ends by itself after some hours; to see to it now, say reset in the thread, or delete it at https://app.daytona.io/dashboard/sandboxes.",
-        sandbox_name(stack.name(), &turn.thread, generation),
+        sandbox_name(stack.name(), &turn.thread.sandbox(), generation),
         TIDY_MS_MAX / 1_000
     ))
 }
@@ -191,7 +191,7 @@ async fn gone_at_provider(
     let Ok(daytona) = target.daytona(&key.value) else {
         return true;
     };
-    let name = sandbox_name(stack.name(), thread, generation);
+    let name = sandbox_name(stack.name(), &thread.sandbox(), generation);
     match daytona.get(&name).await {
         Ok(sandbox) => sandbox.sandbox_state() == SandboxState::Gone,
         Err(DaytonaError::NotFound) | Err(_) => true,

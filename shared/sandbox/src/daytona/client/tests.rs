@@ -363,7 +363,7 @@ fn request_bodies_fit_daytonas_own_description() {
     let Some(spec) = bobbin_rules::description("daytona-api.strict.json") else {
         return;
     };
-    let thread = ThreadKey::discord("1", "2").unwrap();
+    let key = ThreadKey::discord("1", "2").unwrap().sandbox();
     for image in [
         Image::Snapshot("s".into()),
         Image::Dockerfile("FROM x\n".into()),
@@ -373,7 +373,7 @@ fn request_bodies_fit_daytonas_own_description() {
                 name: "dev",
                 id: "a",
             },
-            &thread,
+            &key,
             1,
             &image,
             &Limits::DEFAULT,

@@ -217,7 +217,7 @@ impl System {
             }
             let generation = u32::try_from(at).unwrap_or(0) + 1;
             let listed = Listed {
-                labels: labels(ours, &thread, generation),
+                labels: labels(ours, &thread.sandbox(), generation),
                 ..nameless()
             };
             if !listed.is_foreign(theirs) && is_orphan(None, generation, NOW, NOW, 0) {
