@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bobbin_core::ids::SandboxKey;
 use bobbin_core::signals::{
     BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS, ORPHANS_HELD,
     TABLE_FAILED,
@@ -101,13 +102,13 @@ pub async fn sweeper() {
     let tick = event("sweeper", "tick");
     function.invoke(&tick).await.unwrap();
     assert_eq!(count(&function, ORPHANS), 0);
-    let thread = "discord:1240000000000000100:1240000000000000900"
+    let key: SandboxKey = "discord:1240000000000000100:1240000000000000900"
         .parse()
         .unwrap();
     let left = |nth: u32, id: &str| {
         json!({
             "id": format!("11111111-1111-4111-8111-11111111111{nth}"), "name": "left-behind", "state": "started",
-            "labels": labels(Stack { name: "local", id }, &thread.sandbox(), nth), "createdAt": "2026-01-01T00:00:00Z",
+            "labels": labels(Stack { name: "local", id }, &key, nth), "createdAt": "2026-01-01T00:00:00Z",
         })
     };
     let at = |nth: u32| format!("GET /daytona/sandbox/11111111-1111-4111-8111-11111111111{nth}");

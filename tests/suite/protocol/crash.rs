@@ -9,8 +9,8 @@ use bobbin_core::message::{Operation, Work};
 use bobbin_core::session::Phase;
 use libtest_mimic::{Failed, Trial};
 
-use super::place::Place;
 use super::promises::{self, Ending, Fact};
+use super::thread::SimThread;
 use super::transitions::Transition;
 use super::world::{Deed, START_MS, Trouble, World, prompt, reset, settled};
 use crate::run::beside;
@@ -23,15 +23,15 @@ struct Scenario {
     /// What is done then.
     then: fn(&World),
     /// What must have come about in the end, so that the scenario is the one that its name says.
-    proves: fn(&Place) -> bool,
+    proves: fn(&SimThread) -> bool,
 }
 
-fn ended(place: &Place, turn: usize, ending: Ending) -> bool {
+fn ended(place: &SimThread, turn: usize, ending: Ending) -> bool {
     place.history.facts.contains(&Fact::Ended { turn, ending })
 }
 
 /// Within one delivery, unless that crashed.
-fn came_back(place: &Place) -> bool {
+fn came_back(place: &SimThread) -> bool {
     let ways = [Phase::Active, Phase::Resuming, Phase::Active];
     ended(place, 1, Ending::Answered) && place.went_through(&ways) && place.deliveries_most == 1
 }

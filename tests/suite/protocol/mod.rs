@@ -9,7 +9,7 @@ mod outages;
 mod quota;
 
 use bobbin_tests::fuzz::dice;
-use bobbin_tests::sim::{place, promises, transitions, world};
+use bobbin_tests::sim::{promises, thread, transitions, world};
 use libtest_mimic::Trial;
 
 /// All of them.
