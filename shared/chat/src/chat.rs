@@ -10,9 +10,6 @@ use bobbin_core::message::{Control, Open, Reply};
 use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
 
-use crate::discord::Discord;
-use crate::slack::Slack;
-
 /// A person of a server or workspace, as far as it counts here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Member {
@@ -120,101 +117,4 @@ pub struct Settings<'a> {
     pub slack_bot_token: &'a str,
     /// Short answers are shown on Slack while they are written.
     pub slack_stream_answers: bool,
-}
-
-/// The chats that there are: a further one is a folder, and a line in each of these functions.
-#[derive(Debug)]
-pub struct Chats {
-    discord: Option<Discord>,
-    slack: Option<Slack>,
-}
-
-impl Chats {
-    /// Those that the settings name. Discord needs no token to answer an interaction: so whoever asks there hears that the
-    /// token is missing.
-    ///
-    /// # Errors
-    /// A sentence that names the address that cannot be used.
-    pub fn new(settings: &Settings<'_>) -> Result<Self, String> {
-        Ok(Self {
-            discord: Discord::configured(settings)?,
-            slack: Slack::configured(settings)?,
-        })
-    }
-
-    /// The one that a thread is on.
-    ///
-    /// # Errors
-    /// A [`Failure`] with what to configure.
-    pub fn of(&self, thread: &ThreadKey) -> Result<&dyn Chat, Failure> {
-        match thread {
-            ThreadKey::Discord { .. } => self.discord(),
-            ThreadKey::Slack { .. } => self.slack(),
-        }
-    }
-
-    /// The one that an answer goes to; none where nobody waits for one.
-    ///
-    /// # Errors
-    /// A [`Failure`] with what to configure.
-    pub fn of_reply(&self, reply: &Reply) -> Result<Option<&dyn Chat>, Failure> {
-        match reply {
-            Reply::Discord { .. } => self.discord().map(Some),
-            Reply::Slack { .. } => self.slack().map(Some),
-            Reply::Nobody => Ok(None),
-        }
-    }
-
-    /// Posts into a thread, or edits what stands at `at`.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn post(
-        &self,
-        thread: &ThreadKey,
-        turn: &str,
-        kind: &PostKind,
-        at: Option<&PostRef>,
-        post: &Post,
-    ) -> Result<PostRef, Failure> {
-        let chat = self.of(thread)?;
-        chat.post(thread, turn, kind, at, post).await
-    }
-
-    /// Shows beside the thread how the turn stands that it works on ([`Chat::set_status`]).
-    pub async fn set_status(&self, thread: &ThreadKey, turn: &str, state: &CardState) {
-        if let Ok(chat) = self.of(thread) {
-            chat.set_status(thread, turn, state).await;
-        }
-    }
-
-    /// Tells one person something that only they see, if anybody waits for it.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
-        match self.of_reply(reply)? {
-            Some(chat) => chat.tell(reply, text).await,
-            None => Ok(()),
-        }
-    }
-
-    /// How an answer is cut for the platform of this thread.
-    #[must_use]
-    pub fn split(thread: &ThreadKey) -> fn(&str) -> Vec<String> {
-        match thread {
-            ThreadKey::Discord { .. } => crate::discord::split,
-            ThreadKey::Slack { .. } => crate::slack::split,
-        }
-    }
-
-    fn discord(&self) -> Result<&dyn Chat, Failure> {
-        let discord = self.discord.as_ref().map(|chat| chat as &dyn Chat);
-        discord.ok_or_else(crate::discord::off)
-    }
-
-    fn slack(&self) -> Result<&dyn Chat, Failure> {
-        let slack = self.slack.as_ref().map(|chat| chat as &dyn Chat);
-        slack.ok_or_else(crate::slack::off)
-    }
 }
