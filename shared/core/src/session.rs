@@ -556,6 +556,26 @@ pub struct Queued {
 }
 
 impl Session {
+    /// What the present turn would leave at work if it ended now.
+    #[must_use]
+    pub fn left_running(&self) -> Option<StrayRun> {
+        let turn = self.turn.as_ref()?;
+        let with_agent = matches!(turn.stage, Stage::Prompting | Stage::Running);
+        let has_sandbox = matches!(
+            self.phase,
+            Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming
+        );
+        if !with_agent || !has_sandbox || turn.prompted_generation != Some(self.generation) {
+            return None;
+        }
+        Some(StrayRun {
+            generation: self.generation,
+            // The one that was given the prompt, whatever is known of it since.
+            agent_session: self.briefed.clone()?,
+            messages: turn.messages(),
+        })
+    }
+
     /// The record of a thread that has had no sandbox yet. Version 0 means: not stored.
     #[must_use]
     pub fn new(thread: ThreadKey, now_ms: Ms) -> Self {

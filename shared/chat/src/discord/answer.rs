@@ -30,6 +30,9 @@ pub const FORM_NOW: &str = "now";
 /// Its value for what waits.
 const FORM_QUEUE: &str = "queue";
 
+/// Label of the button that takes a waiting task out of the queue.
+pub const WITHDRAW: &str = "Withdraw";
+
 /// The answer to a ping.
 #[must_use]
 pub fn pong() -> HttpAnswer {
@@ -183,7 +186,7 @@ fn without_stop(part: &Value, stop: &str, replaced: &mut bool) -> Option<Value> 
         2 if part["custom_id"] == stop => {
             *replaced = true;
             let label = match part["label"].as_str() {
-                Some(super::render::WITHDRAW) => "Withdrawing…",
+                Some(WITHDRAW) => "Withdrawing…",
                 _ => "Stopping…",
             };
             Some(

@@ -4,7 +4,6 @@ use bobbin_core::settings::{Kind, VALUE_BYTES_MAX};
 use serde_json::{Value, json};
 
 use super::bounds::OPTION_TEXT_UNITS_MAX;
-use super::configure;
 
 /// Starts a thread with a sandbox, or goes on in one.
 pub const SANDBOX: &str = "sandbox";
@@ -141,7 +140,7 @@ fn choice(kind: Kind) -> Value {
         Kind::Model => "Model for this task, as provider/model",
         Kind::Agent => "Agent for this task, such as build or plan",
     };
-    suggested(configure::word(kind), about)
+    suggested(word(kind), about)
 }
 
 fn suggested(name: &str, about: &str) -> Value {
@@ -160,9 +159,9 @@ fn settings() -> Value {
     let mut what = option(3, WHAT, "What the default is of");
     what["required"] = json!(true);
     what["choices"] = json!([
-        {"name": "Repository", "value": configure::word(Kind::Repo)},
-        {"name": "Model", "value": configure::word(Kind::Model)},
-        {"name": "Agent", "value": configure::word(Kind::Agent)},
+        {"name": "Repository", "value": word(Kind::Repo)},
+        {"name": "Model", "value": word(Kind::Model)},
+        {"name": "Agent", "value": word(Kind::Agent)},
     ]);
     let default = vec![
         what,
@@ -277,6 +276,15 @@ fn covers(have: &Value, want: &Value) -> bool {
             matches!(want, Value::Bool(false)) || want.as_array().is_some_and(Vec::is_empty)
         }
         (have, want) => have == want,
+    }
+}
+
+/// The word that the command's choices and options use.
+pub(super) const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Repo => "repo",
+        Kind::Model => "model",
+        Kind::Agent => "agent",
     }
 }
 

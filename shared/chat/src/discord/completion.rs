@@ -18,7 +18,7 @@ pub(super) fn typed(command: &Command) -> Option<(Kind, String)> {
         VALUE => configure::kind(command)?,
         name => [Kind::Repo, Kind::Model, Kind::Agent]
             .into_iter()
-            .find(|kind| configure::word(*kind) == name)?,
+            .find(|kind| commands::word(*kind) == name)?,
     };
     let typed = focused.value.as_ref().and_then(Value::as_str);
     Some((kind, typed.unwrap_or_default().to_owned()))

@@ -29,16 +29,7 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
 pub(super) fn kind(command: &Command) -> Option<Kind> {
     [Kind::Repo, Kind::Model, Kind::Agent]
         .into_iter()
-        .find(|kind| command.text(WHAT) == Some(word(*kind)))
-}
-
-/// The word that the command's choices and options use.
-pub(super) const fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Repo => "repo",
-        Kind::Model => "model",
-        Kind::Agent => "agent",
-    }
+        .find(|kind| command.text(WHAT) == Some(commands::word(*kind)))
 }
 
 /// One change at a time, so that each has a line of its own in the record of changes.

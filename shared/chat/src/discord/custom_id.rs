@@ -1,8 +1,9 @@
 //! Names of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
 
-use super::bounds::CUSTOM_ID_UNITS_MAX;
-use super::form::Part;
-use crate::press::Press;
+use bobbin_core::ask::Question;
+
+use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
+use crate::press::{Input, Press};
 
 /// A form's button has room for an ask's id of this length (OpenCode's have 30); a longer one is cut.
 const FORM_ASK_UNITS_MAX: usize = 50;
@@ -139,6 +140,64 @@ fn plain(id: &str) -> bool {
         && id
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+}
+
+/// One part of a form, as the button that opens it names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// What it asks for.
+    pub input: Input,
+    /// More than one option may be chosen.
+    pub multiple: bool,
+    /// How many options the question has; of [`Input::Lines`], how many questions.
+    pub options: usize,
+}
+
+impl Part {
+    /// An input without options.
+    #[must_use]
+    pub const fn of(input: Input) -> Self {
+        Self {
+            input,
+            multiple: false,
+            options: 0,
+        }
+    }
+
+    pub(super) fn select(question: usize, asked: &Question) -> Self {
+        Self {
+            input: Input::Select(question),
+            multiple: asked.multiple,
+            options: asked.options.len().min(SELECT_OPTIONS_MAX),
+        }
+    }
+
+    /// Its text: the input's word, with `m` for a select of several, a dot, and the number of options.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let word = self.input.word();
+        let word = match word.strip_prefix('s') {
+            Some(question) if self.multiple => format!("m{question}"),
+            _ => word,
+        };
+        format!("{word}.{}", self.options)
+    }
+
+    /// Reads its text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (word, options) = text.split_once('.')?;
+        let (input, multiple) = match word.strip_prefix('m') {
+            Some(question) => (Input::parse(&format!("s{question}"))?, true),
+            None => (Input::parse(word)?, false),
+        };
+        let options = options.parse().ok().filter(|n| *n <= SELECT_OPTIONS_MAX)?;
+        Some(Self {
+            input,
+            multiple,
+            options,
+        })
+    }
 }
 
 #[cfg(test)]

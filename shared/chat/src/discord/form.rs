@@ -15,9 +15,8 @@ use super::bounds::{
     QUESTION_UNITS_MAX, SELECT_OPTIONS_MAX,
 };
 use super::content::{inline, is_blank, plain};
-use super::custom_id::CustomId;
+use super::custom_id::{CustomId, Part};
 use super::interaction::Modal;
-use super::render::ask::{cost, entry};
 use crate::HttpAnswer;
 use crate::press::Input;
 
@@ -28,64 +27,6 @@ const ONE_LINE: u8 = 1;
 const LINES: u8 = 2;
 /// Between an option's label and what it means.
 const DASH: &str = " — ";
-
-/// One part of a form, as the button that opens it names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// What it asks for.
-    pub input: Input,
-    /// More than one option may be chosen.
-    pub multiple: bool,
-    /// How many options the question has; of [`Input::Lines`], how many questions.
-    pub options: usize,
-}
-
-impl Part {
-    /// An input without options.
-    #[must_use]
-    pub const fn of(input: Input) -> Self {
-        Self {
-            input,
-            multiple: false,
-            options: 0,
-        }
-    }
-
-    fn select(question: usize, asked: &Question) -> Self {
-        Self {
-            input: Input::Select(question),
-            multiple: asked.multiple,
-            options: asked.options.len().min(SELECT_OPTIONS_MAX),
-        }
-    }
-
-    /// Its text: the input's word, with `m` for a select of several, a dot, and the number of options.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let word = self.input.word();
-        let word = match word.strip_prefix('s') {
-            Some(question) if self.multiple => format!("m{question}"),
-            _ => word,
-        };
-        format!("{word}.{}", self.options)
-    }
-
-    /// Reads its text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let (word, options) = text.split_once('.')?;
-        let (input, multiple) = match word.strip_prefix('m') {
-            Some(question) => (Input::parse(&format!("s{question}"))?, true),
-            None => (Input::parse(word)?, false),
-        };
-        let options = options.parse().ok().filter(|n| *n <= SELECT_OPTIONS_MAX)?;
-        Some(Self {
-            input,
-            multiple,
-            options,
-        })
-    }
-}
 
 /// The parts of the form for several questions.
 #[must_use]
@@ -307,6 +248,41 @@ pub fn filled(modal: &Modal) -> Option<Vec<Field>> {
             Input::parse(&field.custom_id)?.filled(&field.values, text)
         })
         .collect()
+}
+
+/// What of the bounds a text uses up, in units; many bytes count like more units.
+pub(super) fn cost(text: &str) -> usize {
+    let by_bytes = (text.len() + 12) * TEXT_DISPLAY_UNITS_MAX / TEXT_DISPLAY_BYTES_MAX;
+    units(text).max(by_bytes + 1)
+}
+
+/// An option of a select; a label that is too long goes on in the description.
+pub(super) fn entry(option: &str, description: &str, index: usize) -> Value {
+    let name = label(option, index, OPTION_LABEL_UNITS_MAX);
+    let whole = one_line(option);
+    let rest = name
+        .strip_suffix('…')
+        .and_then(|shown| whole.strip_prefix(shown))
+        .unwrap_or_default();
+    let more = shorten(
+        format!("{} {}", rest.trim(), one_line(description)).trim(),
+        OPTION_LABEL_UNITS_MAX,
+    );
+    let mut entry = json!({"label": name, "value": Press::Option(index).word()});
+    if !is_blank(&more) {
+        entry["description"] = json!(more);
+    }
+    entry
+}
+
+/// The label of an option; one that says nothing gets a number.
+pub(super) fn label(option: &str, index: usize, units_max: usize) -> String {
+    let label = shorten(&one_line(option), units_max);
+    if is_blank(&label) {
+        format!("Option {}", index + 1)
+    } else {
+        label
+    }
 }
 
 #[cfg(test)]

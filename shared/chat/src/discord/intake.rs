@@ -649,7 +649,7 @@ impl<'a> Request<'a> {
 
 /// What was chosen for a task, in the form in which it can be used.
 fn chosen(command: &Command, kind: Kind) -> Result<Option<String>, Refused> {
-    let typed = command.text(configure::word(kind)).unwrap_or_default();
+    let typed = command.text(commands::word(kind)).unwrap_or_default();
     if typed.trim().is_empty() {
         return Ok(None);
     }

@@ -15,7 +15,7 @@ use bobbin_core::selection::Selection;
 use bobbin_core::text::{discord_markdown, one_line, shorten, span, thousands, units};
 use serde_json::{Value, json};
 
-use super::answer::{COMPONENTS_V2, SUPPRESS_EMBEDS};
+use super::answer::{COMPONENTS_V2, SUPPRESS_EMBEDS, WITHDRAW};
 use super::bounds::{
     ANCHOR_UNITS_MAX, CONTENT_UNITS_MAX, REASON_UNITS_MAX, STEP_UNITS_MAX, TEXT_DISPLAY_BYTES_MAX,
     TEXT_DISPLAY_OVERHEAD_BYTES, TEXT_DISPLAY_UNITS_MAX, THREAD_NAME_UNITS_MAX,
@@ -46,8 +46,6 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
-/// Label of the button that takes a waiting task out of the queue.
-pub const WITHDRAW: &str = "Withdraw";
 /// Name of the file that holds an answer too long for messages.
 pub const ANSWER_FILE: &str = "answer.md";
 /// One chosen value on the line in the channel.

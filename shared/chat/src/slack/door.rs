@@ -170,3 +170,17 @@ impl Asked {
         self.control(Want::Say { text: text.into() })
     }
 }
+
+/// What to do, once it is accepted: answered with 503 if the queue is not there, so that Slack tries again.
+pub(super) fn take(body: Body, note: &'static str) -> Intake {
+    Intake {
+        enqueue: Some(body),
+        answer: HttpAnswer::text(200, ""),
+        on_queue_failure: HttpAnswer::text(
+            503,
+            "The queue does not accept now; please send it again.",
+        ),
+        note,
+        lookup: None,
+    }
+}

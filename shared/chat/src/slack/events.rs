@@ -136,20 +136,6 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
     })
 }
 
-/// What to do, once it is accepted: answered with 503 if the queue is not there, so that Slack tries again.
-pub(super) fn take(body: Body, note: &'static str) -> Intake {
-    Intake {
-        enqueue: Some(body),
-        answer: HttpAnswer::text(200, ""),
-        on_queue_failure: HttpAnswer::text(
-            503,
-            "The queue does not accept now; please send it again.",
-        ),
-        note,
-        lookup: None,
-    }
-}
-
 fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
     if let Some(why) = ignored(envelope, event) {
         return nothing(why);

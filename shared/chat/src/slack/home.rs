@@ -8,8 +8,8 @@ use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::settings::{Change, Kind};
 
+use super::door::take;
 use super::door::{App, message_id, nothing};
-use super::events::take;
 use super::types::{Action, Envelope, Event, Interaction};
 use super::who::{EXTERNAL, Verdict, verdict};
 use super::words::{kind, kind_word};

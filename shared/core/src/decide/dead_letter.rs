@@ -15,7 +15,7 @@ pub(super) fn next(
     // The turn that was under way, and the one that is put on record here only to be told.
     for _ in 0..2 {
         if session.turn.is_some()
-            && let Some(next) = prompt::leftover(session, context)
+            && let Some(next) = tell::leftover(session, context)
         {
             return next;
         }

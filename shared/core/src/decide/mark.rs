@@ -1,6 +1,6 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next, aside, stray};
+use super::{Context, Next, aside};
 use crate::effect::Effect;
 use crate::ids::Ms;
 use crate::ledger::{self, Entry};
@@ -95,7 +95,7 @@ pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
 pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
     let left = match session.seen.answer {
         Some(_) => None,
-        None => stray::of_turn(session),
+        None => session.left_running(),
     };
     let answer = session.seen.answer.as_ref();
     if let Some(turn) = &mut session.turn {
@@ -271,7 +271,7 @@ fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 /// Closes a turn whose end cannot be told in the thread: the record says so, whatever the outcome was.
 pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Context<'_>) {
-    session.stray = session.stray.take().or_else(|| stray::of_turn(session));
+    session.stray = session.stray.take().or_else(|| session.left_running());
     if let Some(turn) = &mut session.turn {
         let usage = match &turn.stage {
             Stage::Ending { usage, .. } => *usage,

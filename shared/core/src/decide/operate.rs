@@ -13,7 +13,7 @@ use crate::session::{OPERATED_MAX, Operated, Phase, Session};
 /// What it needs next.
 pub(super) fn next(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
     if session.turn.is_some()
-        && let Some(next) = prompt::leftover(session, context)
+        && let Some(next) = tell::leftover(session, context)
     {
         return next;
     }
@@ -68,7 +68,7 @@ fn destroy(session: &mut Session, context: &Context<'_>) -> Next {
             teardown::begin_destroying(session, "deleted by the operator", context);
         }
     }
-    match teardown::delete_step(session, context) {
+    match lease::delete(session, context) {
         Some(next) => next,
         None => end(session, want, None, context),
     }

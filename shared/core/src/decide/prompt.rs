@@ -18,7 +18,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 Some(next) => return next,
                 None => continue,
             },
-            Some(_) => match leftover(session, context) {
+            Some(_) => match tell::leftover(session, context) {
                 Some(next) => return next,
                 None => continue,
             },
@@ -41,18 +41,6 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
         delay_ms: context.delivery.limits.backoff_ms,
         why: "no step was found".to_owned(),
     }
-}
-
-/// A turn whose message is gone from the queue: it is told as failed, then closed.
-pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if !session
-        .turn
-        .as_ref()
-        .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }))
-    {
-        mark::fail(session, words::LOST_ITS_PLACE);
-    }
-    tell::step(session, context)
 }
 
 /// Puts the turn on record, with the card that it may have had while it waited.
@@ -288,7 +276,7 @@ fn needs_digest(session: &Session) -> bool {
 
 /// The intent went on record before: what the agent does not have, or does not work on any more, is sent under the same ids.
 fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
-    if let Some(look) = look_for(session) {
+    if let Some(look) = steer::look_for(session) {
         return Some(look);
     }
     if session
@@ -306,21 +294,6 @@ fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>
     session.briefed.clone_from(&session.agent_session);
     let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
     gather(session, prompt, digest, context).or_else(|| Some(send(session, prompt, context)))
-}
-
-/// Whatever may have been sent is looked for before it is sent: an id that is sent again while newer prompts exist begins a
-/// new run, and one that has been answered begins none and hides its answer from who orders by time. Of several prompts
-/// it is the newest one that makes the run go on.
-pub(super) fn look_for(session: &Session) -> Option<Next> {
-    if session.seen.found.is_some() {
-        return None;
-    }
-    let message = session.turn.as_ref()?.messages().pop()?;
-    Some(Next::Do(Effect::Agent(AgentEffect::FindPrompt {
-        generation: session.generation,
-        agent_session: session.agent_session.clone()?,
-        message,
-    })))
 }
 
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.

@@ -115,7 +115,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 mark::gone(session, "deleted", context);
                 continue;
             }
-            (Phase::Destroying, _) => super::teardown::delete_step(session, context),
+            (Phase::Destroying, _) => super::lease::delete(session, context),
             (Phase::Active, _) if !session.seen.healthy => {
                 act(Effect::Agent(AgentEffect::CheckServer {
                     generation,

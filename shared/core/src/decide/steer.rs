@@ -4,7 +4,7 @@
 //! record is spent with that write. What is on record is sent, also when the run has ended meanwhile: the agent then
 //! begins anew in the same session, and the turn ends with that.
 
-use super::{Context, Next, mark, prompt, words};
+use super::{Context, Next, mark, words};
 use crate::effect::{AgentEffect, Effect, Sending};
 use crate::ids::PromptIds;
 use crate::person::Person;
@@ -59,7 +59,7 @@ pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Op
 pub(super) fn step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref().filter(|turn| is_open(turn))?;
     let steered = turn.steered.iter().find(|one| !one.sent)?;
-    prompt::look_for(session).or_else(|| send(session, steered, context))
+    look_for(session).or_else(|| send(session, steered, context))
 }
 
 /// After the server went away: the newest prompt under its own ids makes the whole run go on, all before it included. An
@@ -96,5 +96,20 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         sending: Sending::Again,
+    })))
+}
+
+/// Whatever may have been sent is looked for before it is sent: an id that is sent again while newer prompts exist begins a
+/// new run, and one that has been answered begins none and hides its answer from who orders by time. Of several prompts
+/// it is the newest one that makes the run go on.
+pub(super) fn look_for(session: &Session) -> Option<Next> {
+    if session.seen.found.is_some() {
+        return None;
+    }
+    let message = session.turn.as_ref()?.messages().pop()?;
+    Some(Next::Do(Effect::Agent(AgentEffect::FindPrompt {
+        generation: session.generation,
+        agent_session: session.agent_session.clone()?,
+        message,
     })))
 }

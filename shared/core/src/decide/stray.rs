@@ -6,26 +6,7 @@
 use super::{Context, Next, mark};
 use crate::effect::{AgentEffect, Effect};
 use crate::failure::Failure;
-use crate::session::{Phase, Session, Stage, StrayRun};
-
-/// What the present turn would leave behind if it ended now.
-pub(super) fn of_turn(session: &Session) -> Option<StrayRun> {
-    let turn = session.turn.as_ref()?;
-    let with_agent = matches!(turn.stage, Stage::Prompting | Stage::Running);
-    let has_sandbox = matches!(
-        session.phase,
-        Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming
-    );
-    if !with_agent || !has_sandbox || turn.prompted_generation != Some(session.generation) {
-        return None;
-    }
-    Some(StrayRun {
-        generation: session.generation,
-        // The one that was given the prompt, whatever is known of it since.
-        agent_session: session.briefed.clone()?,
-        messages: turn.messages(),
-    })
-}
+use crate::session::{Session, Stage};
 
 /// Ends it, once in a delivery as long as that does not work.
 pub(super) fn end(session: &mut Session) -> Option<Next> {

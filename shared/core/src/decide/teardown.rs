@@ -1,6 +1,6 @@
 //! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
 
-use super::{Context, Next, mark, prompt, stray, words};
+use super::{Context, Next, lease, mark, stray, tell, words};
 use crate::card::Post;
 use crate::effect::{ChatEffect, Effect, SandboxEffect};
 use crate::ids::PostKind;
@@ -40,7 +40,7 @@ pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
 fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     if session.turn.is_some()
-        && let Some(next) = prompt::leftover(session, context)
+        && let Some(next) = tell::leftover(session, context)
     {
         return next;
     }
@@ -102,7 +102,7 @@ pub(super) fn reset(
         return notice(session, &refusal.to_string(), context);
     }
     if session.turn.is_some()
-        && let Some(next) = prompt::leftover(session, context)
+        && let Some(next) = tell::leftover(session, context)
     {
         return next;
     }
@@ -128,13 +128,13 @@ pub(super) fn reset(
             mark::remember(session, ended, context);
             notice(session, words::RESET, context)
         }
-        Phase::Destroying => match delete_step(session, context) {
+        Phase::Destroying => match lease::delete(session, context) {
             Some(next) => next,
             None => reset(session, (by, standing), context),
         },
         _ => {
             begin_destroying(session, "reset by a person", context);
-            match delete_step(session, context) {
+            match lease::delete(session, context) {
                 Some(next) => next,
                 None => reset(session, (by, standing), context),
             }
@@ -147,7 +147,7 @@ pub(super) fn finish_half_made(session: &mut Session, context: &Context<'_>) -> 
     if session.phase != Phase::Destroying || mark::foreign_lease_ms(session, context).is_some() {
         return Next::Done;
     }
-    delete_step(session, context).unwrap_or(Next::Done)
+    lease::delete(session, context).unwrap_or(Next::Done)
 }
 
 pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Context<'_>) {
@@ -160,7 +160,7 @@ pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Cont
 pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let generation = session.generation;
-    own_lease(session, context);
+    lease::own(session, context);
     match (&session.seen.sandbox, session.seen.stop_asked_ms) {
         (Some(SandboxState::Stopped), _) => {
             mark::enter(session, Phase::Paused, "stopped, the disk is kept", context);
@@ -176,7 +176,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
             mark::gone(session, "the sandbox vanished", context);
             Next::Done
         }
-        (_, None) => guarded(
+        (_, None) => lease::guarded(
             session,
             Effect::Sandbox(SandboxEffect::Stop { generation }),
             context,
@@ -195,7 +195,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
 
 fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> Next {
     if session.phase == Phase::Destroying
-        && let Some(next) = delete_step(session, context)
+        && let Some(next) = lease::delete(session, context)
     {
         return next;
     }
@@ -203,61 +203,6 @@ fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> 
         Some(word) => notice(session, word, context),
         None => Next::Done,
     }
-}
-
-/// The next step of a deletion; none once the provider does not know the sandbox (the phase is `destroyed` then).
-pub(super) fn delete_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let limits = context.delivery.limits;
-    let generation = session.generation;
-    own_lease(session, context);
-    Some(match (&session.seen.sandbox, session.seen.stop_asked_ms) {
-        (Some(SandboxState::Gone), _) => {
-            mark::gone(session, "deleted", context);
-            session.seen.stop_asked_ms = None;
-            // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
-            session.seen.sandbox = Some(SandboxState::Gone);
-            return None;
-        }
-        (_, None) => guarded(
-            session,
-            Effect::Sandbox(SandboxEffect::Delete { generation }),
-            context,
-        ),
-        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
-            delay_ms: limits.backoff_ms_max,
-            why: "the sandbox has not been deleted within its bound".to_owned(),
-        },
-        (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
-            generation,
-            after_ms: mark::pause_ms(asked, context),
-            watch: None,
-        })),
-    })
-}
-
-/// Takes the lease over when its holder is gone: everybody else goes on waiting.
-fn own_lease(session: &mut Session, context: &Context<'_>) {
-    if session
-        .lease
-        .as_ref()
-        .is_none_or(|lease| lease.holder != context.delivery.id)
-    {
-        mark::lease(session, context);
-    }
-}
-
-/// A stop or delete goes out only while the message stays invisible for longer than the call may take: it cannot be
-/// recalled, and nobody else may act meanwhile.
-fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next {
-    let limits = context.delivery.limits;
-    if context.visible_until_ms < context.now_ms + limits.lifecycle_call_ms {
-        return Next::Hold {
-            delay_ms: limits.backoff_ms,
-            why: "too little visibility is left for the call".to_owned(),
-        };
-    }
-    session.seen.stop_asked_ms = Some(context.now_ms);
-    Next::Do(effect)
 }
 
 /// A word in the thread, once.

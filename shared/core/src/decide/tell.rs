@@ -146,3 +146,15 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         post: Post::Card(card),
     })))
 }
+
+/// A turn whose message is gone from the queue: it is told as failed, then closed.
+pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    if !session
+        .turn
+        .as_ref()
+        .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }))
+    {
+        mark::fail(session, words::LOST_ITS_PLACE);
+    }
+    step(session, context)
+}

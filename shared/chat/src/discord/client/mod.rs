@@ -4,6 +4,7 @@
 //! are waited for, long ones told; after a 401 the bot token is left alone for a while, a dead interaction
 //! token for good. Deliberately absent: the gateway, and any decision about a session.
 
+mod call;
 mod error;
 mod pace;
 mod registration;
@@ -28,7 +29,8 @@ pub use self::setting_up::Channel;
 pub use self::transport::RATE_WAIT_MS_MAX;
 use bobbin_http::Http;
 
-use self::transport::{Call, Client};
+use self::call::Call;
+use self::transport::Client;
 
 /// An edit can overtake Discord's processing of the first answer; its 404 is believed after this long.
 pub const ORIGINAL_WAIT_MS_MAX: u64 = 3_000;

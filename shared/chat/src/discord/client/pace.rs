@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::transport::Call;
+use super::call::Call;
 
 /// Buckets that are remembered.
 const BUCKETS_MAX: usize = 512;

@@ -4,7 +4,8 @@ use bobbin_http::Http;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::transport::{Call, Client};
+use super::call::Call;
+use super::transport::Client;
 use super::{Discord, DiscordError};
 use crate::discord::commands::{Difference, commands, differences, guild_commands};
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::DiscordError;
+use super::call::Call;
 use super::pace::{Pace, Scope};
 use crate::discord::render::File;
 
@@ -30,20 +31,6 @@ const REFUSED_FOR: Duration = Duration::from_secs(30);
 const DEAD_TOKENS_MAX: usize = 1_024;
 /// Words of Discord's that an error keeps.
 const MESSAGE_CHARS_MAX: usize = 300;
-
-/// One call.
-#[derive(Debug, Clone)]
-pub(super) struct Call {
-    /// For errors and logs: the route without ids or tokens.
-    pub(super) name: &'static str,
-    pub(super) method: Method,
-    /// Behind the base, with ids.
-    pub(super) path: String,
-    /// What its rate limit hangs on beside the route: the channel, the guild or the token.
-    pub(super) major: String,
-    /// An interaction's token is in the path; otherwise the bot's goes into the header.
-    pub(super) by_token: bool,
-}
 
 /// Discord's HTTP API. Clones share what is known about limits and tokens.
 #[derive(Clone)]

@@ -11,7 +11,8 @@ use crate::discord::bounds::{
 };
 use crate::discord::content::{code, inline, is_blank, span};
 use crate::discord::custom_id::CustomId;
-use crate::discord::form::{self, Part};
+use crate::discord::custom_id::Part;
+use crate::discord::form::{self, cost, entry, label};
 use crate::press::{FEW_OPTIONS, Input, Press};
 
 /// A pattern as it is shown.
@@ -136,12 +137,6 @@ fn shown(questions: &[Question], settled: bool) -> Vec<Value> {
     parts
 }
 
-/// What of the bounds a text uses up, in units; many bytes count like more units.
-pub(in crate::discord) fn cost(text: &str) -> usize {
-    let by_bytes = (text.len() + 12) * TEXT_DISPLAY_UNITS_MAX / TEXT_DISPLAY_BYTES_MAX;
-    units(text).max(by_bytes + 1)
-}
-
 fn few(question: &Question) -> bool {
     let fits = |label: &String| units(&one_line(label)) <= BUTTON_LABEL_UNITS_MAX;
     !question.multiple
@@ -208,32 +203,4 @@ fn select(ask: &str, question: &Question) -> Value {
         (1, "Choose an answer")
     };
     json!({"type": 3, "custom_id": pick.text(), "placeholder": placeholder, "options": entries, "min_values": 1, "max_values": most})
-}
-
-/// An option of a select; a label that is too long goes on in the description.
-pub(in crate::discord) fn entry(option: &str, description: &str, index: usize) -> Value {
-    let name = label(option, index, OPTION_LABEL_UNITS_MAX);
-    let whole = one_line(option);
-    let rest = name
-        .strip_suffix('…')
-        .and_then(|shown| whole.strip_prefix(shown))
-        .unwrap_or_default();
-    let more = shorten(
-        format!("{} {}", rest.trim(), one_line(description)).trim(),
-        OPTION_LABEL_UNITS_MAX,
-    );
-    let mut entry = json!({"label": name, "value": Press::Option(index).word()});
-    if !is_blank(&more) {
-        entry["description"] = json!(more);
-    }
-    entry
-}
-
-fn label(option: &str, index: usize, units_max: usize) -> String {
-    let label = shorten(&one_line(option), units_max);
-    if is_blank(&label) {
-        format!("Option {}", index + 1)
-    } else {
-        label
-    }
 }

@@ -3,6 +3,9 @@
 use bobbin_core::failure::Failure;
 use serde_json::Value;
 
+/// What is waited when a 429 does not say how long.
+pub(super) const RETRY_AFTER_MS_DEFAULT: u64 = 1_000;
+
 /// A call that did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SlackError {
@@ -98,7 +101,7 @@ impl SlackError {
         match error.as_str() {
             "ratelimited" | "rate_limited" => Self::RateLimited {
                 method,
-                after_ms: super::RETRY_AFTER_MS_DEFAULT,
+                after_ms: RETRY_AFTER_MS_DEFAULT,
             },
             "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" => {
                 Self::Unclear {

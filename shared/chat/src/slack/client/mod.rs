@@ -37,9 +37,6 @@ const WAIT_IN_PLACE_MS_MAX: u64 = 2_000;
 const WAITS_IN_PLACE_MAX: u32 = 2;
 /// Bytes of one answer.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// What is waited when a 429 does not say how long.
-const RETRY_AFTER_MS_DEFAULT: u64 = 1_000;
-
 /// Whose token it is (`auth.test`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -225,7 +222,9 @@ fn read(method: &'static str, answer: &Answer) -> Result<Value, SlackError> {
     if answer.status == 429 {
         return Err(SlackError::RateLimited {
             method,
-            after_ms: answer.retry_after_ms().unwrap_or(RETRY_AFTER_MS_DEFAULT),
+            after_ms: answer
+                .retry_after_ms()
+                .unwrap_or(error::RETRY_AFTER_MS_DEFAULT),
         });
     }
     let body = answer

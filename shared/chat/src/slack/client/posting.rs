@@ -12,7 +12,6 @@ use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
 use serde_json::Value;
 
 use super::files::{Upload, stamped};
-use super::stream::is_cut_off;
 use super::{Slack, SlackError};
 use crate::slack::message_ts;
 use crate::slack::render::{self, EVENT_TYPE, Look, Rendered};
@@ -496,4 +495,10 @@ fn plain(rendered: &Rendered, error: &SlackError) -> Rendered {
         text: rendered.text.clone(),
         blocks: Vec::new(),
     }
+}
+
+/// Whether a message of ours is a stream that was cut off before it got its name.
+pub(super) fn is_cut_off(message: &Value) -> bool {
+    let no_files = message["files"].as_array().is_none_or(Vec::is_empty);
+    message["metadata"]["event_type"].is_null() && no_files && message["subtype"].is_null()
 }

@@ -130,9 +130,3 @@ impl Slack {
         }))
     }
 }
-
-/// Whether a message of ours is a stream that was cut off before it got its name.
-pub(super) fn is_cut_off(message: &Value) -> bool {
-    let no_files = message["files"].as_array().is_none_or(Vec::is_empty);
-    message["metadata"]["event_type"].is_null() && no_files && message["subtype"].is_null()
-}

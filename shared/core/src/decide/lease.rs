@@ -1,0 +1,61 @@
+//! What only the holder of the sandbox's lease asks the provider for.
+
+use super::{Context, Next, mark};
+use crate::effect::{Effect, SandboxEffect};
+use crate::sandbox::SandboxState;
+use crate::session::Session;
+
+/// The next step of a deletion; none once the provider does not know the sandbox (the phase is `destroyed` then).
+pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let generation = session.generation;
+    own(session, context);
+    Some(match (&session.seen.sandbox, session.seen.stop_asked_ms) {
+        (Some(SandboxState::Gone), _) => {
+            mark::gone(session, "deleted", context);
+            session.seen.stop_asked_ms = None;
+            // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
+            session.seen.sandbox = Some(SandboxState::Gone);
+            return None;
+        }
+        (_, None) => guarded(
+            session,
+            Effect::Sandbox(SandboxEffect::Delete { generation }),
+            context,
+        ),
+        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
+            delay_ms: limits.backoff_ms_max,
+            why: "the sandbox has not been deleted within its bound".to_owned(),
+        },
+        (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
+            generation,
+            after_ms: mark::pause_ms(asked, context),
+            watch: None,
+        })),
+    })
+}
+
+/// Takes the lease over when its holder is gone: everybody else goes on waiting.
+pub(super) fn own(session: &mut Session, context: &Context<'_>) {
+    if session
+        .lease
+        .as_ref()
+        .is_none_or(|lease| lease.holder != context.delivery.id)
+    {
+        mark::lease(session, context);
+    }
+}
+
+/// A stop or delete goes out only while the message stays invisible for longer than the call may take: it cannot be
+/// recalled, and nobody else may act meanwhile.
+pub(super) fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    if context.visible_until_ms < context.now_ms + limits.lifecycle_call_ms {
+        return Next::Hold {
+            delay_ms: limits.backoff_ms,
+            why: "too little visibility is left for the call".to_owned(),
+        };
+    }
+    session.seen.stop_asked_ms = Some(context.now_ms);
+    Next::Do(effect)
+}
