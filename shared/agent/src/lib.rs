@@ -1,3 +1,10 @@
-//! What runs an agent in a sandbox: a folder a runtime, with its types, pure folds over them, and its client.
+//! What runs an agent in a sandbox: the trait [`Runtime`], and a folder a runtime with its types, pure folds over them, its
+//! client and its part of the trait.
 
 pub mod opencode;
+mod runtime;
+
+pub use runtime::{
+    Agent, AgentError, AgentErrorKind, InlineImage, Launch, LaunchInputs, Missed, ModelKey,
+    Refresh, RunState, RunWatch, Runtime, Submission, Told,
+};

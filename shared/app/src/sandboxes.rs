@@ -8,7 +8,6 @@ mod attach;
 mod clone;
 mod follow;
 mod lifecycle;
-mod models;
 mod results;
 mod server;
 mod session;
@@ -19,11 +18,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_agent::opencode::answer::is_minted;
-use bobbin_agent::opencode::request::RunWith;
-use bobbin_agent::opencode::types::{Message, Role, Status};
-use bobbin_agent::opencode::{OpenCode, OpenCodeError, PORT};
+use bobbin_agent::{Agent, Refresh, Runtime, Submission};
 use bobbin_cloud::metrics::Metrics;
+use bobbin_core::artifacts::told_to_agent;
 use bobbin_core::ask::{About, Choice};
 use bobbin_core::card::Card;
 use bobbin_core::effect::{AgentEffect, SandboxEffect};
@@ -35,16 +32,11 @@ use bobbin_core::session::{Marks, StrayRun};
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
 use bobbin_sandbox::{Provider, Sandbox};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
-use models::Models;
-use session::{Sent, is_stored};
 use vault::Vault;
 
-/// An abort waits this long for the run to begin, looking this often.
-const BEGIN_MS_MAX: u64 = 20_000;
-const BEGIN_LOOK_MS: u64 = 250;
 /// Getting ready for an effect holds up the write of its intent no longer than this.
 const PREPARE_MS_MAX: u64 = 3_000;
 /// Between two looks for a Stop while a sandbox is waited for.
@@ -74,23 +66,6 @@ pub trait Beside: Sync {
     ) -> impl Future<Output = Option<PostRef>> + Send;
 }
 
-/// Keys of the model's providers; empty ones count as absent.
-#[derive(Clone, Default)]
-pub struct ModelKeys {
-    /// `ANTHROPIC_API_KEY`
-    pub anthropic: String,
-    /// `OPENAI_API_KEY`
-    pub openai: String,
-    /// `OPENROUTER_API_KEY`
-    pub openrouter: String,
-}
-
-impl std::fmt::Debug for ModelKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ModelKeys(…)")
-    }
-}
-
 /// What sandboxes are made of and served by.
 #[derive(Clone)]
 pub struct SandboxSettings {
@@ -102,14 +77,6 @@ pub struct SandboxSettings {
     pub model_keys_inside: bool,
     /// Secret of the stack, from which each server's password is derived.
     pub stack_key: String,
-    /// Model as provider/model.
-    pub model: String,
-    /// Further models of the endpoint, likewise; without an endpoint a provider's own models can all be chosen.
-    pub models: Vec<String>,
-    /// Address of an OpenAI-compatible endpoint; `None` uses the provider's own.
-    pub model_base_url: Option<String>,
-    /// Keys.
-    pub keys: ModelKeys,
     /// Base of Discord's API: its attachments may be loopback only if it is.
     pub discord_api: String,
     /// Base of Slack's API, likewise.
@@ -120,26 +87,15 @@ pub struct SandboxSettings {
     pub limits: Limits,
 }
 
-/// A setting that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// The model's name.
-    #[error("{0}")]
-    Model(String),
-    /// The address of the provider.
-    #[error("the sandbox provider's address: {0}")]
-    Address(#[from] HttpError),
-}
-
 /// Performs the effects of sandboxes.
 pub struct Sandboxes {
     settings: SandboxSettings,
-    models: Models,
+    runtime: Arc<dyn Runtime>,
     vault: Vault,
     provider: Arc<dyn Provider>,
     http: Http,
     files: FileSources,
-    clients: Mutex<HashMap<String, OpenCode>>,
+    clients: Mutex<HashMap<String, Arc<dyn Agent>>>,
     metrics: Metrics,
 }
 
@@ -155,16 +111,17 @@ impl Sandboxes {
     /// Ready to perform.
     ///
     /// # Errors
-    /// [`SettingsError`] with the setting.
+    /// [`HttpError::Refused`] when the provider's address may not be spoken to.
     pub fn new(
         settings: SandboxSettings,
         provider: Arc<dyn Provider>,
-    ) -> Result<Self, SettingsError> {
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self, HttpError> {
         Ok(Self {
-            models: Models::new(&settings)?,
             vault: Vault::default(),
-            http: OpenCode::http(provider.base())?,
+            http: runtime.http(provider.base())?,
             provider,
+            runtime,
             files: FileSources::new(&settings),
             clients: Mutex::default(),
             metrics: Metrics::new(&settings.stack),
@@ -175,7 +132,7 @@ impl Sandboxes {
     /// Providers whose models can be chosen.
     #[must_use]
     pub fn providers(&self) -> &[String] {
-        self.models.providers()
+        self.runtime.providers()
     }
 
     /// What the agent of a sandbox offers.
@@ -184,12 +141,7 @@ impl Sandboxes {
     /// The class of the failure.
     pub async fn offer(&self, thread: &ThreadKey, generation: u32) -> Result<Offer, Failure> {
         let agent = self.agent(thread, generation).await?;
-        let offer = agent.offer().await.map_err(|e| e.failure())?;
-        let models = offer.models.iter().map(|one| self.models.for_people(one));
-        Ok(Offer {
-            models: models.collect(),
-            agents: offer.agents,
-        })
+        agent.offer().await.map_err(|e| e.failure)
     }
 
     /// Gets the client of a sandbox's server ready, if it is not: what it cannot get, the next effect gets by itself.
@@ -281,26 +233,19 @@ impl Sandboxes {
                 images,
                 sending,
             } => {
-                let with = self.models.at_server(model).map(|model| RunWith {
+                let images = self.inline(thread, *generation, images).await;
+                let prompt = Submission {
+                    turn,
+                    ids,
                     model,
-                    agent: agent.clone(),
-                });
-                match with {
-                    Ok(with) => {
-                        let images = self.inline(thread, *generation, images).await;
-                        let prompt = Sent {
-                            turn,
-                            ids,
-                            with: &with,
-                            text,
-                            images: &images,
-                            sending: *sending,
-                        };
-                        self.send_prompt(thread, *generation, agent_session, prompt)
-                            .await
-                    }
-                    Err(failure) => Err(failure),
-                }
+                    agent: agent.as_deref(),
+                    system: &told_to_agent(&self.settings.limits),
+                    text,
+                    images: &images,
+                    sending: *sending,
+                };
+                self.send_prompt(thread, *generation, agent_session, prompt)
+                    .await
             }
             AgentEffect::Follow(follow) => follow::follow(self, beside, thread, follow).await,
             AgentEffect::Abort {
@@ -308,10 +253,14 @@ impl Sandboxes {
                 agent_session,
                 message,
                 messages,
-            } => self
-                .abort(thread, *generation, agent_session, (message, messages))
-                .await
-                .map(|()| Event::Aborted),
+            } => {
+                let run = (
+                    agent_session.as_str(),
+                    message.as_str(),
+                    messages.as_slice(),
+                );
+                self.abort(thread, *generation, run).await
+            }
             AgentEffect::EndRun(run) => self.end_run(thread, run).await.map(|()| Event::RunEnded),
             AgentEffect::Decline {
                 generation,
@@ -333,42 +282,15 @@ impl Sandboxes {
         done.unwrap_or_else(Event::Failed)
     }
 
-    /// Ends the run of this prompt, once it has begun: an abort before that is lost, or interrupts what OpenCode prepares once for all
-    /// sessions, and then nothing begins in that server any more (measured on 1.18.33).
-    ///
-    /// # Errors
-    /// The class of the failure.
-    pub async fn abort(
+    async fn abort(
         &self,
         thread: &ThreadKey,
         generation: u32,
-        agent_session: &str,
-        (prompt, turn): (&str, &[String]),
-    ) -> Result<(), Failure> {
+        (session, message, turn): (&str, &str, &[String]),
+    ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
-        loop {
-            let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
-            // Our own prompt is the newest for as long as nothing has come of it, unless it was sent into a run.
-            let begun = newest.last().is_some_and(|message| {
-                message.info.role != Role::User || !is_minted(&message.info.id)
-            });
-            let is_late = Instant::now() >= until;
-            // Of another turn: that one has the agent by now, or what was to end has never come to it.
-            if !is_of(&newest, turn) && (is_answering(&newest) || is_late) {
-                return Ok(());
-            }
-            if is_answering(&newest) || is_late {
-                break;
-            }
-            // Accepted is not yet stored: until then the newest is of the turn before.
-            let listed = newest.iter().any(|message| message.info.id == prompt);
-            if begun && (listed || is_stored(&agent, agent_session, prompt).await?) {
-                break;
-            }
-            sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
-        }
-        agent.abort(agent_session).await.map_err(|e| e.failure())
+        let ended = agent.cancel(session, message, turn).await;
+        ended.map(|()| Event::Aborted).map_err(|e| e.failure)
     }
 
     /// Ends a run for the control lane: only if the agent is answering a prompt of this turn (by its message ids) at this
@@ -384,39 +306,17 @@ impl Sandboxes {
         turn: &[String],
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
-        let newest = agent.newest(agent_session).await.map_err(|e| e.failure())?;
-        if is_of(&newest, turn) && is_answering(&newest) {
-            agent.abort(agent_session).await.map_err(|e| e.failure())
-        } else {
-            Ok(())
-        }
+        let ended = agent.cancel_if_answering(agent_session, turn).await;
+        ended.map_err(|e| e.failure)
     }
 
     /// Ends a run that no turn follows any more, and waits until the agent has nothing to do. A server that goes on in spite
-    /// of an abort is ended.
+    /// of that is ended.
     async fn end_run(&self, thread: &ThreadKey, run: &StrayRun) -> Result<(), Failure> {
         let agent = self.agent(thread, run.generation).await?;
-        let session = run.agent_session.as_str();
-        let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
-        loop {
-            let mut statuses = agent.statuses().await.map_err(|e| e.failure())?;
-            let is_busy = !matches!(statuses.remove(session), None | Some(Status::Idle));
-            let newest = agent.newest(session).await.map_err(|e| e.failure())?;
-            if !is_of(&newest, &run.messages) {
-                return Ok(());
-            }
-            // Accepted is not yet begun: a prompt of which nothing has come yet is waited for.
-            let waits = newest
-                .last()
-                .is_some_and(|last| run.messages.contains(&last.info.id));
-            let is_over = Instant::now() >= until;
-            match (is_busy, is_answering(&newest)) {
-                (false, _) if !waits || is_over => return Ok(()),
-                (true, _) if is_over => break,
-                (true, true) => agent.abort(session).await.map_err(|e| e.failure())?,
-                (true, false) | (false, _) => {}
-            }
-            sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
+        let ended = agent.end(&run.agent_session, &run.messages).await;
+        if ended.map_err(|e| e.failure)? {
+            return Ok(());
         }
         let within_ms = self.settings.limits.health_start_ms;
         self.ensure_server(thread, run.generation, true, within_ms)
@@ -437,21 +337,8 @@ impl Sandboxes {
         choice: &Choice,
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
-        settled(match (about, choice) {
-            (About::Permission { .. }, Choice::Once) => agent.reply_permission(ask, "once").await,
-            (About::Permission { .. }, Choice::Always) => {
-                agent.reply_permission(ask, "always").await
-            }
-            (_, Choice::Reject) => return self.decline(thread, generation, ask, about).await,
-            (About::Question { .. }, Choice::Answers(answers)) => {
-                agent.reply_question(ask, answers).await
-            }
-            _ => {
-                return Err(Failure::TurnFailed {
-                    reason: "the choice does not fit what was asked".to_owned(),
-                });
-            }
-        })
+        let told = agent.answer(ask, about, choice).await;
+        told.map_err(|e| e.failure)
     }
 
     /// The time of an ask is over: it counts as no, unless somebody decided in time and the agent was not told yet.
@@ -472,24 +359,11 @@ impl Sandboxes {
                 Ok(Event::AskClosed { id, settlement })
             }
             None => {
-                self.decline(thread, generation, ask, about).await?;
+                self.settle(thread, generation, ask, about, &Choice::Reject)
+                    .await?;
                 Ok(Event::Declined { id })
             }
         }
-    }
-
-    async fn decline(
-        &self,
-        thread: &ThreadKey,
-        generation: u32,
-        ask: &str,
-        about: &About,
-    ) -> Result<(), Failure> {
-        let agent = self.agent(thread, generation).await?;
-        settled(match about {
-            About::Permission { .. } => agent.reply_permission(ask, "reject").await,
-            About::Question { .. } => agent.reject_question(ask).await,
-        })
     }
 
     fn name(&self, thread: &ThreadKey, generation: u32) -> String {
@@ -507,7 +381,7 @@ impl Sandboxes {
     }
 
     /// The client of this generation's server.
-    async fn agent(&self, thread: &ThreadKey, generation: u32) -> Result<OpenCode, Failure> {
+    async fn agent(&self, thread: &ThreadKey, generation: u32) -> Result<Arc<dyn Agent>, Failure> {
         let name = self.name(thread, generation);
         let known = self
             .clients
@@ -518,23 +392,27 @@ impl Sandboxes {
         if let Some(client) = known {
             return Ok(client);
         }
+        let port = self.runtime.port();
         let endpoint = self
             .provider
-            .endpoint(&name, PORT)
+            .endpoint(&name, port)
             .await
             .map_err(|e| e.failure)?;
         let provider = Arc::clone(&self.provider);
         let again = name.clone();
-        let client = OpenCode::new(self.http.clone(), endpoint, &self.password(&name))
-            .refreshed_by(Arc::new(move || {
-                let (provider, name) = (Arc::clone(&provider), again.clone());
-                Box::pin(async move { Ok(provider.endpoint(&name, PORT).await?) })
-            }));
+        let refresh: Refresh = Arc::new(move || {
+            let (provider, name) = (Arc::clone(&provider), again.clone());
+            Box::pin(async move { Ok(provider.endpoint(&name, port).await?) })
+        });
+        let password = self.password(&name);
+        let client = self
+            .runtime
+            .connect(self.http.clone(), endpoint, &password, refresh);
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= CLIENTS_MAX {
             clients.clear();
         }
-        clients.insert(name, client.clone());
+        clients.insert(name, Arc::clone(&client));
         Ok(client)
     }
 
@@ -568,29 +446,5 @@ async fn unless_cancelled<B: Beside>(
     tokio::select! {
         done = waiting => done,
         by = cancelled => Ok(Event::CancelSeen { by }),
-    }
-}
-
-/// Whether the newest of our prompts is one of these; so it is, too, where that lies further back than was read.
-fn is_of(newest: &[Message], turn: &[String]) -> bool {
-    let ours = newest
-        .iter()
-        .rfind(|message| message.info.role == Role::User && is_minted(&message.info.id));
-    ours.is_none_or(|message| turn.contains(&message.info.id))
-}
-
-/// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older than
-/// what came after it.
-fn is_answering(newest: &[Message]) -> bool {
-    let last = newest
-        .iter()
-        .rfind(|message| message.info.role == Role::Assistant);
-    last.is_some_and(|message| message.info.time.completed.is_none())
-}
-
-fn settled(told: Result<(), OpenCodeError>) -> Result<(), Failure> {
-    match told {
-        Ok(()) | Err(OpenCodeError::NotFound { .. }) => Ok(()),
-        Err(error) => Err(error.failure()),
     }
 }

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bobbin_agent::opencode::OpenCodeRuntime;
+use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
@@ -28,7 +30,7 @@ use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
 use tokio::time::timeout;
 
-use crate::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use crate::sandboxes::{Beside, SandboxSettings, Sandboxes};
 use crate::{catalogue, providers};
 
 /// The sandbox side, from configuration and keys.
@@ -43,6 +45,13 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
         project_config_of: config.project_config_of.clone(),
         model_keys_inside: config.model_keys_inside,
         stack_key: key(&keys.stack.stack_key),
+        discord_api: config.discord_api.clone(),
+        slack_api: config.slack_api.clone(),
+        slack_bot_token: some(keys.worker.slack_bot_token.expose()),
+        limits: config.limits.clone(),
+    };
+    let provider = providers::configured(config, keys.provider.daytona_api_key.expose())?;
+    let runtime = OpenCodeRuntime::new(&ModelSettings {
         model: config.model.clone(),
         models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
@@ -51,13 +60,8 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
             openai: key(&keys.worker.openai_api_key),
             openrouter: key(&keys.worker.openrouter_api_key),
         },
-        discord_api: config.discord_api.clone(),
-        slack_api: config.slack_api.clone(),
-        slack_bot_token: some(keys.worker.slack_bot_token.expose()),
-        limits: config.limits.clone(),
-    };
-    let provider = providers::configured(config, keys.provider.daytona_api_key.expose())?;
-    Sandboxes::new(settings, provider).map_err(|e| e.to_string())
+    })?;
+    Sandboxes::new(settings, provider, Arc::new(runtime)).map_err(|e| e.to_string())
 }
 
 /// The chats, from configuration and keys.

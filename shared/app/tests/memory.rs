@@ -11,8 +11,9 @@ use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode};
-use bobbin_app::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode, OpenCodeRuntime};
+use bobbin_app::sandboxes::{Beside, SandboxSettings, Sandboxes};
 use bobbin_core::card::Card;
 use bobbin_core::effect::AgentEffect;
 use bobbin_core::endpoint::Endpoint;
@@ -142,16 +143,22 @@ fn provider(base: &str) -> Arc<DaytonaSandboxes> {
     Arc::new(DaytonaSandboxes::new(settings, "key").unwrap())
 }
 
+fn runtime() -> Arc<OpenCodeRuntime> {
+    let settings = ModelSettings {
+        model: "anthropic/a-model".to_owned(),
+        models: Vec::new(),
+        model_base_url: None,
+        keys: ModelKeys::default(),
+    };
+    Arc::new(OpenCodeRuntime::new(&settings).unwrap())
+}
+
 fn settings(base: &str) -> SandboxSettings {
     SandboxSettings {
         stack: "test".to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
-        model: "anthropic/a-model".to_owned(),
-        models: Vec::new(),
-        model_base_url: None,
-        keys: ModelKeys::default(),
         discord_api: format!("{base}/discord"),
         slack_api: "https://slack.com/api".to_owned(),
         slack_bot_token: None,
@@ -178,7 +185,8 @@ async fn held<T>(work: impl Future<Output = T>) -> (T, u64) {
 #[tokio::test]
 async fn the_largest_that_is_taken_is_not_held_at_once() {
     let world = outside().await;
-    let sandboxes = Sandboxes::new(settings(&world.base), provider(&world.base)).unwrap();
+    let sandboxes =
+        Sandboxes::new(settings(&world.base), provider(&world.base), runtime()).unwrap();
     let files: Vec<Attachment> = (0..Limits::DEFAULT.attachments)
         .map(|at| Attachment {
             name: format!("{at}.bin"),

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bobbin_app::sandboxes::{Beside, ModelKeys, SandboxSettings, Sandboxes};
+use bobbin_agent::opencode::OpenCodeRuntime;
+use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+use bobbin_app::sandboxes::{Beside, SandboxSettings, Sandboxes};
 use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::card::{Card, CardState};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
@@ -371,16 +373,26 @@ fn at(provider: &Provider, stack: &str, stack_id: &str) -> Arc<DaytonaSandboxes>
     Arc::new(DaytonaSandboxes::new(settings, provider.api_key()).unwrap())
 }
 
-fn settings(model: &Model, discord: &str) -> SandboxSettings {
+/// The scripted model, by its plain endpoint and without a key.
+fn models(model: &Model) -> ModelSettings {
+    ModelSettings {
+        model: format!("scripted/{MODEL_ID}"),
+        models: Vec::new(),
+        model_base_url: Some(model.base_url()),
+        keys: ModelKeys::default(),
+    }
+}
+
+fn runtime(models: &ModelSettings) -> Arc<OpenCodeRuntime> {
+    Arc::new(OpenCodeRuntime::new(models).unwrap())
+}
+
+fn settings(discord: &str) -> SandboxSettings {
     SandboxSettings {
         stack: STACK.to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
-        model: format!("scripted/{MODEL_ID}"),
-        models: Vec::new(),
-        model_base_url: Some(model.base_url()),
-        keys: ModelKeys::default(),
         discord_api: format!("{discord}/api"),
         slack_api: "https://slack.com/api".to_owned(),
         slack_bot_token: Some("xoxb-test".to_owned()),
@@ -395,8 +407,12 @@ fn settings(model: &Model, discord: &str) -> SandboxSettings {
 fn scene(provider: Provider, model: Model) -> Scene {
     let files = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let discord = format!("http://{}", files.local_addr().unwrap());
-    let sandboxes =
-        Sandboxes::new(settings(&model, &discord), at(&provider, STACK, STACK_ID)).unwrap();
+    let sandboxes = Sandboxes::new(
+        settings(&discord),
+        at(&provider, STACK, STACK_ID),
+        runtime(&models(&model)),
+    )
+    .unwrap();
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
         marks: Mutex::default(),
@@ -445,9 +461,10 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     let other = Sandboxes::new(
         SandboxSettings {
             stack: "other".to_owned(),
-            ..settings(&scene.model, "http://127.0.0.1:1")
+            ..settings("http://127.0.0.1:1")
         },
         at(&scene.provider, "other", STACK_ID),
+        runtime(&models(&scene.model)),
     )
     .unwrap();
     let look = SandboxEffect::Observe {
@@ -520,17 +537,19 @@ fn digits(key: &str) -> String {
 
 /// A stack with a key for an endpoint, as its sandboxes are made and its servers started.
 fn with_key(scene: &Scene, endpoint: &str, key: &str) -> Sandboxes {
-    Sandboxes::new(
-        SandboxSettings {
-            model: format!("openai/{MODEL_ID}"),
-            model_base_url: Some(endpoint.to_owned()),
-            keys: ModelKeys {
-                openai: key.to_owned(),
-                ..ModelKeys::default()
-            },
-            ..settings(&scene.model, "http://127.0.0.1:1")
+    let models = ModelSettings {
+        model: format!("openai/{MODEL_ID}"),
+        model_base_url: Some(endpoint.to_owned()),
+        keys: ModelKeys {
+            openai: key.to_owned(),
+            ..ModelKeys::default()
         },
+        ..models(&scene.model)
+    };
+    Sandboxes::new(
+        settings("http://127.0.0.1:1"),
         at(&scene.provider, STACK, STACK_ID),
+        runtime(&models),
     )
     .unwrap()
 }
@@ -747,9 +766,10 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
         Sandboxes::new(
             SandboxSettings {
                 project_config_of: vec![scene.thread.tenant()],
-                ..settings(&scene.model, "http://127.0.0.1:1")
+                ..settings("http://127.0.0.1:1")
             },
             at(&scene.provider, STACK, STACK_ID),
+            runtime(&models(&scene.model)),
         )
         .unwrap(),
     );
@@ -1387,12 +1407,16 @@ async fn a_models_error_is_told(scene: &mut Scene) {
 }
 
 async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scene: &mut Scene) {
-    let unknown = SandboxSettings {
+    let unknown = ModelSettings {
         model: "scripted/nobody".to_owned(),
-        ..settings(&scene.model, "http://127.0.0.1:1")
+        ..models(&scene.model)
     };
-    let same = at(&scene.provider, STACK, STACK_ID);
-    let known = std::mem::replace(&mut scene.sandboxes, Sandboxes::new(unknown, same).unwrap());
+    let sandboxes = Sandboxes::new(
+        settings("http://127.0.0.1:1"),
+        at(&scene.provider, STACK, STACK_ID),
+        runtime(&unknown),
+    );
+    let known = std::mem::replace(&mut scene.sandboxes, sandboxes.unwrap());
     let known_name = std::mem::replace(&mut scene.model_name, "scripted/nobody".to_owned());
     let ids = scene.send("t8", "echo: x", FIRST).await;
     let event = scene

@@ -73,6 +73,91 @@ fn without(token: &str) -> String {
     }
 }
 
+/// Masks what looks like a secret: known key prefixes, `Bearer` and `Basic` credentials, values of variables and
+/// options named like one, and passwords in addresses. Best effort: a secret that looks like a word stays.
+#[must_use]
+pub fn redact(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut next_is_secret = false;
+    for piece in text.split_inclusive(char::is_whitespace) {
+        let word = piece.trim_end();
+        let gap = &piece[word.len()..];
+        if word.is_empty() {
+            masked.push_str(gap);
+            continue;
+        }
+        let bare = word.trim_matches(['"', '\'', ',', ';']);
+        if std::mem::take(&mut next_is_secret) || has_key_prefix(bare) {
+            masked.push_str("***");
+        } else {
+            masked.push_str(&mask_inside(word));
+        }
+        let lower = bare.to_ascii_lowercase();
+        let after = lower.rsplit([':', '=', '"', '\'']).next().unwrap_or("");
+        next_is_secret = matches!(after, "bearer" | "basic")
+            || (lower.starts_with("--") && !lower.contains('=') && names_secret(&lower));
+        masked.push_str(gap);
+    }
+    masked
+}
+
+fn mask_inside(word: &str) -> String {
+    if let Some((scheme, rest)) = word.split_once("://") {
+        let authority = rest.split('/').next().unwrap_or("");
+        if let Some((_, host)) = authority.rsplit_once('@') {
+            return format!("{scheme}://***@{host}{}", &rest[authority.len()..]);
+        }
+    }
+    if let Some(at) = word.find(['=', ':']) {
+        let (name, value) = (&word[..at], &word[at + 1..]);
+        let value = value.trim_matches(['"', '\'']);
+        if has_key_prefix(value)
+            || (names_secret(&name.to_ascii_lowercase())
+                && !value.is_empty()
+                && !value.starts_with(['$', '/']))
+        {
+            return format!("{}***", &word[..=at]);
+        }
+    }
+    word.to_owned()
+}
+
+fn has_key_prefix(word: &str) -> bool {
+    const PREFIXES: [&str; 14] = [
+        "sk-",
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "ghu_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "xoxp-",
+        "xapp-",
+        "dtn_",
+        "AKIA",
+        "ASIA",
+        "npm_",
+    ];
+    word.len() >= 12 && PREFIXES.iter().any(|prefix| word.starts_with(prefix))
+}
+
+fn names_secret(name: &str) -> bool {
+    [
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "api_key",
+        "apikey",
+        "api-key",
+        "access_key",
+        "private_key",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

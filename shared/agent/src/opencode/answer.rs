@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use bobbin_core::credentials::redact;
 use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::usage::Usage;
 
-use super::steps::{first_line, plan_of, redact, steps_of};
+use super::steps::{first_line, plan_of, steps_of};
 use super::types::{AgentError, Message, PartKind, Role, Status};
 
 /// How a run stands.

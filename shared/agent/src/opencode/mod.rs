@@ -6,22 +6,29 @@
 
 pub mod answer;
 pub mod asks;
+mod cancel;
 mod client;
 pub mod event;
+mod launch;
+pub mod models;
 pub mod offer;
 pub mod request;
 pub mod run;
+mod seam;
 pub mod sse;
 pub mod steps;
+mod submit;
 pub mod types;
+mod watch;
 
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Verdict, conclude, in_order, is_whole, people_reason, turn_of};
-pub use client::{ANSWER_BYTES_MAX, Events, Missed, OpenCode, OpenCodeError, PromptText, Refresh};
+pub use client::{ANSWER_BYTES_MAX, Events, NotAccepted, OpenCode, OpenCodeError, PromptText};
 pub use event::Event;
 pub use run::{Heard, Run, Snapshot};
+pub use seam::OpenCodeRuntime;
 pub use sse::Sse;
 
 /// The version of OpenCode that everything here was measured on.

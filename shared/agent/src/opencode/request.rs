@@ -3,6 +3,8 @@
 use bobbin_core::ids::{PromptIds, ThreadKey};
 use serde_json::{Value, json};
 
+use crate::runtime::InlineImage;
+
 /// A model as `provider/model`; the model's own name may hold slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
@@ -111,17 +113,6 @@ pub fn prompt(
         body["agent"] = agent.as_str().into();
     }
     body
-}
-
-/// An image within a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InlineImage {
-    /// Its name as given.
-    pub name: String,
-    /// What its bytes say that it is.
-    pub media_type: &'static str,
-    /// The bytes.
-    pub base64: String,
 }
 
 /// Body of `POST /permission/{id}/reply`; `reply` is `once`, `always` or `reject`.

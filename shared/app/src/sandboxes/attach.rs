@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
-use bobbin_agent::opencode::request::InlineImage;
+use bobbin_agent::InlineImage;
 use bobbin_core::event::Event;
 use bobbin_core::ids::{ThreadKey, digest};
 use bobbin_core::images::{Image, is_image, media_type};
@@ -408,7 +408,6 @@ mod tests {
     use axum::response::IntoResponse;
 
     use super::*;
-    use crate::sandboxes::ModelKeys;
 
     const TOKEN: &str = "xoxb-a-token-for-tests";
 
@@ -429,10 +428,6 @@ mod tests {
             project_config_of: Vec::new(),
             model_keys_inside: false,
             stack_key: String::new(),
-            model: "scripted/model".to_owned(),
-            models: Vec::new(),
-            model_base_url: None,
-            keys: ModelKeys::default(),
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: slack_api.to_owned(),
             slack_bot_token: Some(TOKEN.to_owned()),

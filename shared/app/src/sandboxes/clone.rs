@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_agent::opencode::steps::redact;
+use bobbin_core::credentials::redact;
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;

@@ -6,10 +6,7 @@
 
 use std::time::Duration;
 
-use bobbin_agent::opencode::types::{Message, Status};
-use bobbin_agent::opencode::{
-    self as wire, Events, Heard, OpenCode, OpenCodeError, Run, Snapshot, Verdict, conclude,
-};
+use bobbin_agent::{AgentError, RunState, RunWatch};
 use bobbin_core::card::{Card, CardState, CardStep, PlanItem};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::Event;
@@ -23,7 +20,7 @@ use super::{Beside, Sandboxes};
 
 /// Longest wait for the stream between two rounds of looking around.
 const TICK_MS: u64 = 250;
-/// OpenCode sends a heartbeat every 10 s; longer silence than this is a dead connection.
+/// An agent says something at least every 10 s; longer silence than this is a dead connection.
 const SILENCE_MS_MAX: u64 = 30_000;
 /// Looks at the status while nothing suggests an end.
 const LOOK_MS: u64 = 10_000;
@@ -48,18 +45,19 @@ pub(super) async fn follow<B: Beside>(
     what: &Follow,
 ) -> Result<Event, Failure> {
     let agent = sandboxes.agent(thread, what.generation).await?;
-    let mut watch = Watch::new(sandboxes, beside, thread, what, agent);
+    let run = agent.watch(&what.agent_session, &what.message, &what.further);
+    let mut watch = Watch::new(sandboxes, beside, thread, what, run);
     let mut cuts = 0;
     loop {
         let error = match watch.listen().await {
             Ok(event) => return Ok(event),
             Err(error) => error,
         };
-        let failure = error.failure();
+        let failure = error.failure;
         if !matches!(failure, Failure::SandboxDown { .. }) {
             return Err(failure);
         }
-        cuts = if std::mem::take(&mut watch.caught_up) {
+        cuts = if watch.run.is_caught_up() {
             1
         } else {
             cuts + 1
@@ -81,9 +79,9 @@ struct Picture {
     earlier: usize,
 }
 
-/// A verdict that needs confirmation.
+/// A state that needs confirmation.
 struct Doubt {
-    verdict: Verdict,
+    state: RunState,
     since: Instant,
 }
 
@@ -92,14 +90,7 @@ struct Watch<'a, B> {
     beside: &'a B,
     thread: &'a ThreadKey,
     what: &'a Follow,
-    agent: OpenCode,
-    run: Run,
-    /// The present connection has caught up.
-    caught_up: bool,
-    /// Something suggests that the run is over.
-    look_now: bool,
-    /// Status and messages that were read, in this order, and not looked at yet.
-    read: Option<(Option<Status>, Vec<Message>)>,
+    run: Box<dyn RunWatch>,
     looked: Instant,
     asked_marks: Option<Instant>,
     /// Prompts that wait behind the turn.
@@ -111,7 +102,7 @@ struct Watch<'a, B> {
     shown: Option<(Picture, Instant)>,
 }
 
-type Listened = Result<Event, OpenCodeError>;
+type Listened = Result<Event, AgentError>;
 
 impl<'a, B: Beside> Watch<'a, B> {
     fn new(
@@ -119,18 +110,14 @@ impl<'a, B: Beside> Watch<'a, B> {
         beside: &'a B,
         thread: &'a ThreadKey,
         what: &'a Follow,
-        agent: OpenCode,
+        run: Box<dyn RunWatch>,
     ) -> Self {
         Self {
             sandboxes,
             beside,
             thread,
             what,
-            agent,
-            run: Run::new(&what.agent_session, &what.message).with(&what.further),
-            caught_up: false,
-            look_now: false,
-            read: None,
+            run,
             looked: Instant::now(),
             asked_marks: None,
             waiting: 0,
@@ -145,23 +132,21 @@ impl<'a, B: Beside> Watch<'a, B> {
         if let Some(event) = self.around().await {
             return Ok(event);
         }
-        let mut events = self.agent.events().await?;
+        self.run.connect().await?;
         let mut heard_at = Instant::now();
         loop {
-            if self.hear(&mut events).await? {
+            if self.run.hear(Duration::from_millis(TICK_MS)).await? {
                 heard_at = Instant::now();
             } else if elapsed_ms(heard_at) > SILENCE_MS_MAX {
-                return Err(OpenCodeError::Unreachable {
-                    seen: "the event stream fell silent".to_owned(),
-                });
+                return Err(AgentError::unreachable("the event stream fell silent"));
             }
             if let Some(event) = self.around().await {
                 return Ok(event);
             }
-            if !self.caught_up {
+            if !self.run.is_caught_up() {
                 continue;
             }
-            self.meet_strangers().await?;
+            self.run.sort_asks().await?;
             if let Some(event) = self.asks().await {
                 return Ok(event);
             }
@@ -176,51 +161,6 @@ impl<'a, B: Beside> Watch<'a, B> {
                 return Ok(Event::CardMoved(at));
             }
         }
-    }
-
-    /// Takes in what the stream has, for a tick at most. Whether anything came.
-    async fn hear(&mut self, events: &mut Events) -> Result<bool, OpenCodeError> {
-        let Ok(next) = timeout(Duration::from_millis(TICK_MS), events.next()).await else {
-            return Ok(false);
-        };
-        let Some(batch) = next? else {
-            return Err(OpenCodeError::Unreachable {
-                seen: "the event stream ended".to_owned(),
-            });
-        };
-        for event in batch {
-            if event == wire::Event::Connected {
-                // Nothing later is lost, so what is read now and what comes after it is the whole picture.
-                self.catch_up().await?;
-            } else if self.run.apply(event) == Heard::Look {
-                self.look_now = true;
-            }
-        }
-        Ok(true)
-    }
-
-    async fn catch_up(&mut self) -> Result<(), OpenCodeError> {
-        let (statuses, permissions, questions) = tokio::try_join!(
-            self.agent.statuses(),
-            self.agent.permissions(),
-            self.agent.questions()
-        )?;
-        let messages = self
-            .agent
-            .messages_since(&self.what.agent_session, &self.what.message)
-            .await?;
-        // The first look is at what has just been read.
-        let status = statuses.get(&self.what.agent_session).cloned();
-        self.read = Some((status, messages.clone()));
-        self.run.catch_up(Snapshot {
-            statuses,
-            permissions,
-            questions,
-            messages,
-        });
-        self.caught_up = true;
-        self.look_now = true;
-        Ok(())
     }
 
     /// What does not depend on the stream: the time that is given, and the marks.
@@ -253,21 +193,7 @@ impl<'a, B: Beside> Watch<'a, B> {
         None
     }
 
-    /// Finds out whose subagents the sessions are that ask.
-    async fn meet_strangers(&mut self) -> Result<(), OpenCodeError> {
-        for stranger in self.run.strangers() {
-            match self.agent.session(&stranger).await {
-                Ok(session) => self.run.meet(&session),
-                Err(OpenCodeError::SessionMissing | OpenCodeError::NotFound { .. }) => {
-                    self.run.dismiss(&stranger)
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    async fn asks(&self) -> Option<Event> {
+    async fn asks(&mut self) -> Option<Event> {
         let open = self.run.asks();
         let closed = self
             .what
@@ -289,7 +215,7 @@ impl<'a, B: Beside> Watch<'a, B> {
 
     fn bounded(&self) -> Option<Event> {
         let messages_max = self.what.messages_max;
-        let made = u32::try_from(self.run.assistant_messages()).unwrap_or(u32::MAX);
+        let made = u32::try_from(self.run.messages()).unwrap_or(u32::MAX);
         (made > messages_max).then(|| {
             let reason =
                 format!("The agent made more than {messages_max} steps without coming to an end.");
@@ -298,64 +224,39 @@ impl<'a, B: Beside> Watch<'a, B> {
     }
 
     /// Looks whether the run is over, when something suggests it or it is time.
-    async fn look(&mut self) -> Result<Option<Event>, OpenCodeError> {
+    async fn look(&mut self) -> Result<Option<Event>, AgentError> {
         let pause_ms = if self.doubt.is_some() {
             DOUBT_LOOK_MS
         } else {
             LOOK_MS
         };
-        if !self.look_now && elapsed_ms(self.looked) < pause_ms {
+        if !self.run.suggests_end() && elapsed_ms(self.looked) < pause_ms {
             return Ok(None);
         }
-        self.look_now = false;
         self.looked = Instant::now();
-        let (status, read) = match self.read.take() {
-            Some((status, messages)) => (status, Some(messages)),
-            None => {
-                let mut statuses = self.agent.statuses().await?;
-                (statuses.remove(&self.what.agent_session), None)
-            }
-        };
-        if !matches!(status, None | Some(Status::Idle)) {
-            self.doubt = None;
-            return Ok(None);
-        }
-        let messages = match read {
-            Some(messages) => messages,
-            None => {
-                self.agent
-                    .messages_since(&self.what.agent_session, &self.what.message)
-                    .await?
-            }
-        };
-        let verdict = conclude(
-            &messages,
-            &self.what.message,
-            &self.what.further,
-            status.as_ref(),
-        );
+        let state = self.run.observe().await?;
         let since = match &self.doubt {
-            Some(doubt) if doubt.verdict == verdict => doubt.since,
+            Some(doubt) if doubt.state == state => doubt.since,
             _ => Instant::now(),
         };
-        match verdict {
-            Verdict::Done(answer) => return Ok(Some(Event::Finished(answer))),
-            Verdict::Busy => self.doubt = None,
-            Verdict::Stopped if elapsed_ms(since) >= STOPPED_MS => {
+        match state {
+            RunState::Done(answer) => return Ok(Some(Event::Finished(answer))),
+            RunState::Busy => self.doubt = None,
+            RunState::Stopped if elapsed_ms(since) >= STOPPED_MS => {
                 let seen = "the server restarted during the run".to_owned();
                 return Ok(Some(Event::Failed(Failure::SandboxDown { seen })));
             }
-            Verdict::Pending if elapsed_ms(since) >= PENDING_MS => {
+            RunState::Pending if elapsed_ms(since) >= PENDING_MS => {
                 return Ok(Some(self.never_began().await));
             }
-            Verdict::Stopped | Verdict::Pending => self.doubt = Some(Doubt { verdict, since }),
+            RunState::Stopped | RunState::Pending => self.doubt = Some(Doubt { state, since }),
         }
         Ok(None)
     }
 
-    /// Nothing came of the prompt. If OpenCode said why, that is the end; else its server may be unable to begin
+    /// Nothing came of the prompt. If the agent said why, that is the end; else its server may be unable to begin
     /// anything (a first run that was interrupted leaves it so), which a restart cures: then the prompt is sent again.
-    async fn never_began(&self) -> Event {
+    async fn never_began(&mut self) -> Event {
         let trouble = self.run.trouble().map(str::to_owned);
         if trouble.is_none() && !self.what.cancel_known {
             let within_ms = self.sandboxes.settings.limits.health_start_ms;
@@ -365,7 +266,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             return Event::Failed(match restarted.await {
                 Ok(_) => Failure::SandboxDown {
                     seen: format!(
-                        "OpenCode took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
+                        "the agent took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
                         self.what.model
                     ),
                 },

@@ -27,7 +27,7 @@ impl Sandboxes {
 
     pub(super) async fn create(&self, thread: &ThreadKey, generation: u32) -> Done {
         // A sandbox whose server could not be started for want of a key would be made for nothing.
-        let (_, keys) = self.models.for_server()?;
+        let keys = self.runtime.keys()?;
         let secrets = match self.keep(&keys).await? {
             Secrets::Outside(kept) => names(&kept),
             Secrets::Nowhere { .. } => std::collections::BTreeMap::new(),

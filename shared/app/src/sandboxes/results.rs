@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::artifacts::{Artifact, listed};
-use bobbin_core::changes::{Change, Changes};
+use bobbin_core::changes::Changes;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
@@ -17,9 +17,6 @@ use super::Sandboxes;
 
 /// The script that lists the folder; its first line is set before it.
 const LIST_SCRIPT: &str = include_str!("artifacts.sh");
-/// Looks at what a run changed until OpenCode has worked it out, and between two of them.
-const DIFF_LOOKS_MAX: u32 = 12;
-const DIFF_LOOK_MS: u64 = 250;
 /// Time of the script, which reads every file once for its checksum.
 const LIST_MS_MAX: u64 = 30_000;
 
@@ -32,24 +29,8 @@ impl Sandboxes {
         message: &str,
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        let mut files = Vec::new();
-        let mut summed_up = false;
-        for _ in 0..DIFF_LOOKS_MAX {
-            let found = agent.diff(session, message).await;
-            files = found.map_err(|e| e.failure())?;
-            if !files.is_empty() || summed_up {
-                break;
-            }
-            // OpenCode works it out when the run has ended already: nothing may mean not yet.
-            let prompt = agent.message(session, message).await;
-            let prompt = prompt.map_err(|e| e.failure())?;
-            summed_up = prompt.is_some_and(|prompt| prompt.info.summary["diffs"].is_array());
-            // Once it has said that it is done the next look finds all there is.
-            if !summed_up {
-                tokio::time::sleep(Duration::from_millis(DIFF_LOOK_MS)).await;
-            }
-        }
-        let files = files.into_iter().map(Change::from).collect();
+        let files = agent.changes(session, message).await;
+        let files = files.map_err(|e| e.failure)?;
         Ok(Event::Changed(Changes { files }))
     }
 

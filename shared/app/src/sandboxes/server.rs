@@ -1,15 +1,12 @@
-//! Starting the OpenCode server in a sandbox, and finding out whether it runs.
+//! Starting the agent's server in a sandbox, and finding out whether it runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_agent::opencode::request::{QUIET_ENVIRONMENT, WITHOUT_PROJECT_CONFIG, plugin_marker};
-use bobbin_agent::opencode::steps::redact;
-use bobbin_agent::opencode::types::Health;
-use bobbin_agent::opencode::{OpenCode, OpenCodeError};
+use bobbin_agent::{Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, ModelKey};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::metrics::Unit;
-use bobbin_core::endpoint::NoEndpoint;
+use bobbin_core::credentials::redact;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
@@ -22,13 +19,8 @@ use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Sandboxes;
-use super::models::ModelKey;
 use super::vault::names;
 
-/// The script that prepares the project and starts the server; its first lines are set before it.
-const START_SCRIPT: &str = include_str!("start.sh");
-/// Exit status of the script when the image has no OpenCode.
-const EXIT_NOT_INSTALLED: i64 = 69;
 /// Time of the script, which ends a server that does not answer and makes a repository.
 const START_MS_MAX: u64 = 30_000;
 /// Between two looks at the server's health: first, and at most. In between it is such a part of what it took so far that
@@ -54,9 +46,9 @@ impl Sandboxes {
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        match self.healthy_within(&agent, within_ms).await {
+        match self.healthy_within(&*agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
-            Err(error) => Err(match error.failure() {
+            Err(error) => Err(match error.failure.clone() {
                 failure @ (Failure::SandboxGone
                 | Failure::NonRecoverable { .. }
                 | Failure::Outage { .. }) => failure,
@@ -76,11 +68,16 @@ impl Sandboxes {
     ) -> Result<Event, Failure> {
         let name = self.name(thread, generation);
         // A server without a key would be started for nothing.
-        let (config, keys) = self.models.for_server()?;
+        let keys = self.runtime.keys()?;
+        let launch = self.runtime.launch(LaunchInputs {
+            restart,
+            password: &self.password(&name),
+            is_trusted: self.settings.project_config_of.contains(&thread.tenant()),
+        })?;
         // Both at once. A server that cannot be seen through an old preview is left alone by the script.
         let look = async {
             let agent = self.agent(thread, generation).await?;
-            let is_healthy = !restart && agent.probe().await.is_ok_and(|health| health.healthy);
+            let is_healthy = !restart && agent.is_healthy(false).await == Ok(true);
             Ok::<_, Failure>((agent, is_healthy))
         };
         let (look, sandbox) = join(look, self.provider.find(&name)).await;
@@ -94,13 +91,16 @@ impl Sandboxes {
                 seen: "the sandbox is not running".to_owned(),
             });
         }
-        let mut environment = self.environment(thread, &name, config);
+        let Launch {
+            script,
+            mut environment,
+        } = launch;
         environment.extend(self.keys_for(&sandbox, &keys).await?);
-        self.run_start_script(&sandbox, &environment, restart)
+        self.run_start_script(&sandbox, &script, &environment)
             .await?;
-        match self.healthy_within(&agent, within_ms).await {
+        match self.healthy_within(&*agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
-            Err(error) => match error.failure() {
+            Err(error) => match error.failure.clone() {
                 failure @ (Failure::SandboxGone
                 | Failure::NonRecoverable { .. }
                 | Failure::Outage { .. }) => Err(failure),
@@ -116,7 +116,7 @@ impl Sandboxes {
 
     /// Polls the server until it is healthy, or the time is over and the last error counts. What was asked in vain is
     /// counted.
-    async fn healthy_within(&self, agent: &OpenCode, within_ms: u64) -> Result<(), OpenCodeError> {
+    async fn healthy_within(&self, agent: &dyn Agent, within_ms: u64) -> Result<(), AgentError> {
         let (healthy, looks) = look_within(agent, within_ms).await;
         let retries = looks.saturating_sub(1);
         if retries > 0 {
@@ -135,29 +135,25 @@ impl Sandboxes {
     async fn run_start_script(
         &self,
         sandbox: &Sandbox,
+        script: &str,
         environment: &BTreeMap<String, String>,
-        restart: bool,
     ) -> Result<(), Failure> {
-        let script = format!(
-            "restart={}\nmarker='{}'\n{START_SCRIPT}",
-            u8::from(restart),
-            plugin_marker()
-        );
         let timeout = Duration::from_millis(START_MS_MAX);
         let ran = self
             .provider
-            .exec(sandbox, &script, environment, timeout)
+            .exec(sandbox, script, environment, timeout)
             .await;
         match ran {
             Ok(ran) if ran.exit_code == 0 => Ok(()),
-            Ok(ran) if ran.exit_code == EXIT_NOT_INSTALLED => Err(Failure::NonRecoverable {
-                advice: "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile."
-                    .to_owned(),
+            Ok(ran) => Err(match self.runtime.not_launched(ran.exit_code) {
+                Some(failure) => failure,
+                None => Failure::ResumeFailed {
+                    seen: self.sayable(&ran.text, environment),
+                },
             }),
-            Ok(ran) => Err(Failure::ResumeFailed { seen: self.sayable(&ran.text, environment) }),
-            Err(error) if error.kind == ErrorKind::CommandTimeout => {
-                Err(Failure::ResumeFailed { seen: "the start script ran over its time".to_owned() })
-            }
+            Err(error) if error.kind == ErrorKind::CommandTimeout => Err(Failure::ResumeFailed {
+                seen: "the start script ran over its time".to_owned(),
+            }),
             Err(error) => Err(error.failure),
         }
     }
@@ -185,33 +181,12 @@ impl Sandboxes {
         Ok(held)
     }
 
-    /// What the server's processes get besides the keys, and nothing else of the sandbox does.
-    fn environment(
-        &self,
-        thread: &ThreadKey,
-        name: &str,
-        config: String,
-    ) -> BTreeMap<String, String> {
-        let mut environment: BTreeMap<String, String> = QUIET_ENVIRONMENT
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        let trusted = &self.settings.project_config_of;
-        if !trusted.contains(&thread.tenant()) {
-            let (variable, value) = WITHOUT_PROJECT_CONFIG;
-            environment.insert(variable.to_owned(), value.to_owned());
-        }
-        environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), self.password(name));
-        environment.insert("OPENCODE_CONFIG_CONTENT".to_owned(), config);
-        environment
-    }
-
     async fn last_words(
         &self,
         sandbox: &Sandbox,
         environment: &BTreeMap<String, String>,
     ) -> String {
-        let script = "tail -n 5 .bobbin/opencode.log 2>/dev/null | head -c 4000";
+        let script = self.runtime.last_words();
         let timeout = Duration::from_millis(START_MS_MAX);
         match self
             .provider
@@ -250,15 +225,13 @@ impl Sandboxes {
 }
 
 /// The same, with how often it was asked.
-async fn look_within(agent: &OpenCode, within_ms: u64) -> (Result<(), OpenCodeError>, u32) {
+async fn look_within(agent: &dyn Agent, within_ms: u64) -> (Result<(), AgentError>, u32) {
     let start = Instant::now();
     let until = start + Duration::from_millis(within_ms);
     let mut preview_due = start + Duration::from_millis(PREVIEW_MS);
     let mut under_way = FuturesUnordered::new();
     let (mut looks, mut next) = (0_u32, start);
-    let mut seen = OpenCodeError::Unreachable {
-        seen: "no answer in time".to_owned(),
-    };
+    let mut seen = AgentError::unreachable("no answer in time");
     loop {
         let now = Instant::now();
         if now >= until {
@@ -272,7 +245,7 @@ async fn look_within(agent: &OpenCode, within_ms: u64) -> (Result<(), OpenCodeEr
                     preview_due = now + Duration::from_millis(PREVIEW_MS);
                 }
                 let bound = until.min(now + Duration::from_millis(HEALTH_LOOK_MS_MAX));
-                under_way.push(timeout_at(bound, look(agent, with_preview)));
+                under_way.push(timeout_at(bound, agent.is_healthy(with_preview)));
             }
             let pause = (now - start) / HEALTH_POLL_PART;
             next = now
@@ -286,28 +259,12 @@ async fn look_within(agent: &OpenCode, within_ms: u64) -> (Result<(), OpenCodeEr
             () = sleep_until(next.min(until)) => continue,
         };
         match answered {
-            Ok(Ok(health)) if health.healthy => return (Ok(()), looks),
-            Ok(Ok(_)) => {
-                seen = OpenCodeError::Unreachable {
-                    seen: "the server calls itself unhealthy".to_owned(),
-                }
-            }
-            Ok(Err(
-                error @ (OpenCodeError::NoEndpoint(NoEndpoint { is_gone: true, .. })
-                | OpenCodeError::Guard(_)),
-            )) => return (Err(error), looks),
+            Ok(Ok(true)) => return (Ok(()), looks),
+            Ok(Ok(false)) => seen = AgentError::unreachable("the server calls itself unhealthy"),
+            Ok(Err(error)) if error.kind == AgentErrorKind::Final => return (Err(error), looks),
             Ok(Err(error)) => seen = error,
             // It says nothing that the looks after it have not said.
             Err(_) => {}
         }
-    }
-}
-
-/// One look, with a fresh preview where the one that there is does not work.
-async fn look(agent: &OpenCode, with_preview: bool) -> Result<Health, OpenCodeError> {
-    if with_preview {
-        agent.health().await
-    } else {
-        agent.probe().await
     }
 }

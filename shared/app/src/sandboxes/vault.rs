@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bobbin_agent::ModelKey;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::secret_version;
 use bobbin_sandbox::{HostedSecret, Placeholder, Secrets};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::models::ModelKey;
 use super::{PREPARE_MS_MAX, Sandboxes};
 
 /// What the provider said holds for so long: another worker may still write a key that has been replaced.
@@ -33,7 +33,7 @@ impl Sandboxes {
     /// Gives the provider the keys, for the sandboxes that run: a key has been replaced. What does not succeed in time is
     /// done when a server is started next.
     pub async fn renew_keys(&self) {
-        if let Ok((_, keys)) = self.models.for_server() {
+        if let Ok(keys) = self.runtime.keys() {
             let bound = Duration::from_millis(PREPARE_MS_MAX);
             let _ = timeout(bound, self.keep(&keys)).await;
         }

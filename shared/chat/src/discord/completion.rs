@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
 use super::commands::VALUE;
-use super::configure;
 use super::interaction::Command;
+use super::{commands, configure};
 use crate::{HttpAnswer, Lookup};
 
 /// What is being typed, and of which kind it is; none where nothing is suggested.

@@ -3,7 +3,7 @@
 
 use bobbin_core::settings::{Change, Kind, List};
 
-use super::commands::{ALLOW, CHANNEL, DEFAULT, DISALLOW, PERSON, ROLE, SHOW, VALUE, WHAT};
+use super::commands::{self, ALLOW, CHANNEL, DEFAULT, DISALLOW, PERSON, ROLE, SHOW, VALUE, WHAT};
 use super::interaction::Command;
 
 /// The change, or why there is none, in words for the person.

@@ -7,18 +7,19 @@
 //! five are typed, as numbers of options or words; more than five are answered in one text, a line each.
 
 use bobbin_core::ask::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
-use bobbin_core::text::{shorten, units};
+use bobbin_core::text::{one_line, shorten, units};
 use serde_json::{Value, json};
 
 use super::bounds::{
     FORM_HINT_UNITS_MAX, FORM_LABEL_UNITS_MAX, FORM_PARTS_MAX, FORM_TEXT_UNITS_MAX,
-    QUESTION_UNITS_MAX, SELECT_OPTIONS_MAX,
+    OPTION_LABEL_UNITS_MAX, QUESTION_UNITS_MAX, SELECT_OPTIONS_MAX, TEXT_DISPLAY_BYTES_MAX,
+    TEXT_DISPLAY_UNITS_MAX,
 };
 use super::content::{inline, is_blank, plain};
 use super::custom_id::{CustomId, Part};
 use super::interaction::Modal;
 use crate::HttpAnswer;
-use crate::press::Input;
+use crate::press::{Input, Press};
 
 /// The component id of the first question's text; the others follow. Discord numbers what has none from 1.
 const FIRST_TEXT_ID: u64 = 100;

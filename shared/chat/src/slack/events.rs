@@ -7,7 +7,7 @@ use bobbin_core::person::{Person, Standing};
 use bobbin_core::selection::Selection;
 use serde_json::json;
 
-use super::door::{App, Asked, Request, malformed, message_id, nothing, object};
+use super::door::{App, Asked, Request, malformed, message_id, nothing, object, take};
 use super::home;
 use super::limits::FILES_MAX;
 use super::types::{Envelope, Event, File, Id};

@@ -1,6 +1,6 @@
 //! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
 
-use super::{Context, Next, choose, mark, prompt, teardown, words};
+use super::{Context, Next, choose, mark, prompt, teardown, tell, words};
 use crate::message::DeadPrompt;
 use crate::outcome::Outcome;
 use crate::session::{EndedTurn, Session};

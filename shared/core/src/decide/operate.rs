@@ -4,7 +4,7 @@
 //! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel mark. What came of it
 //! goes on record. A sandbox that is not there is never made: that is for a prompt.
 
-use super::{Context, Next, mark, prompt, provision, teardown, words};
+use super::{Context, Next, lease, mark, provision, teardown, tell, words};
 use crate::message::{Operation, Work};
 use crate::outcome::Outcome;
 use crate::sandbox::SandboxState;

@@ -14,16 +14,17 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PromptIds, ThreadKey};
 use bobbin_core::settings::Offer;
 use bobbin_http::{self as http, Answer, Hosts, Http, HttpError};
-use futures::future::{BoxFuture, try_join};
+use futures::future::try_join;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::opencode::offer;
-use crate::opencode::request::{self, InlineImage, RunWith};
+use crate::opencode::request::{self, RunWith};
 use crate::opencode::types::{FileDiff, Health, Message, Permission, Question, Session, Statuses};
 use crate::opencode::{Event, Sse, in_order, is_whole};
+use crate::runtime::{InlineImage, Refresh};
 
 /// The user name of OpenCode's Basic authentication.
 const USER: &str = "opencode";
@@ -134,7 +135,7 @@ impl From<HttpError> for OpenCodeError {
 
 /// A request that came to nothing, and what is certain about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missed {
+pub struct NotAccepted {
     /// What went wrong last.
     pub error: OpenCodeError,
     /// OpenCode did nothing of it: it was never sent, or was refused by the proxy or by OpenCode itself.
@@ -142,8 +143,6 @@ pub struct Missed {
 }
 
 type Answered<T> = Result<T, OpenCodeError>;
-/// How a fresh endpoint is had.
-pub type Refresh = Arc<dyn Fn() -> BoxFuture<'static, Result<Endpoint, NoEndpoint>> + Send + Sync>;
 
 /// The client of one server.
 #[derive(Clone)]
@@ -290,14 +289,14 @@ impl OpenCode {
     /// Sends a prompt; accepted is not yet stored (look for the message), and stored is not yet begun.
     ///
     /// # Errors
-    /// [`Missed`].
+    /// [`NotAccepted`].
     pub async fn prompt(
         &self,
         session: &str,
         ids: &PromptIds,
         with: &RunWith,
         prompt: &PromptText<'_>,
-    ) -> Result<(), Missed> {
+    ) -> Result<(), NotAccepted> {
         let body = request::prompt(
             ids,
             prompt.turn,
@@ -310,7 +309,7 @@ impl OpenCode {
         let once = || self.attempt(Method::POST, &path, &[], Some(&body), About::Session);
         let answer = match once().await {
             Err(first) if first.error.is_of_the_endpoint() => {
-                let renewed = self.renew().await.map_err(|error| Missed {
+                let renewed = self.renew().await.map_err(|error| NotAccepted {
                     error,
                     certain: first.certain,
                 })?;
@@ -318,7 +317,7 @@ impl OpenCode {
                     return Err(first);
                 }
                 // What is certain of the last attempt says nothing of the one before it.
-                once().await.map_err(|last| Missed {
+                once().await.map_err(|last| NotAccepted {
                     certain: first.certain && last.certain,
                     error: last.error,
                 })?
@@ -328,7 +327,7 @@ impl OpenCode {
         if answer.status == 204 {
             return Ok(());
         }
-        Err(Missed {
+        Err(NotAccepted {
             error: not_an_answer(&answer),
             certain: false,
         })
@@ -593,16 +592,16 @@ impl OpenCode {
         query: &[(&str, &str)],
         body: Option<&Value>,
         about: About,
-    ) -> Result<Answer, Missed> {
+    ) -> Result<Answer, NotAccepted> {
         let request = self.request(method, path, query);
-        let mut request = request.map_err(|error| Missed {
+        let mut request = request.map_err(|error| NotAccepted {
             error,
             certain: true,
         })?;
         if let Some(body) = body {
             request = request.json(body);
         }
-        let answer = self.http.send(request).await.map_err(|error| Missed {
+        let answer = self.http.send(request).await.map_err(|error| NotAccepted {
             certain: error.is_unsent(),
             error: error.into(),
         })?;
@@ -613,7 +612,7 @@ impl OpenCode {
             }
             None => return Ok(answer),
         };
-        Err(Missed {
+        Err(NotAccepted {
             error,
             certain: is_refusal(answer.status),
         })

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bobbin_core::ids::digest;
 use bobbin_http::{Answer, Http};
-use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
 use reqwest::multipart::{Form, Part};
 use serde_json::Value;

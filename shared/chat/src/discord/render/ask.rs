@@ -1,15 +1,15 @@
 //! A permission request or a question, and what it says once it is settled.
 
 use bobbin_core::ask::{About, Ask, Question};
-use bobbin_core::text::{one_line, shorten, units};
+use bobbin_core::text::{one_line, units};
 use serde_json::{Value, json};
 
 use super::{DANGER, GREY, PRIMARY, SECONDARY, SUCCESS, YELLOW, button, container, row, text};
 use crate::discord::bounds::{
-    BUTTON_LABEL_UNITS_MAX, OPTION_LABEL_UNITS_MAX, SELECT_OPTIONS_MAX, SETTLED_UNITS_MAX,
-    STEP_UNITS_MAX, SUBJECT_UNITS_MAX, TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_UNITS_MAX,
+    BUTTON_LABEL_UNITS_MAX, SELECT_OPTIONS_MAX, SETTLED_UNITS_MAX, STEP_UNITS_MAX,
+    SUBJECT_UNITS_MAX, TEXT_DISPLAY_UNITS_MAX,
 };
-use crate::discord::content::{code, inline, is_blank, span};
+use crate::discord::content::{code, inline, span};
 use crate::discord::custom_id::CustomId;
 use crate::discord::custom_id::Part;
 use crate::discord::form::{self, cost, entry, label};

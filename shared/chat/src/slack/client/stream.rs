@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use bobbin_core::ids::PostRef;
-use serde_json::Value;
 
 use super::posting::Wanted;
 use super::{Slack, SlackError};

@@ -4,12 +4,12 @@
 //! people use are those of the configuration: that OpenCode needs another provider's name for such an endpoint
 //! ([`ModelName::COMPATIBLE`]) stays in here.
 
-use bobbin_agent::opencode::request::{Endpoint, ModelName, server_config};
 use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_http::host_of;
 
-use super::{ModelKeys, SandboxSettings, SettingsError};
+use super::request::{Endpoint, ModelName, server_config};
+use crate::runtime::ModelKey;
 
 /// Hosts of the providers, for which their keys are.
 const HOSTS: [(&str, &str); 3] = [
@@ -20,14 +20,34 @@ const HOSTS: [(&str, &str); 3] = [
 /// The variable that holds the key of an endpoint of its own.
 const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
 
-/// A key that a server's environment holds, or something that stands for it. It has no `Debug`.
-pub(super) struct ModelKey {
-    /// Name of the variable.
-    pub(super) variable: &'static str,
-    /// The key.
-    pub(super) value: String,
-    /// The only hosts that it is for; none where it is no secret.
-    pub(super) hosts: Vec<String>,
+/// Keys of the model's providers; empty ones count as absent.
+#[derive(Clone, Default)]
+pub struct ModelKeys {
+    /// `ANTHROPIC_API_KEY`
+    pub anthropic: String,
+    /// `OPENAI_API_KEY`
+    pub openai: String,
+    /// `OPENROUTER_API_KEY`
+    pub openrouter: String,
+}
+
+impl std::fmt::Debug for ModelKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ModelKeys(…)")
+    }
+}
+
+/// Which models there are.
+#[derive(Debug, Clone)]
+pub struct ModelSettings {
+    /// Model as provider/model.
+    pub model: String,
+    /// Further models of the endpoint, likewise; without an endpoint a provider's own models can all be chosen.
+    pub models: Vec<String>,
+    /// Address of an OpenAI-compatible endpoint; `None` uses the provider's own.
+    pub model_base_url: Option<String>,
+    /// Keys.
+    pub keys: ModelKeys,
 }
 
 /// The models of the stack.
@@ -41,9 +61,17 @@ pub(super) struct Models {
     providers: Vec<String>,
 }
 
+impl std::fmt::Debug for Models {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Models")
+            .field("default", &self.default)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Models {
-    pub(super) fn new(settings: &SandboxSettings) -> Result<Self, SettingsError> {
-        let parse = |name: &String| ModelName::parse(name).map_err(SettingsError::Model);
+    pub(super) fn new(settings: &ModelSettings) -> Result<Self, String> {
+        let parse = |name: &String| ModelName::parse(name);
         let default = parse(&settings.model)?;
         let further: Vec<ModelName> = settings
             .models
@@ -203,25 +231,16 @@ fn keyed(keys: &ModelKeys) -> impl Iterator<Item = (&'static str, &'static str, 
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::limits::Limits;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn models(model: &str, further: &[&str], base_url: Option<&str>, keys: ModelKeys) -> Models {
-        let settings = SandboxSettings {
-            stack: "s".to_owned(),
-            project_config_of: Vec::new(),
-            model_keys_inside: false,
-            stack_key: "k".to_owned(),
+        let settings = ModelSettings {
             model: model.to_owned(),
             models: further.iter().map(ToString::to_string).collect(),
             model_base_url: base_url.map(str::to_owned),
             keys,
-            discord_api: String::new(),
-            slack_api: String::new(),
-            slack_bot_token: None,
-            limits: Limits::DEFAULT,
         };
         Models::new(&settings).unwrap()
     }

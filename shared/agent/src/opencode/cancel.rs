@@ -1,0 +1,142 @@
+//! Ending a run of OpenCode's, and what a run has changed.
+
+use std::time::Duration;
+
+use bobbin_core::changes::Change;
+use tokio::time::{Instant, sleep};
+
+use super::answer::is_minted;
+use super::types::{Message, Role, Status};
+use super::{OpenCode, OpenCodeError};
+
+/// An abort waits this long for the run to begin, looking this often.
+const BEGIN_MS_MAX: u64 = 20_000;
+const BEGIN_LOOK_MS: u64 = 250;
+/// Looks at what a run changed until OpenCode has worked it out, and between two of them.
+const DIFF_LOOKS_MAX: u32 = 12;
+const DIFF_LOOK_MS: u64 = 250;
+
+impl OpenCode {
+    /// Whether the server has this message.
+    pub(super) async fn has(&self, session: &str, message: &str) -> Result<bool, OpenCodeError> {
+        let found = self.message(session, message).await;
+        found.map(|found| found.is_some())
+    }
+
+    /// Ends the run of this prompt, once it has begun: an abort before that is lost, or interrupts what OpenCode prepares
+    /// once for all sessions, and then nothing begins in that server any more (measured on 1.18.33).
+    pub(super) async fn cancel(
+        &self,
+        session: &str,
+        prompt: &str,
+        turn: &[String],
+    ) -> Result<(), OpenCodeError> {
+        let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
+        loop {
+            let newest = self.newest(session).await?;
+            // Our own prompt is the newest for as long as nothing has come of it, unless it was sent into a run.
+            let begun = newest.last().is_some_and(|message| {
+                message.info.role != Role::User || !is_minted(&message.info.id)
+            });
+            let is_late = Instant::now() >= until;
+            // Of another turn: that one has the agent by now, or what was to end has never come to it.
+            if !is_of(&newest, turn) && (is_answering(&newest) || is_late) {
+                return Ok(());
+            }
+            if is_answering(&newest) || is_late {
+                break;
+            }
+            // Accepted is not yet stored: until then the newest is of the turn before.
+            let listed = newest.iter().any(|message| message.info.id == prompt);
+            if begun && (listed || self.has(session, prompt).await?) {
+                break;
+            }
+            sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
+        }
+        self.abort(session).await
+    }
+
+    /// Ends a run only if the agent is answering a prompt of this turn at this moment.
+    pub(super) async fn cancel_if_answering(
+        &self,
+        session: &str,
+        turn: &[String],
+    ) -> Result<(), OpenCodeError> {
+        let newest = self.newest(session).await?;
+        if is_of(&newest, turn) && is_answering(&newest) {
+            self.abort(session).await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Ends a run and waits until the agent has nothing to do. False: it goes on in spite of each abort.
+    pub(super) async fn end(
+        &self,
+        session: &str,
+        messages: &[String],
+    ) -> Result<bool, OpenCodeError> {
+        let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
+        loop {
+            let mut statuses = self.statuses().await?;
+            let is_busy = !matches!(statuses.remove(session), None | Some(Status::Idle));
+            let newest = self.newest(session).await?;
+            if !is_of(&newest, messages) {
+                return Ok(true);
+            }
+            // Accepted is not yet begun: a prompt of which nothing has come yet is waited for.
+            let waits = newest
+                .last()
+                .is_some_and(|last| messages.contains(&last.info.id));
+            let is_over = Instant::now() >= until;
+            match (is_busy, is_answering(&newest)) {
+                (false, _) if !waits || is_over => return Ok(true),
+                (true, _) if is_over => return Ok(false),
+                (true, true) => self.abort(session).await?,
+                (true, false) | (false, _) => {}
+            }
+            sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
+        }
+    }
+
+    /// The files that a prompt's run has changed.
+    pub(super) async fn changes(
+        &self,
+        session: &str,
+        message: &str,
+    ) -> Result<Vec<Change>, OpenCodeError> {
+        let mut files = Vec::new();
+        let mut summed_up = false;
+        for _ in 0..DIFF_LOOKS_MAX {
+            files = self.diff(session, message).await?;
+            if !files.is_empty() || summed_up {
+                break;
+            }
+            // OpenCode works it out when the run has ended already: nothing may mean not yet.
+            let prompt = self.message(session, message).await?;
+            summed_up = prompt.is_some_and(|prompt| prompt.info.summary["diffs"].is_array());
+            // Once it has said that it is done the next look finds all there is.
+            if !summed_up {
+                sleep(Duration::from_millis(DIFF_LOOK_MS)).await;
+            }
+        }
+        Ok(files.into_iter().map(Change::from).collect())
+    }
+}
+
+/// Whether the newest of our prompts is one of these; so it is, too, where that lies further back than was read.
+fn is_of(newest: &[Message], turn: &[String]) -> bool {
+    let ours = newest
+        .iter()
+        .rfind(|message| message.info.role == Role::User && is_minted(&message.info.id));
+    ours.is_none_or(|message| turn.contains(&message.info.id))
+}
+
+/// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older than
+/// what came after it.
+fn is_answering(newest: &[Message]) -> bool {
+    let last = newest
+        .iter()
+        .rfind(|message| message.info.role == Role::Assistant);
+    last.is_some_and(|message| message.info.time.completed.is_none())
+}

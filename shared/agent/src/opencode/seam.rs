@@ -1,0 +1,209 @@
+//! OpenCode as a [`Runtime`].
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bobbin_core::ask::{About, Choice};
+use bobbin_core::changes::Change;
+use bobbin_core::endpoint::Endpoint;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::run::PromptState;
+use bobbin_core::settings::Offer;
+use bobbin_http::{Http, HttpError};
+
+use super::models::{ModelSettings, Models};
+use super::request::session_title;
+use super::watch::Watch;
+use super::{OpenCode, OpenCodeError, PORT, Verdict, conclude, launch};
+use crate::runtime::{
+    Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, Missed, ModelKey, Refresh, RunWatch,
+    Runtime, Submission, Told,
+};
+
+/// OpenCode, with the models of a stack.
+#[derive(Debug)]
+pub struct OpenCodeRuntime {
+    models: Arc<Models>,
+}
+
+impl OpenCodeRuntime {
+    /// With these models.
+    ///
+    /// # Errors
+    /// What is wrong with a model's name.
+    pub fn new(settings: &ModelSettings) -> Result<Self, String> {
+        let models = Arc::new(Models::new(settings)?);
+        Ok(Self { models })
+    }
+}
+
+impl Runtime for OpenCodeRuntime {
+    fn port(&self) -> u16 {
+        PORT
+    }
+
+    fn providers(&self) -> &[String] {
+        self.models.providers()
+    }
+
+    fn keys(&self) -> Result<Vec<ModelKey>, Failure> {
+        self.models.for_server().map(|(_, keys)| keys)
+    }
+
+    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure> {
+        let (config, _) = self.models.for_server()?;
+        Ok(launch::launch(inputs, config))
+    }
+
+    fn not_launched(&self, exit_code: i64) -> Option<Failure> {
+        launch::not_launched(exit_code)
+    }
+
+    fn last_words(&self) -> &'static str {
+        launch::LAST_WORDS
+    }
+
+    fn http(&self, provider_base: &str) -> Result<Http, HttpError> {
+        OpenCode::http(provider_base)
+    }
+
+    fn connect(
+        &self,
+        http: Http,
+        endpoint: Endpoint,
+        password: &str,
+        refresh: Refresh,
+    ) -> Arc<dyn Agent> {
+        Arc::new(OpenCodeAgent {
+            client: OpenCode::new(http, endpoint, password).refreshed_by(refresh),
+            models: Arc::clone(&self.models),
+        })
+    }
+}
+
+/// One OpenCode server.
+#[derive(Debug, Clone)]
+pub(super) struct OpenCodeAgent {
+    pub(super) client: OpenCode,
+    pub(super) models: Arc<Models>,
+}
+
+#[async_trait]
+impl Agent for OpenCodeAgent {
+    async fn is_healthy(&self, refresh: bool) -> Told<bool> {
+        let health = if refresh {
+            self.client.health().await
+        } else {
+            self.client.probe().await
+        };
+        Ok(health?.healthy)
+    }
+
+    async fn offer(&self) -> Told<Offer> {
+        let offer = self.client.offer().await?;
+        let models = offer.models.iter().map(|one| self.models.for_people(one));
+        Ok(Offer {
+            models: models.collect(),
+            agents: offer.agents,
+        })
+    }
+
+    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> Told<String> {
+        if let Some(id) = known {
+            match self.client.session(id).await {
+                Ok(found) => return Ok(found.id),
+                Err(OpenCodeError::SessionMissing) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let found = self.client.find_session(&session_title(thread)).await?;
+        Ok(match found {
+            Some(found) => found.id,
+            None => self.client.create_session(thread).await?.id,
+        })
+    }
+
+    async fn submit(&self, session: &str, prompt: Submission<'_>) -> Result<(), Missed> {
+        self.hand_over(session, prompt).await
+    }
+
+    async fn prompt_state(&self, session: &str, message: &str) -> Told<PromptState> {
+        if !self.client.has(session, message).await? {
+            return Ok(PromptState::Absent);
+        }
+        // The status first: a run that begins or ends in between is then never taken for one that stands still.
+        let mut statuses = self.client.statuses().await?;
+        let messages = self.client.messages_since(session, message).await?;
+        let status = statuses.remove(session);
+        Ok(match conclude(&messages, message, &[], status.as_ref()) {
+            Verdict::Busy | Verdict::Done(_) => PromptState::Taken,
+            Verdict::Stopped | Verdict::Pending => PromptState::Idle,
+        })
+    }
+
+    fn watch(&self, session: &str, message: &str, further: &[String]) -> Box<dyn RunWatch> {
+        Box::new(Watch::new(self.client.clone(), session, message, further))
+    }
+
+    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> Told<()> {
+        Ok(self.client.cancel(session, message, turn).await?)
+    }
+
+    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> Told<()> {
+        Ok(self.client.cancel_if_answering(session, turn).await?)
+    }
+
+    async fn end(&self, session: &str, messages: &[String]) -> Told<bool> {
+        Ok(self.client.end(session, messages).await?)
+    }
+
+    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> Told<()> {
+        let client = &self.client;
+        let told = match (about, choice) {
+            (About::Permission { .. }, Choice::Once) => client.reply_permission(ask, "once").await,
+            (About::Permission { .. }, Choice::Always) => {
+                client.reply_permission(ask, "always").await
+            }
+            (About::Permission { .. }, Choice::Reject) => {
+                client.reply_permission(ask, "reject").await
+            }
+            (About::Question { .. }, Choice::Reject) => client.reject_question(ask).await,
+            (About::Question { .. }, Choice::Answers(answers)) => {
+                client.reply_question(ask, answers).await
+            }
+            _ => {
+                let seen = "the choice does not fit what was asked".to_owned();
+                return Err(AgentError {
+                    kind: AgentErrorKind::Other,
+                    failure: Failure::TurnFailed {
+                        reason: seen.clone(),
+                    },
+                    seen,
+                });
+            }
+        };
+        match told {
+            Ok(()) | Err(OpenCodeError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn changes(&self, session: &str, message: &str) -> Told<Vec<Change>> {
+        Ok(self.client.changes(session, message).await?)
+    }
+}
+
+impl From<OpenCodeError> for AgentError {
+    fn from(error: OpenCodeError) -> Self {
+        Self {
+            kind: match &error {
+                OpenCodeError::Guard(_) => AgentErrorKind::Final,
+                OpenCodeError::NoEndpoint(none) if none.is_gone => AgentErrorKind::Final,
+                _ => AgentErrorKind::Other,
+            },
+            failure: error.failure(),
+            seen: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Handing a prompt over to OpenCode.
+
+use std::time::Duration;
+
+use bobbin_core::effect::Sending;
+use bobbin_core::failure::Failure;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::client::{NotAccepted, PromptText};
+use super::request::RunWith;
+use super::seam::OpenCodeAgent;
+use super::{OpenCode, OpenCodeError};
+use crate::runtime::{AgentError, AgentErrorKind, Missed, Submission};
+
+/// A server that is only taken to run is given this long for one attempt: what leads nowhere any more, a connection that
+/// broke while nobody used it above all, is met by the next one.
+const ATTEMPT_MS_MAX: u64 = 5_000;
+/// Looks for a prompt with images that was accepted: OpenCode decodes them first and makes them smaller. One without is
+/// looked for by whoever follows the run.
+const STORED_LOOKS_MAX: u32 = 60;
+/// Between two of them.
+const STORED_POLL_MS: u64 = 250;
+/// Said to the agent when its images could not be taken as such.
+const IMAGES_NOT_SEEN: &str = "(The images of this message could not be shown to you directly; they are among the files named above.)";
+
+impl OpenCodeAgent {
+    pub(super) async fn hand_over(
+        &self,
+        session: &str,
+        prompt: Submission<'_>,
+    ) -> Result<(), Missed> {
+        let model = self.models.at_server(prompt.model).map_err(unfit)?;
+        let with = RunWith {
+            model,
+            agent: prompt.agent.map(str::to_owned),
+        };
+        let client = &self.client;
+        accepted(client, session, &with, prompt).await?;
+        if prompt.images.is_empty() {
+            return Ok(());
+        }
+        let stored = stored_soon(client, session, &prompt.ids.message).await;
+        if !stored.map_err(uncertain)? {
+            // An image that cannot be decoded swallows its whole prompt: the words go without it.
+            let text = format!("{}\n\n{IMAGES_NOT_SEEN}", prompt.text);
+            let bare = Submission {
+                text: &text,
+                images: &[],
+                ..prompt
+            };
+            let sent = accepted(client, session, &with, bare).await;
+            sent.map_err(|missed| Missed {
+                certain: false,
+                ..Missed::from(missed)
+            })?;
+        }
+        // Accepted but not stored for good: whoever follows finds that nothing begins, and says why.
+        Ok(())
+    }
+}
+
+/// Sends it until the server has accepted it. After an attempt of which nobody knows whether it arrived it is looked for.
+async fn accepted(
+    client: &OpenCode,
+    session: &str,
+    with: &RunWith,
+    prompt: Submission<'_>,
+) -> Result<(), NotAccepted> {
+    let words = PromptText {
+        turn: prompt.turn,
+        system: prompt.system,
+        text: prompt.text,
+        images: prompt.images,
+    };
+    let attempt = || client.prompt(session, prompt.ids, with, &words);
+    let again = async || match client.message(session, &prompt.ids.message).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => attempt().await,
+        Err(error) => Err(NotAccepted {
+            error,
+            certain: false,
+        }),
+    };
+    let Sending::First {
+        within_ms: Some(within_ms),
+    } = prompt.sending
+    else {
+        return attempt().await;
+    };
+    let until = Instant::now() + Duration::from_millis(within_ms);
+    let mut silent = false;
+    loop {
+        let attempt_until = Instant::now() + Duration::from_millis(ATTEMPT_MS_MAX);
+        let sending = async {
+            if silent {
+                again().await
+            } else {
+                attempt().await
+            }
+        };
+        match timeout_at(until.min(attempt_until), sending).await {
+            Ok(sent) => {
+                return sent.map_err(|missed| NotAccepted {
+                    certain: missed.certain && !silent,
+                    ..missed
+                });
+            }
+            Err(_) if Instant::now() < until => silent = true,
+            Err(_) => {
+                let seen = "the prompt was not accepted in time".to_owned();
+                return Err(NotAccepted {
+                    error: OpenCodeError::Unreachable { seen },
+                    certain: false,
+                });
+            }
+        }
+    }
+}
+
+/// Whether a prompt that was accepted is stored: it can take a moment.
+async fn stored_soon(
+    client: &OpenCode,
+    session: &str,
+    message: &str,
+) -> Result<bool, OpenCodeError> {
+    for _ in 0..STORED_LOOKS_MAX {
+        if client.has(session, message).await? {
+            return Ok(true);
+        }
+        sleep(Duration::from_millis(STORED_POLL_MS)).await;
+    }
+    Ok(false)
+}
+
+fn uncertain(error: OpenCodeError) -> Missed {
+    Missed {
+        error: error.into(),
+        certain: false,
+    }
+}
+
+/// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
+fn unfit(failure: Failure) -> Missed {
+    Missed {
+        error: AgentError {
+            kind: AgentErrorKind::Other,
+            seen: failure.to_string(),
+            failure,
+        },
+        certain: false,
+    }
+}
+
+impl From<NotAccepted> for Missed {
+    fn from(missed: NotAccepted) -> Self {
+        Self {
+            error: missed.error.into(),
+            certain: missed.certain,
+        }
+    }
+}

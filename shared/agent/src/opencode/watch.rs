@@ -1,0 +1,167 @@
+//! Following a run of OpenCode's: the event stream, and what is read beside it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_core::ask::About;
+use bobbin_core::card::{CardStep, PlanItem};
+use tokio::time::timeout;
+
+use super::types::{Message, Status};
+use super::{Event, Events, Heard, OpenCode, OpenCodeError, Run, Snapshot, Verdict, conclude};
+use crate::runtime::{AgentError, RunState, RunWatch, Told};
+
+/// One run, as it is followed.
+pub(super) struct Watch {
+    client: OpenCode,
+    session: String,
+    message: String,
+    further: Vec<String>,
+    run: Run,
+    events: Option<Events>,
+    caught_up: bool,
+    suggested: bool,
+    /// Status and messages that were read, in this order, and not looked at yet.
+    read: Option<(Option<Status>, Vec<Message>)>,
+}
+
+impl Watch {
+    pub(super) fn new(client: OpenCode, session: &str, message: &str, further: &[String]) -> Self {
+        Self {
+            client,
+            session: session.to_owned(),
+            message: message.to_owned(),
+            further: further.to_vec(),
+            run: Run::new(session, message).with(further),
+            events: None,
+            caught_up: false,
+            suggested: false,
+            read: None,
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), OpenCodeError> {
+        let (statuses, permissions, questions) = tokio::try_join!(
+            self.client.statuses(),
+            self.client.permissions(),
+            self.client.questions()
+        )?;
+        let messages = self
+            .client
+            .messages_since(&self.session, &self.message)
+            .await?;
+        // The first look is at what has just been read.
+        let status = statuses.get(&self.session).cloned();
+        self.read = Some((status, messages.clone()));
+        self.run.catch_up(Snapshot {
+            statuses,
+            permissions,
+            questions,
+            messages,
+        });
+        self.caught_up = true;
+        self.suggested = true;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl RunWatch for Watch {
+    async fn connect(&mut self) -> Told<()> {
+        self.caught_up = false;
+        self.events = None;
+        self.events = Some(self.client.events().await?);
+        Ok(())
+    }
+
+    async fn hear(&mut self, within: Duration) -> Told<bool> {
+        let Some(events) = &mut self.events else {
+            return Err(AgentError::unreachable("the event stream is not open"));
+        };
+        let Ok(next) = timeout(within, events.next()).await else {
+            return Ok(false);
+        };
+        let Some(batch) = next? else {
+            return Err(AgentError::unreachable("the event stream ended"));
+        };
+        for event in batch {
+            if event == Event::Connected {
+                // Nothing later is lost, so what is read now and what comes after it is the whole picture.
+                self.catch_up().await?;
+            } else if self.run.apply(event) == Heard::Look {
+                self.suggested = true;
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_caught_up(&self) -> bool {
+        self.caught_up
+    }
+
+    fn suggests_end(&mut self) -> bool {
+        std::mem::take(&mut self.suggested)
+    }
+
+    /// Asks of subagents count as the run's own; whose an unknown session is has to be read.
+    async fn sort_asks(&mut self) -> Told<()> {
+        for stranger in self.run.strangers() {
+            match self.client.session(&stranger).await {
+                Ok(session) => self.run.meet(&session),
+                Err(OpenCodeError::SessionMissing | OpenCodeError::NotFound { .. }) => {
+                    self.run.dismiss(&stranger);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn observe(&mut self) -> Told<RunState> {
+        let (status, read) = match self.read.take() {
+            Some((status, messages)) => (status, Some(messages)),
+            None => {
+                let mut statuses = self.client.statuses().await?;
+                (statuses.remove(&self.session), None)
+            }
+        };
+        if !matches!(status, None | Some(Status::Idle)) {
+            return Ok(RunState::Busy);
+        }
+        let messages = match read {
+            Some(messages) => messages,
+            None => {
+                self.client
+                    .messages_since(&self.session, &self.message)
+                    .await?
+            }
+        };
+        let verdict = conclude(&messages, &self.message, &self.further, status.as_ref());
+        Ok(match verdict {
+            Verdict::Busy => RunState::Busy,
+            Verdict::Stopped => RunState::Stopped,
+            Verdict::Pending => RunState::Pending,
+            Verdict::Done(answer) => RunState::Done(answer),
+        })
+    }
+
+    fn asks(&self) -> Vec<(String, About)> {
+        self.run.asks()
+    }
+
+    fn steps(&self) -> (Vec<CardStep>, usize) {
+        self.run.steps()
+    }
+
+    fn plan(&self) -> Vec<PlanItem> {
+        self.run.plan()
+    }
+
+    fn messages(&self) -> usize {
+        self.run.assistant_messages()
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        self.run.trouble()
+    }
+}

@@ -1,0 +1,261 @@
+//! The seam: what Bobbin wants of whatever runs an agent in a sandbox.
+//!
+//! A [`Runtime`] knows how its server is started and spoken to, an [`Agent`] is one server that runs, and a [`RunWatch`]
+//! follows one run of it. What decides is what is observed; what the agent tells by itself only makes a card livelier.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_core::ask::{About, Choice};
+use bobbin_core::card::{CardStep, PlanItem};
+use bobbin_core::changes::Change;
+use bobbin_core::effect::Sending;
+use bobbin_core::endpoint::{Endpoint, NoEndpoint};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::run::{Answer, PromptState};
+use bobbin_core::settings::Offer;
+use bobbin_http::{Http, HttpError};
+use futures::future::BoxFuture;
+
+/// What went wrong, as far as a caller does something of its own about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentErrorKind {
+    /// Neither time nor another endpoint helps: there is no such sandbox, or its address may not be spoken to.
+    Final,
+    /// Whatever else.
+    Other,
+}
+
+/// A call to an agent that did not do what it was made for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{seen}")]
+pub struct AgentError {
+    /// What a caller may do about it itself.
+    pub kind: AgentErrorKind,
+    /// What it means.
+    pub failure: Failure,
+    /// What was seen. It holds no password.
+    pub seen: String,
+}
+
+impl AgentError {
+    /// The server does not answer.
+    #[must_use]
+    pub fn unreachable(what: &str) -> Self {
+        let seen = format!("the server does not answer: {what}");
+        Self {
+            kind: AgentErrorKind::Other,
+            failure: Failure::SandboxDown { seen: seen.clone() },
+            seen,
+        }
+    }
+}
+
+/// What an agent said.
+pub type Told<T> = Result<T, AgentError>;
+
+/// A prompt that the agent did not accept, and what is certain about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missed {
+    /// What went wrong last.
+    pub error: AgentError,
+    /// The agent did nothing of it: it was never sent, or was refused on the way or by the agent itself.
+    pub certain: bool,
+}
+
+/// How a fresh endpoint is had.
+pub type Refresh = Arc<dyn Fn() -> BoxFuture<'static, Result<Endpoint, NoEndpoint>> + Send + Sync>;
+
+/// A key that a server's environment holds, or something that stands for it. It has no `Debug`.
+pub struct ModelKey {
+    /// Name of the variable.
+    pub variable: &'static str,
+    /// The key.
+    pub value: String,
+    /// The only hosts that it is for; none where it is no secret.
+    pub hosts: Vec<String>,
+}
+
+/// How a server is to be started.
+#[derive(Clone, Copy)]
+pub struct LaunchInputs<'a> {
+    /// End a server that runs but does not answer first.
+    pub restart: bool,
+    /// What it shall want of whoever speaks to it.
+    pub password: &'a str,
+    /// The repository in the sandbox may configure the agent.
+    pub is_trusted: bool,
+}
+
+/// What starts a server. It has no `Debug`: the environment holds the password.
+pub struct Launch {
+    /// A shell script, run in the sandbox's working directory.
+    pub script: String,
+    /// The environment of the server's processes, without the model keys; nothing else of the sandbox has it.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// An image within a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlineImage {
+    /// Its name as given.
+    pub name: String,
+    /// What its bytes say that it is.
+    pub media_type: &'static str,
+    /// The bytes.
+    pub base64: String,
+}
+
+/// A prompt to be submitted.
+#[derive(Debug, Clone, Copy)]
+pub struct Submission<'a> {
+    /// Whose prompt it is.
+    pub turn: &'a str,
+    /// Its ids, by which the agent knows it again.
+    pub ids: &'a PromptIds,
+    /// Model, as provider/model, by the names that people use.
+    pub model: &'a str,
+    /// One of the agent's own kinds of agent; none: the one that it takes by itself.
+    pub agent: Option<&'a str>,
+    /// Added to the agent's own instructions.
+    pub system: &'a str,
+    /// The words.
+    pub text: &'a str,
+    /// What the model sees beside them.
+    pub images: &'a [InlineImage],
+    /// What is known of earlier sendings.
+    pub sending: Sending,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunState {
+    /// It goes on.
+    Busy,
+    /// It was broken off: its server went away.
+    Stopped,
+    /// Nothing has come of the prompt yet.
+    Pending,
+    /// It is over.
+    Done(Answer),
+}
+
+/// A kind of agent.
+pub trait Runtime: fmt::Debug + Send + Sync {
+    /// The port of its server in the sandbox.
+    fn port(&self) -> u16;
+
+    /// Providers whose models can be chosen: there is a key for them. The configured one is first.
+    fn providers(&self) -> &[String];
+
+    /// The keys that a server needs.
+    ///
+    /// # Errors
+    /// [`Failure::NonRecoverable`] when there is none for the configured model.
+    fn keys(&self) -> Result<Vec<ModelKey>, Failure>;
+
+    /// What starts a server.
+    ///
+    /// # Errors
+    /// As [`Runtime::keys`].
+    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure>;
+
+    /// What this exit status of the script means; none: nothing in particular.
+    fn not_launched(&self, exit_code: i64) -> Option<Failure>;
+
+    /// A script that prints the end of what the server wrote to its terminal.
+    fn last_words(&self) -> &'static str;
+
+    /// How servers are reached that a provider at this base has endpoints for: on loopback only where that is.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`] when the base may not be spoken to.
+    fn http(&self, provider_base: &str) -> Result<Http, HttpError>;
+
+    /// The server behind an endpoint. Nothing is asked yet.
+    fn connect(
+        &self,
+        http: Http,
+        endpoint: Endpoint,
+        password: &str,
+        refresh: Refresh,
+    ) -> Arc<dyn Agent>;
+}
+
+/// One running server.
+#[async_trait]
+pub trait Agent: fmt::Debug + Send + Sync {
+    /// Whether it calls itself healthy; with a fresh endpoint where the present one does not work, if that is wanted.
+    async fn is_healthy(&self, refresh: bool) -> Told<bool>;
+
+    /// What it offers to choose from, by the names that people use.
+    async fn offer(&self) -> Told<Offer>;
+
+    /// The session of a thread: the known one, else the newest that bears the thread's name, else a new one.
+    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> Told<String>;
+
+    /// Hands a prompt over. Accepted is not yet begun.
+    async fn submit(&self, session: &str, prompt: Submission<'_>) -> Result<(), Missed>;
+
+    /// What it knows of a prompt that may have been submitted.
+    async fn prompt_state(&self, session: &str, message: &str) -> Told<PromptState>;
+
+    /// Follows the run of a prompt, into which these were sent after it.
+    fn watch(&self, session: &str, message: &str, further: &[String]) -> Box<dyn RunWatch>;
+
+    /// Ends the run of this prompt, once it has begun, unless the agent has been given a prompt of another turn since.
+    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> Told<()>;
+
+    /// Ends a run only if the agent is answering a prompt of this turn (by its message ids) at this moment.
+    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> Told<()>;
+
+    /// Ends a run that no turn follows any more and waits until the agent has nothing to do. False: it goes on all the same.
+    async fn end(&self, session: &str, messages: &[String]) -> Told<bool>;
+
+    /// Tells it what a person said to an ask; one that is no longer open counts as told.
+    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> Told<()>;
+
+    /// The files that a prompt's run has changed.
+    async fn changes(&self, session: &str, message: &str) -> Told<Vec<Change>>;
+}
+
+/// One run, as it is followed.
+#[async_trait]
+pub trait RunWatch: Send {
+    /// Begins to listen, anew where it has before.
+    async fn connect(&mut self) -> Told<()>;
+
+    /// Takes in what the agent tells, for so long at most. Whether anything came.
+    async fn hear(&mut self, within: Duration) -> Told<bool>;
+
+    /// Nothing is missing any more of what was told since the last [`RunWatch::connect`].
+    fn is_caught_up(&self) -> bool;
+
+    /// Whether something suggested since it was last asked that the run may be over.
+    fn suggests_end(&mut self) -> bool;
+
+    /// Finds out whose asks those are of which that is not known.
+    async fn sort_asks(&mut self) -> Told<()>;
+
+    /// Looks how the run stands: from what the agent has on record, never from what it told.
+    async fn observe(&mut self) -> Told<RunState>;
+
+    /// The asks that wait for a person, by id.
+    fn asks(&self) -> Vec<(String, About)>;
+
+    /// The last steps, for the card, and how many came before them.
+    fn steps(&self) -> (Vec<CardStep>, usize);
+
+    /// The plan, for the card.
+    fn plan(&self) -> Vec<PlanItem>;
+
+    /// What the agent has said in it so far, counted by messages: a run that makes too many is in a loop.
+    fn messages(&self) -> usize;
+
+    /// The last thing that failed, for people; not by itself the end.
+    fn trouble(&self) -> Option<&str>;
+}
