@@ -1,6 +1,6 @@
 //! The logs of the OpenCode server in a sandbox, read as its toolbox runs a script.
 //!
-//! There are two: what the program wrote to its terminal (`.bobbin/opencode.log`, made by `sandboxes/start.sh` and begun anew
+//! There are two: what the program wrote to its terminal (`.bobbin/opencode.log`, made by `agent/opencode/start.sh` and begun anew
 //! with each start), and OpenCode's own, a file a start below `$XDG_DATA_HOME/opencode/log`. Promised: at most
 //! [`CHUNK_BYTES_MAX`] a read, whole lines, and what looks like a credential hidden. A sandbox that does not run is never
 //! started for it.

@@ -1453,18 +1453,13 @@ async fn a_run_without_end_is_bounded(scene: &mut Scene) {
             .await,
         Event::Failed(Failure::TurnFailed { .. })
     ));
-    assert_eq!(
-        scene
-            .sandboxes
-            .abort(
-                &scene.thread,
-                GENERATION,
-                &scene.session,
-                (&ids.message, std::slice::from_ref(&ids.message)),
-            )
-            .await,
-        Ok(())
-    );
+    let abort = Effect::Agent(AgentEffect::Abort {
+        generation: GENERATION,
+        agent_session: scene.session.clone(),
+        message: ids.message.clone(),
+        messages: vec![ids.message.clone()],
+    });
+    assert_eq!(scene.perform(abort).await, Event::Aborted);
     let rest = Follow {
         messages_max: 100_000,
         ..scene.follow(&ids)

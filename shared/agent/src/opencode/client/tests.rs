@@ -355,7 +355,7 @@ async fn an_event_stream_yields_its_events_and_ends() {
 }
 
 /// Sends a prompt; what came of it.
-async fn sent(client: &OpenCode) -> Result<(), Missed> {
+async fn sent(client: &OpenCode) -> Result<(), NotAccepted> {
     let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), "t", 1);
     let with = RunWith {
         model: ModelName::parse("a/b").unwrap(),
