@@ -12,12 +12,15 @@ use bobbin_sandbox::Provider;
 /// Longest time for reading the secret.
 const READ_MS_MAX: u64 = 5_000;
 
+/// The provider, and the secret that it was made with.
+type Made = (Arc<ProviderSecret>, Arc<dyn Provider>);
+
 /// The provider, and the secret behind it, which the first tick reads.
 pub struct KeyedProvider {
     kept: Kept<ProviderSecret>,
     config: Config,
     /// As it was last made, and of what.
-    made: Mutex<Option<(Arc<ProviderSecret>, Arc<dyn Provider>)>>,
+    made: Mutex<Option<Made>>,
 }
 
 impl KeyedProvider {

@@ -146,7 +146,7 @@ impl Worker {
     /// The same clients with other keys.
     fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
         Ok(Parts {
-            chat: Arc::new(world::chat(&self.config, &keys)?),
+            chat: Arc::new(world::chat(&self.config, keys)?),
             sandboxes: Arc::new(world::sandboxes(&self.config, keys)?),
             ..parts.clone()
         })

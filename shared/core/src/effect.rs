@@ -199,8 +199,9 @@ pub enum AgentEffect {
 
 /// What is shown in the thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are posts")]
 pub enum ChatEffect {
-    /// Show one of them in the thread. Answers `Posted` or `Unshown`.
+    /// Show a file that the agent left to be shown. Answers `Posted` or `Unshown`.
     PostArtifact {
         /// Generation.
         generation: u32,

@@ -119,10 +119,9 @@ pub(super) fn refused(
     let limits = context.delivery.limits;
     if is_ending(session)
         && let Failure::Outage { after_ms, seen } = failure
+        && let Some(hold) = outage::of_chat(session, *after_ms, seen, context)
     {
-        if let Some(hold) = outage::of_chat(session, *after_ms, seen, context) {
-            return Some(hold);
-        }
+        return Some(hold);
     }
     if is_ending(session)
         && let (Failure::Wait { after_ms, seen }, Some(turn)) = (failure, &mut session.turn)
