@@ -87,9 +87,10 @@ async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, Strin
         tracing::warn!(event = "sandbox.orphan.changed", sandbox.name = %listed.name, "the labels of a sandbox that belonged to nobody have changed since it was listed: it is left for the next look");
         return Ok(false);
     }
-    match provider.destroy(&listed.id).await {
-        Ok(_) => Ok(true),
-        Err(failure) => Err(failure.to_string()),
+    match provider.delete(&now).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -46,11 +46,19 @@ impl AgentError {
     /// The server does not answer.
     #[must_use]
     pub fn unreachable(what: &str) -> Self {
-        let seen = format!("the server does not answer: {what}");
+        Failure::SandboxDown {
+            seen: format!("the server does not answer: {what}"),
+        }
+        .into()
+    }
+}
+
+impl From<Failure> for AgentError {
+    fn from(failure: Failure) -> Self {
         Self {
             kind: AgentErrorKind::Other,
-            failure: Failure::SandboxDown { seen: seen.clone() },
-            seen,
+            seen: failure.to_string(),
+            failure,
         }
     }
 }

@@ -27,7 +27,11 @@ async fn step(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Result<(), Fail
     admitted(lane.store, open).await?;
     let opened = match lane.chat.of_reply(&open.reply)? {
         Some(chat) => chat.open(open, arrival.now_ms).await?,
-        None => return Ok(()),
+        None => {
+            return Err(Failure::NonRecoverable {
+                advice: "the task does not say where its answer goes".to_owned(),
+            });
+        }
     };
     let message = Message {
         id: open.id.clone(),

@@ -1,4 +1,4 @@
-//! The answer to a request that came in.
+//! The answer to a request that came in, and what the body of an error says.
 
 /// What ingress answers over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,5 +30,18 @@ impl HttpAnswer {
             content_type: "text/plain; charset=utf-8",
             body: body.to_owned(),
         }
+    }
+}
+
+/// The sentence of an error whose body has one as `message`: a text, or a list of them. Empty for anything else.
+#[must_use]
+pub fn sentence(message: &serde_json::Value) -> String {
+    match message {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(list) => {
+            let texts: Vec<&str> = list.iter().filter_map(serde_json::Value::as_str).collect();
+            texts.join(", ")
+        }
+        _ => String::new(),
     }
 }

@@ -178,8 +178,11 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// ([`Failure::Wait`]): nothing can take back one that comes late.
     async fn stop(&self, name: &str, latest: Instant) -> Seen;
 
-    /// Deletes it with its disk, by name or id; gone is success.
+    /// Deletes it with its disk; gone is success.
     async fn destroy(&self, name: &str) -> Seen;
+
+    /// Asks for the end of one that was found a moment ago, and looks at nothing: what is refused is told.
+    async fn delete(&self, found: &Sandbox) -> Told<()>;
 
     /// Reads it by name or id.
     async fn find(&self, name: &str) -> Told<Sandbox>;

@@ -3,7 +3,7 @@
 use bobbin_app::orphans::{Judged, judge};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::sandbox::SandboxState;
-use bobbin_sandbox::Provider;
+use bobbin_sandbox::{ErrorKind, Provider};
 use serde::Serialize;
 
 use super::arguments::Orphans;
@@ -93,8 +93,9 @@ async fn destroy(stack: &Stack, provider: &dyn Provider, one: &Found) -> Result<
     if judged.map_err(|e| e.to_string())? != Judged::Orphan {
         return Ok(false);
     }
-    let destroyed = provider.destroy(&one.sandbox.id).await;
-    destroyed
-        .map(|_| true)
-        .map_err(|failure| failure.to_string())
+    match provider.delete(&one.sandbox).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -173,14 +173,8 @@ impl Agent for OpenCodeAgent {
                 client.reply_question(ask, answers).await
             }
             _ => {
-                let seen = "the choice does not fit what was asked".to_owned();
-                return Err(AgentError {
-                    kind: AgentErrorKind::Other,
-                    failure: Failure::TurnFailed {
-                        reason: seen.clone(),
-                    },
-                    seen,
-                });
+                let reason = "the choice does not fit what was asked".to_owned();
+                return Err(Failure::TurnFailed { reason }.into());
             }
         };
         match told {

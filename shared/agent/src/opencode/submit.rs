@@ -10,7 +10,7 @@ use super::client::{NotAccepted, PromptText};
 use super::request::RunWith;
 use super::seam::OpenCodeAgent;
 use super::{OpenCode, OpenCodeError};
-use crate::runtime::{AgentError, AgentErrorKind, Missed, Submission};
+use crate::runtime::{Missed, Submission};
 
 /// A server that is only taken to run is given this long for one attempt: what leads nowhere any more, a connection that
 /// broke while nobody used it above all, is met by the next one.
@@ -142,11 +142,7 @@ fn uncertain(error: OpenCodeError) -> Missed {
 /// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
 fn unfit(failure: Failure) -> Missed {
     Missed {
-        error: AgentError {
-            kind: AgentErrorKind::Other,
-            seen: failure.to_string(),
-            failure,
-        },
+        error: failure.into(),
         certain: false,
     }
 }

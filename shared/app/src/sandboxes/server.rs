@@ -69,11 +69,6 @@ impl Sandboxes {
         let name = self.name(thread, generation);
         // A server without a key would be started for nothing.
         let keys = self.runtime.keys()?;
-        let launch = self.runtime.launch(LaunchInputs {
-            restart,
-            password: &self.password(&name),
-            is_trusted: self.settings.project_config_of.contains(&thread.tenant()),
-        })?;
         // Both at once. A server that cannot be seen through an old preview is left alone by the script.
         let look = async {
             let agent = self.agent(thread, generation).await?;
@@ -94,7 +89,11 @@ impl Sandboxes {
         let Launch {
             script,
             mut environment,
-        } = launch;
+        } = self.runtime.launch(LaunchInputs {
+            restart,
+            password: &self.password(&name),
+            is_trusted: self.settings.project_config_of.contains(&thread.tenant()),
+        })?;
         environment.extend(self.keys_for(&sandbox, &keys).await?);
         self.run_start_script(&sandbox, &script, &environment)
             .await?;

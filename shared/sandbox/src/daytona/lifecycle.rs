@@ -96,7 +96,7 @@ impl DaytonaSandboxes {
         }
     }
 
-    pub(super) async fn delete(&self, name: &str) -> Seen {
+    pub(super) async fn remove(&self, name: &str) -> Seen {
         match self.look(name).await? {
             SandboxState::Gone => Ok(SandboxState::Gone),
             _ => self.outcome(name, self.client.delete(name).await).await,

@@ -308,15 +308,7 @@ impl ErrorBody {
     /// The sentence.
     #[must_use]
     pub fn message(&self) -> String {
-        match &self.message {
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Array(list) => list
-                .iter()
-                .filter_map(serde_json::Value::as_str)
-                .collect::<Vec<_>>()
-                .join(", "),
-            _ => String::new(),
-        }
+        bobbin_http::sentence(&self.message)
     }
 
     /// Whether this is the proxy saying that the sandbox cannot be reached, in one of its three ways. Seen for a while

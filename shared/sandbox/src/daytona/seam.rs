@@ -145,7 +145,11 @@ impl Provider for DaytonaSandboxes {
     }
 
     async fn destroy(&self, name: &str) -> Seen {
-        self.delete(name).await
+        self.remove(name).await
+    }
+
+    async fn delete(&self, found: &Sandbox) -> Told<()> {
+        self.client.delete(&found.id).await.map_err(control)
     }
 
     async fn find(&self, name: &str) -> Told<Sandbox> {

@@ -742,7 +742,8 @@ fn classify(answer: &Answer, about: About) -> Option<OpenCodeError> {
     let body: AgentErrorBody = answer.json().unwrap_or_default();
     let own = body.name.is_some() || body._tag.is_some();
     if !own {
-        let said = proxy_words(&answer.body);
+        let body: Value = answer.json().unwrap_or_default();
+        let said = http::sentence(&body["message"]);
         let seen = if said.is_empty() {
             format!("status {status}")
         } else {
@@ -773,19 +774,6 @@ fn classify(answer: &Answer, about: About) -> Option<OpenCodeError> {
                 .collect(),
         },
     })
-}
-
-/// The sentence of a proxy's own error, where its body has one: `message`, a text or a list of them.
-fn proxy_words(body: &[u8]) -> String {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    match &body["message"] {
-        Value::String(text) => text.clone(),
-        Value::Array(list) => {
-            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            words.join(", ")
-        }
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]

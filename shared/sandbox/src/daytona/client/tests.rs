@@ -12,6 +12,8 @@ use bobbin_core::ids::ThreadKey;
 use bobbin_core::limits::Limits;
 
 use super::*;
+use crate::Provider as _;
+use crate::daytona::{DaytonaSandboxes, DaytonaSettings};
 use crate::daytona::{Image, Stack};
 
 type Reply = (u16, &'static str, String, Vec<(&'static str, &'static str)>);
@@ -387,4 +389,22 @@ fn request_bodies_fit_daytonas_own_description() {
         Duration::from_secs(1),
     );
     bobbin_rules::conforms(&toolbox, "/definitions/ExecuteRequest", &body);
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
+    let (server, _) = Server::answering(vec![said(409, "it is being started")]).await;
+    let settings = DaytonaSettings {
+        api: format!("{}/api", server.base),
+        stack: "dev".to_owned(),
+        stack_id: "a".to_owned(),
+        image: Image::Snapshot("s".to_owned()),
+        limits: Limits::DEFAULT,
+    };
+    let sandboxes = DaytonaSandboxes::new(settings, "dtn_test").unwrap();
+    let refused = sandboxes.delete(&server.sandbox()).await;
+    let refused = refused.expect_err("it is still there");
+    assert!(refused.seen.contains("it is being started"), "{refused}");
+    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    assert_eq!(lines, ["DELETE /api/sandbox/id-1"]);
 }
