@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bobbin_chat::slack::ASK_ACTION;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::person::Person;
-use bobbin_core::session::{EndedTurn, Phase, Session, Stage};
+use bobbin_core::session::{EndedTurn, Phase, Session};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -689,7 +689,7 @@ impl Talk<'_> {
             let runs = session
                 .turn
                 .as_ref()
-                .is_some_and(|now| now.id == turn && now.stage == Stage::Running);
+                .is_some_and(|now| now.id == turn && now.stage.is_running());
             if runs {
                 Ok(session)
             } else {

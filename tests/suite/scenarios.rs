@@ -1,7 +1,7 @@
 //! What a person does, once for every platform and engine.
 
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{Phase, Session, Stage};
+use bobbin_core::session::{Phase, Session};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::wait::{eventually, within};
@@ -162,7 +162,7 @@ async fn parallel(world: World, platform: Platform) {
         session
             .turn
             .as_ref()
-            .is_some_and(|turn| turn.id == id && turn.stage == Stage::Running)
+            .is_some_and(|turn| turn.id == id && turn.stage.is_running())
     };
     eventually(ANSWER_MS_MAX, "two threads run at once", async || {
         let (here, there) = (

@@ -323,10 +323,15 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         self.mark(&control.thread, &turn.id, control).await?;
         let agent_session = session.and_then(|session| session.agent_session.as_ref());
-        if let (Some(agent_session), Some(generation)) = (agent_session, turn.prompted_generation)
+        if let (Some(agent_session), Some(prompted)) = (agent_session, turn.stage.prompted())
             && let Err(failure) = self
                 .sandboxes
-                .abort_answering(&control.thread, generation, agent_session, &turn.messages())
+                .abort_answering(
+                    &control.thread,
+                    prompted.generation,
+                    agent_session,
+                    &turn.messages(),
+                )
                 .await
         {
             tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");

@@ -7,7 +7,7 @@
 use crate::ask::{About, Ask, Choice, Field, QUESTIONS_MAX, Question, Settlement, WORDS_CHARS_MAX};
 use crate::ids::Ms;
 use crate::person::Person;
-use crate::session::{Marks, Session, Stage};
+use crate::session::{Marks, Session};
 use crate::text::{one_line, shorten};
 
 /// What was filled in for one ask: an option and own words for each question.
@@ -238,7 +238,7 @@ pub fn rule<'a>(
         let turn = session.turn.as_ref()?;
         let ask = turn.asks.iter().find(|known| known.id == ask)?;
         let mark = marks.settled.get(&ask.id);
-        Some((turn, turn.prompted_generation?, ask, mark))
+        Some((turn, turn.stage.prompted()?.generation, ask, mark))
     });
     let Some((turn, generation, ask, mark)) = known else {
         return Ruling::TellPerson(OVER.to_owned());
@@ -256,7 +256,7 @@ pub fn rule<'a>(
             Ruling::TellPerson(too_late(ask, first))
         };
     }
-    let over = matches!(turn.stage, Stage::Ending { .. }) || turn.cancelled_by.is_some();
+    let over = turn.stage.is_ending() || turn.cancelled_by.is_some();
     if !over && now_ms >= ask.expires_at_ms {
         return Ruling::TellPerson(EXPIRED.to_owned());
     }
@@ -471,7 +471,8 @@ mod tests {
         };
         let turn = serde_json::json!({
             "id": "t", "by": person("Ada"), "accepted_at_ms": 0, "stage": {"stage": "running"},
-            "prompted_generation": 3, "asks": [ask],
+            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 3, "prompted_at_ms": 1,
+            "asks": [ask],
         });
         session.turn = serde_json::from_value(turn).expect("a turn");
         (session, Marks::default())

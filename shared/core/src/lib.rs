@@ -39,6 +39,7 @@ pub mod selection;
 pub mod session;
 pub mod settings;
 pub mod signals;
+pub mod stage;
 pub mod status;
 pub mod text;
 pub mod usage;

@@ -8,7 +8,8 @@ use crate::ids::{Ms, ThreadKey};
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
 use crate::selection::Selection;
-use crate::session::{Marks, Session, Stage};
+use crate::session::{Marks, Session};
+use crate::stage::Stage;
 use crate::text::{one_line, shorten, span};
 
 /// Runs that are shown.
@@ -65,10 +66,10 @@ pub fn runs(session: &Session, marks: &Marks, user: &str) -> Vec<Run> {
             .collect();
         let state = match &turn.stage {
             _ if turn.cancelled_by.is_some() => "Stopping",
-            Stage::Received => "Getting ready",
+            Stage::Received { .. } => "Getting ready",
             Stage::Ending { .. } => "Answering",
-            Stage::Prompting | Stage::Running if asks.is_empty() => "Working",
-            Stage::Prompting | Stage::Running => "Waiting for a decision",
+            Stage::Prompting(_) | Stage::Running(_) if asks.is_empty() => "Working",
+            Stage::Prompting(_) | Stage::Running(_) => "Waiting for a decision",
         };
         runs.push(Run {
             thread: session.thread.clone(),
@@ -143,6 +144,7 @@ mod tests {
         let thread = ThreadKey::slack("T1", "C1", "1.1").expect("valid");
         let turn: Turn = serde_json::from_value(serde_json::json!({
             "id": "one", "by": person(by), "accepted_at_ms": 5, "stage": {"stage": "running"},
+            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
         }))
         .expect("a turn");
         Session {

@@ -22,7 +22,7 @@ use crate::sandbox::SandboxState;
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
 use crate::settings::Offer;
-use crate::usage::Usage;
+use crate::stage::Stage;
 
 /// The phase of a thread's sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -173,17 +173,9 @@ pub struct Turn {
     /// What it runs with: judged once, so that every delivery goes on with the same.
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
-    /// How far it is.
+    /// How far it is, with what the agent may have of it.
+    #[serde(flatten)]
     pub stage: Stage,
-    /// Ids at OpenCode, once minted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt_ids: Option<PromptIds>,
-    /// The generation that was given the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompted_generation: Option<u32>,
-    /// When the prompt was sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompted_at_ms: Option<Ms>,
     /// The card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
@@ -275,7 +267,7 @@ impl Turn {
     #[must_use]
     pub fn messages(&self) -> Vec<String> {
         let steered = self.steered.iter().map(|steered| &steered.ids);
-        let ids = self.prompt_ids.iter().chain(steered);
+        let ids = self.stage.ids().into_iter().chain(steered);
         ids.map(|ids| ids.message.clone()).collect()
     }
 
@@ -309,25 +301,6 @@ pub struct Steered {
     /// Its card says that it was sent.
     #[serde(default)]
     pub shown: bool,
-}
-
-/// How far a turn is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "stage", rename_all = "snake_case")]
-pub enum Stage {
-    /// On record; the agent has not been given the prompt.
-    Received,
-    /// The intent to prompt is on record: from here on the agent may have it.
-    Prompting,
-    /// The agent has taken it.
-    Running,
-    /// The outcome is on record and is being told.
-    Ending {
-        /// What will be told.
-        outcome: Outcome,
-        /// What it took.
-        usage: Usage,
-    },
 }
 
 /// A turn that has ended, as far as a repeat needs it. The rest is in the ledger.
@@ -560,12 +533,12 @@ impl Session {
     #[must_use]
     pub fn left_running(&self) -> Option<StrayRun> {
         let turn = self.turn.as_ref()?;
-        let with_agent = matches!(turn.stage, Stage::Prompting | Stage::Running);
         let has_sandbox = matches!(
             self.phase,
             Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming
         );
-        if !with_agent || !has_sandbox || turn.prompted_generation != Some(self.generation) {
+        let here = turn.stage.prompted()?.generation == self.generation;
+        if !turn.stage.is_with_agent() || !has_sandbox || !here {
             return None;
         }
         Some(StrayRun {

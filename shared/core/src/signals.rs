@@ -7,7 +7,7 @@
 use crate::ids::Ms;
 use crate::outcome::Outcome;
 use crate::schema::NEWER;
-use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
+use crate::session::{EndedTurn, Phase, Session, Turn};
 
 /// Something that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -291,16 +291,16 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
     if before.is_none() {
         tell(Kind::TurnBegan, since_ms);
     }
-    let received = before.is_none_or(|turn| turn.stage == Stage::Received);
-    if received && matches!(after.stage, Stage::Prompting | Stage::Running) {
+    let received = before.is_none_or(|turn| turn.stage.is_received());
+    if received && after.stage.is_with_agent() {
         tell(Kind::PromptSent, since_ms);
     }
-    let over = |turn: &Turn| matches!(turn.stage, Stage::Ending { .. });
-    if let (Some(before), Some(sent_ms)) = (before, after.prompted_at_ms)
+    let over = |turn: &Turn| turn.stage.is_ending();
+    if let (Some(before), Some(prompted)) = (before, after.stage.prompted())
         && over(after)
         && !over(before)
     {
-        tell(Kind::RunEnded, Some(now_ms.saturating_sub(sent_ms)));
+        tell(Kind::RunEnded, Some(now_ms.saturating_sub(prompted.at_ms)));
     }
     let more = |of: fn(&Turn) -> u32| of(after) > before.map_or(0, of);
     for (kind, happened) in [

@@ -4,7 +4,8 @@ use crate::ids::Ms;
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
 use crate::selection::Selection;
-use crate::session::{Marks, Phase, Session, Stage};
+use crate::session::{Marks, Phase, Session};
+use crate::stage::Stage;
 use crate::text::{shorten, span};
 
 /// Ended turns that the answer lists.
@@ -31,14 +32,14 @@ pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms
         None => "Nothing is running.".to_owned(),
         Some(turn) => {
             let doing = match (&turn.stage, turn.asks.iter().any(|ask| !ask.settled)) {
-                (Stage::Received, _) => "waiting for the sandbox",
-                (Stage::Prompting | Stage::Running, true) => {
+                (Stage::Received { .. }, _) => "waiting for the sandbox",
+                (Stage::Prompting(_) | Stage::Running(_), true) => {
                     "waiting for a decision in this thread"
                 }
-                (Stage::Prompting | Stage::Running, false) if turn.cancelled_by.is_some() => {
+                (Stage::Prompting(_) | Stage::Running(_), false) if turn.cancelled_by.is_some() => {
                     "stopping"
                 }
-                (Stage::Prompting | Stage::Running, false) => "working",
+                (Stage::Prompting(_) | Stage::Running(_), false) => "working",
                 (Stage::Ending { .. }, _) => "writing its answer",
             };
             format!(
@@ -216,7 +217,8 @@ mod tests {
     fn the_repository_and_what_the_turn_runs_with_are_told() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let turn = serde_json::json!({"id": "t", "by": {"id": "1", "name": "Cy"}, "accepted_at_ms": 0,
-            "stage": {"stage": "running"}, "selection": {"model": "anthropic/a", "agent": "plan"}});
+            "stage": {"stage": "running"},
+            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1, "selection": {"model": "anthropic/a", "agent": "plan"}});
         let session = Session {
             phase: Phase::Active,
             generation: 1,

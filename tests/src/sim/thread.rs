@@ -13,7 +13,7 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, PromptIds, ThreadKey, post_key};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{Marks, Phase, Queued, Session, Stage};
+use bobbin_core::session::{Marks, Phase, Queued, Session};
 use bobbin_core::settings::Settings;
 
 use super::agent::{Agent, Run, Sent};
@@ -312,10 +312,7 @@ impl SimThread {
         let session = self.record.as_ref();
         let hit = |generation: u32| {
             session.is_some_and(|session| {
-                let under_way = session
-                    .turn
-                    .as_ref()
-                    .filter(|turn| !matches!(turn.stage, Stage::Ending { .. }));
+                let under_way = session.turn.as_ref().filter(|turn| !turn.stage.is_ending());
                 let wanted = matches!(
                     session.phase,
                     Phase::Creating | Phase::Active | Phase::Resuming
@@ -578,7 +575,7 @@ impl SimThread {
     /// What a person's stop would end at the agent: the prompts of this turn, if it is the one that runs.
     pub fn to_abort(&self, turn: &str) -> Option<Late> {
         let running = self.record.as_ref()?.turn.as_ref()?;
-        let generation = running.prompted_generation?;
+        let generation = running.stage.prompted()?.generation;
         (running.id == turn).then(|| Late::Abort(generation, running.messages()))
     }
 
@@ -899,7 +896,7 @@ impl SimThread {
             .record
             .as_ref()
             .and_then(|session| session.turn.as_ref());
-        let ending = turn.filter(|turn| matches!(turn.stage, Stage::Ending { .. }));
+        let ending = turn.filter(|turn| turn.stage.is_ending());
         if let Some(turn) = ending.and_then(|turn| self.turn(&turn.id)) {
             self.history.facts.push(Fact::Withheld { turn });
         }

@@ -2,7 +2,8 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::session::{Marks, Phase, Session, Stage, Turn};
+use bobbin_core::session::{Marks, Phase, Session, Turn};
+use bobbin_core::stage::Stage;
 use serde::Serialize;
 
 use super::arguments::Threads;
@@ -68,9 +69,9 @@ struct Answer {
 /// The word of a stage.
 pub const fn stage(stage: &Stage) -> &'static str {
     match stage {
-        Stage::Received => "received",
-        Stage::Prompting => "prompting",
-        Stage::Running => "running",
+        Stage::Received { .. } => "received",
+        Stage::Prompting(_) => "prompting",
+        Stage::Running(_) => "running",
         Stage::Ending { .. } => "ending",
     }
 }

@@ -12,7 +12,8 @@ use crate::message::Work;
 use crate::outcome::Outcome;
 use crate::run::{Answer, PromptState, RunEnd};
 use crate::sandbox::SandboxState;
-use crate::session::{Phase, Seen, Session, Stage};
+use crate::session::{Phase, Seen, Session};
+use crate::stage::Stage;
 
 /// Folds `event` in; a step is returned only where the event itself ends the delivery.
 pub(super) fn apply(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
@@ -64,9 +65,9 @@ pub(super) fn apply(session: &mut Session, event: Event, context: &Context<'_>) 
             session.seen.agent_session = true;
             session.seen.found = None;
             if let Some(turn) = &mut session.turn
-                && matches!(turn.stage, Stage::Prompting | Stage::Running)
+                && turn.stage.is_with_agent()
             {
-                turn.stage = Stage::Running;
+                turn.stage.taken();
                 steer::sent(turn);
             }
         }
@@ -155,7 +156,7 @@ fn prompt_found(session: &mut Session, state: PromptState) {
     let Some(turn) = &mut session.turn else {
         return;
     };
-    let was_cut = turn.stage == Stage::Prompting && turn.resends > 0;
+    let was_cut = turn.stage.is_prompting() && turn.resends > 0;
     match state {
         // It was only out of sight: nothing is sent again, and nothing counted.
         PromptState::Taken => turn.resends = turn.resends.saturating_sub(u32::from(was_cut)),
@@ -166,24 +167,20 @@ fn prompt_found(session: &mut Session, state: PromptState) {
             return;
         }
     }
-    if matches!(turn.stage, Stage::Prompting | Stage::Running) {
-        turn.stage = Stage::Running;
+    if turn.stage.is_with_agent() {
+        turn.stage.taken();
         steer::sent(turn);
     }
 }
 
-/// Takes the intent to prompt back: the agent has nothing of it, so the turn is where it was before. It keeps its ids, so
-/// that not even a proxy that passes on what it has refused doubles anything.
+/// Takes the intent to prompt back: the agent has nothing of it, so the turn is where it was before.
 fn withdraw(session: &mut Session) {
-    let Some(turn) = session
-        .turn
-        .as_mut()
-        .filter(|turn| turn.stage == Stage::Prompting)
-    else {
+    let Some(turn) = &mut session.turn else {
         return;
     };
-    turn.stage = Stage::Received;
-    (turn.prompted_generation, turn.prompted_at_ms) = (None, None);
+    if !turn.stage.withdrawn() {
+        return;
+    }
     if std::mem::take(&mut turn.with_digest) {
         session.briefed = None;
     }
@@ -211,14 +208,12 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
         && ours
         && let crashed = std::mem::replace(&mut turn.in_hand, true)
-        && (turn.stage != Stage::Running || crashed)
+        && (!turn.stage.is_running() || crashed)
         && turn.outage_since_ms.is_none()
         && turn.chat_outage_since_ms.is_none()
     {
         turn.attempts += 1;
-        if turn.attempts > context.delivery.limits.attempts
-            && !matches!(turn.stage, Stage::Ending { .. })
-        {
+        if turn.attempts > context.delivery.limits.attempts && !turn.stage.is_ending() {
             let reason = words::kept_failing(turn.trouble.as_deref());
             mark::fail(session, &reason);
         }
@@ -266,10 +261,8 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         mark::end_with(session, outcome);
         return None;
     }
-    if turn
-        .prompted_at_ms
-        .is_some_and(|at| context.now_ms >= at + limits.turn_ms)
-    {
+    let prompted = turn.stage.prompted();
+    if prompted.is_some_and(|prompted| context.now_ms >= prompted.at_ms + limits.turn_ms) {
         turn.aborting = Some(words::ran_too_long(limits.turn_ms));
         return None;
     }
@@ -295,7 +288,7 @@ fn posted(session: &mut Session, at: crate::ids::PostRef, context: &Context<'_>)
     let ending = session
         .turn
         .as_ref()
-        .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }));
+        .is_some_and(|turn| turn.stage.is_ending());
     match (kind, &mut session.turn) {
         (Some(PostKind::Card), Some(turn)) => {
             // A first post may be one that already stood, with the words of a worker that died before it was recorded:
@@ -366,7 +359,7 @@ fn failed(
                             turn.refusals += 1;
                             return (turn.refusals, limits.refusals);
                         }
-                        Stage::Running => turn.attempts += 1,
+                        Stage::Running(_) => turn.attempts += 1,
                         _ => {}
                     }
                     (turn.attempts + 1, limits.attempts + 1)
@@ -418,7 +411,7 @@ fn failed(
             if session
                 .turn
                 .as_ref()
-                .is_some_and(|turn| turn.stage == Stage::Running)
+                .is_some_and(|turn| turn.stage.is_running())
             {
                 mark::fail(session, words::SESSION_VANISHED);
             }
@@ -448,7 +441,7 @@ fn failed(
         Failure::ThreadGone { seen } => {
             // An agent that works for nobody is stopped first; its end cannot be told either.
             if let Some(turn) = &mut session.turn
-                && turn.stage == Stage::Running
+                && turn.stage.is_running()
                 && turn.aborting.is_none()
                 && !session.seen.abort_sent
             {
@@ -460,7 +453,7 @@ fn failed(
             session.seen.noticed = true;
         }
         Failure::TurnFailed { reason } => match &mut session.turn {
-            Some(turn) if turn.stage == Stage::Running => turn.aborting = Some(reason),
+            Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
             _ => mark::fail(session, &reason),
         },
     }
@@ -475,16 +468,12 @@ fn posting_is_decoration(
 ) -> bool {
     match (posting, &session.turn) {
         // The run goes on without a new card for a while; the old one stands.
-        (Some(PostKind::Card), Some(turn))
-            if turn.card.is_none() && turn.stage == Stage::Running =>
-        {
+        (Some(PostKind::Card), Some(turn)) if turn.card.is_none() && turn.stage.is_running() => {
             session.seen.card_retry_ms =
                 Some(context.now_ms + context.delivery.limits.backoff_ms_max);
             true
         }
-        (Some(PostKind::Card), Some(turn)) => {
-            turn.card.is_some() && !matches!(turn.stage, Stage::Ending { .. })
-        }
+        (Some(PostKind::Card), Some(turn)) => turn.card.is_some() && !turn.stage.is_ending(),
         (Some(PostKind::Notice), None) => {
             session.seen.noticed = true;
             true
@@ -501,16 +490,16 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
         let spent = match turn.stage {
             // As good as a look at the server before it was sent: what the agent does not have by then is sent, not sent
             // again.
-            Stage::Prompting if unsent => false,
-            Stage::Prompting | Stage::Running => {
-                turn.stage = Stage::Prompting;
+            Stage::Prompting(_) if unsent => false,
+            Stage::Prompting(_) | Stage::Running(_) => {
+                turn.stage.doubted();
                 turn.resends += 1;
                 turn.resends > limits.resends
             }
-            Stage::Received if session.phase == Phase::Active => {
+            Stage::Received { .. } if session.phase == Phase::Active => {
                 turn.server_restarts > limits.server_restarts
             }
-            Stage::Received => {
+            Stage::Received { .. } => {
                 turn.server_restarts += 1;
                 turn.server_restarts > limits.server_restarts
             }

@@ -10,7 +10,7 @@ use crate::effect::{ChatEffect, Effect};
 use crate::failure::Failure;
 use crate::ids::{PostKind, PostRef};
 use crate::outcome::Outcome;
-use crate::session::{Aside, Session, Stage, Steered, Turn};
+use crate::session::{Aside, Session, Steered, Turn};
 use crate::usage::Usage;
 
 /// What is missing while the run goes on.
@@ -140,8 +140,8 @@ pub(super) fn refused(
 }
 
 fn is_ending(session: &Session) -> bool {
-    let stage = session.turn.as_ref().map(|turn| &turn.stage);
-    matches!(stage, Some(Stage::Ending { .. }))
+    let turn = session.turn.as_ref();
+    turn.is_some_and(|turn| turn.stage.is_ending())
 }
 
 fn of(steered: &Steered) -> Aside {

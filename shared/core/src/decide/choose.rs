@@ -8,7 +8,7 @@ use super::{Context, words};
 use crate::effect::Effect;
 use crate::message::Prompt;
 use crate::selection::Selection;
-use crate::session::{Phase, Session, Stage, Surveyed};
+use crate::session::{Phase, Session, Surveyed};
 use crate::settings::{Kind, Offer, clone_address};
 
 /// What the turn runs with.
@@ -113,7 +113,7 @@ pub(super) fn unoffered(session: &Session) -> Option<String> {
     let turn = session
         .turn
         .as_ref()
-        .filter(|turn| turn.stage == Stage::Received)?;
+        .filter(|turn| turn.stage.is_received())?;
     let missing =
         |list: &[String], wanted: &str| !list.is_empty() && !list.iter().any(|one| one == wanted);
     if let Some(model) = &turn.selection.model

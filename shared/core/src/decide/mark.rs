@@ -6,7 +6,8 @@ use crate::ids::Ms;
 use crate::ledger::{self, Entry};
 use crate::outcome::Outcome;
 use crate::run::Answer;
-use crate::session::{EndedTurn, Lease, Phase, Seen, Session, Stage, Steered, TimelineEntry, Turn};
+use crate::session::{EndedTurn, Lease, Phase, Seen, Session, Steered, TimelineEntry, Turn};
+use crate::stage::Stage;
 use crate::usage::Usage;
 
 /// The first look at something that has just begun comes after this.
@@ -105,11 +106,16 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
                 ..
             } if answer.is_none() => {}
             Stage::Ending { .. } => return,
-            Stage::Received | Stage::Prompting | Stage::Running => {}
+            Stage::Received { .. } | Stage::Prompting(_) | Stage::Running(_) => {}
         }
         let usage = answer.map(|answer| answer.usage).unwrap_or_default();
         session.stray = session.stray.take().or(left);
-        turn.stage = Stage::Ending { outcome, usage };
+        let prompted = turn.stage.prompted().cloned();
+        turn.stage = Stage::Ending {
+            outcome,
+            usage,
+            prompted,
+        };
         turn.attempts = 0;
         // What was not worth a wait while the run went on is, now that its end is told.
         session.seen.asides_over.clear();
@@ -139,7 +145,7 @@ pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
 pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = session.turn.take() {
         let (outcome, usage) = match &turn.stage {
-            Stage::Ending { outcome, usage } => (outcome.clone(), *usage),
+            Stage::Ending { outcome, usage, .. } => (outcome.clone(), *usage),
             _ => (Outcome::Lost, Usage::default()),
         };
         let ended = EndedTurn {
@@ -275,13 +281,14 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
     if let Some(turn) = &mut session.turn {
         let usage = match &turn.stage {
             Stage::Ending { usage, .. } => *usage,
-            Stage::Received | Stage::Prompting | Stage::Running => Usage::default(),
+            Stage::Received { .. } | Stage::Prompting(_) | Stage::Running(_) => Usage::default(),
         };
         turn.stage = Stage::Ending {
             outcome: Outcome::Failed {
                 reason: reason.to_owned(),
             },
             usage,
+            prompted: turn.stage.prompted().cloned(),
         };
     }
     close_turn(session, context);

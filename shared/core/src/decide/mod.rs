@@ -32,7 +32,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::ids::Ms;
 use crate::message::Work;
-use crate::session::{Marks, Session, Stage};
+use crate::session::{Marks, Session};
 use crate::settings::Settings;
 
 /// What a decision may look at besides session and event.
@@ -104,7 +104,7 @@ pub fn decide(mut session: Session, event: Event, context: &Context<'_>) -> Deci
         apply::apply(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
-        && turn.stage == Stage::Running
+        && turn.stage.is_running()
     {
         turn.in_hand = false;
     }

@@ -2,7 +2,8 @@
 
 use super::{Context, Next, words};
 use crate::message::Work;
-use crate::session::{Session, Stage};
+use crate::session::Session;
+use crate::stage::Stage;
 
 /// The chat does not answer, or does not take its key. None: for longer than the end of a turn may take to be told.
 pub(super) fn of_chat(
@@ -59,8 +60,8 @@ pub(super) fn of_provider(
         let since_ms = *turn.outage_since_ms.get_or_insert(context.now_ms);
         turn.trouble = Some(seen.to_owned());
         let (bound_ms, begun) = match turn.stage {
-            Stage::Received => (limits.outage_ms, false),
-            Stage::Prompting | Stage::Running => (limits.turn_ms, true),
+            Stage::Received { .. } => (limits.outage_ms, false),
+            Stage::Prompting(_) | Stage::Running(_) => (limits.turn_ms, true),
             Stage::Ending { .. } => (limits.telling_ms, true),
         };
         if context.now_ms >= since_ms + bound_ms {

@@ -6,7 +6,8 @@ use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::ids::{Ms, PostKind, PostRef, PromptIds};
 use crate::message::Prompt;
 use crate::selection::Selection;
-use crate::session::{EndedTurn, Phase, Session, Stage, Turn};
+use crate::session::{EndedTurn, Phase, Session, Turn};
+use crate::stage::{Prompted, Stage};
 
 /// What a prompt needs next.
 pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
@@ -79,10 +80,7 @@ pub(super) fn new_turn(
         by: prompt.by.clone(),
         accepted_at_ms,
         selection,
-        stage: Stage::Received,
-        prompt_ids: None,
-        prompted_generation: None,
-        prompted_at_ms: None,
+        stage: Stage::Received { ids: None },
         card,
         posted: Vec::new(),
         parts: None,
@@ -115,10 +113,12 @@ pub(super) fn new_turn(
 fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     mark::see_cancel(session, context);
     let turn = session.turn.as_ref()?;
-    if matches!(turn.stage, Stage::Ending { .. }) {
+    if turn.stage.is_ending() {
         return tell::step(session, context);
     }
-    if let (Stage::Received, Some(by)) = (&turn.stage, &turn.cancelled_by) {
+    if turn.stage.is_received()
+        && let Some(by) = &turn.cancelled_by
+    {
         let outcome = crate::outcome::Outcome::Cancelled {
             by: by.name.clone(),
         };
@@ -154,11 +154,12 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     let stage = session.turn.as_ref()?.stage.clone();
     match stage {
         Stage::Ending { .. } => tell::step(session, context),
-        Stage::Received => stray::end(session).or_else(|| hand_over(session, prompt, context)),
-        Stage::Prompting => {
-            hand_over_again(session, prompt, context).or_else(|| tell::step(session, context))
+        Stage::Received { .. } => {
+            stray::end(session).or_else(|| hand_over(session, prompt, context))
         }
-        Stage::Running => Some(watch(session, context)),
+        Stage::Prompting(prompted) => hand_over_again(session, &prompted.ids, prompt, context)
+            .or_else(|| tell::step(session, context)),
+        Stage::Running(prompted) => watch(session, &prompted, context),
     }
 }
 
@@ -167,7 +168,7 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
 /// what the agent cannot have got is taken back, and the usual way begins.
 fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
     let untroubled = session.turn.as_ref().is_some_and(|turn| {
-        turn.stage == Stage::Received && turn.attempts == 0 && turn.outage_since_ms.is_none()
+        turn.stage.is_received() && turn.attempts == 0 && turn.outage_since_ms.is_none()
     });
     untroubled
         && session.phase == Phase::Active
@@ -185,7 +186,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
 fn roll(session: &mut Session, context: &Context<'_>) {
     let after_ms = context.delivery.limits.card_roll_ms;
     if let Some(turn) = &mut session.turn
-        && turn.stage == Stage::Running
+        && turn.stage.is_running()
         && turn.old_card.is_none()
         && turn
             .card_since_ms
@@ -208,7 +209,7 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     {
         return None;
     }
-    let state = match (turn.stage == Stage::Running, session.phase) {
+    let state = match (turn.stage.is_running(), session.phase) {
         (true, _) => CardState::Working,
         (false, Phase::Active) => CardState::Received,
         (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => {
@@ -216,7 +217,7 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
         }
         (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
     };
-    let shown = turn.stage == Stage::Running || session.seen.card_state.as_ref() == Some(&state);
+    let shown = turn.stage.is_running() || session.seen.card_state.as_ref() == Some(&state);
     (turn.card.is_none() || !shown).then_some(state)
 }
 
@@ -275,7 +276,12 @@ fn needs_digest(session: &Session) -> bool {
 }
 
 /// The intent went on record before: what the agent does not have, or does not work on any more, is sent under the same ids.
-fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+fn hand_over_again(
+    session: &mut Session,
+    ids: &PromptIds,
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Option<Next> {
     if let Some(look) = steer::look_for(session) {
         return Some(look);
     }
@@ -293,7 +299,7 @@ fn hand_over_again(session: &mut Session, prompt: &Prompt, context: &Context<'_>
     }
     session.briefed.clone_from(&session.agent_session);
     let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
-    gather(session, prompt, digest, context).or_else(|| Some(send(session, prompt, context)))
+    gather(session, prompt, digest, context).or_else(|| Some(send(session, ids, prompt, context)))
 }
 
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
@@ -320,31 +326,25 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
             post: Post::Notice(word),
         })));
     }
-    let generation = session.generation;
-    if let Some(turn) = &mut session.turn {
-        turn.stage = Stage::Prompting;
-        turn.prompted_generation = Some(generation);
-        turn.prompted_at_ms = Some(context.now_ms);
-        turn.with_digest = with_digest;
-        let minted = || PromptIds::mint(&session.thread, &message.id, context.now_ms);
-        turn.prompt_ids.get_or_insert_with(minted);
-    }
+    let turn = session.turn.as_mut()?;
+    let minted = || PromptIds::mint(&session.thread, &message.id, context.now_ms);
+    let ids = turn.stage.ids().cloned().unwrap_or_else(minted);
+    turn.stage = Stage::Prompting(Prompted {
+        ids: ids.clone(),
+        generation: session.generation,
+        at_ms: context.now_ms,
+    });
+    turn.with_digest = with_digest;
     session.briefed.clone_from(&session.agent_session);
     session.seen.unsent = true;
-    Some(send(session, prompt, context))
+    Some(send(session, &ids, prompt, context))
 }
 
-fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
+fn send(session: &Session, ids: &PromptIds, prompt: &Prompt, context: &Context<'_>) -> Next {
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
         return Next::Hold {
             delay_ms: 0,
-            why: "the OpenCode session is not known".to_owned(),
-        };
-    };
-    let Some(ids) = &turn.prompt_ids else {
-        return Next::Hold {
-            delay_ms: 0,
-            why: "the prompt has no ids".to_owned(),
+            why: "the agent's session is not known".to_owned(),
         };
     };
     let quoted = words::quoted(&prompt.quotes);
@@ -381,40 +381,35 @@ fn send(session: &Session, prompt: &Prompt, context: &Context<'_>) -> Next {
 }
 
 /// While the agent works: abort if that is wanted, keep asks in the thread, follow.
-fn watch(session: &mut Session, context: &Context<'_>) -> Next {
+fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
     let generation = session.generation;
-    let agent_session = session.agent_session.clone().unwrap_or_default();
+    let Some(agent_session) = session.agent_session.clone() else {
+        mark::fail(session, words::SESSION_VANISHED);
+        return tell::step(session, context);
+    };
     if let Some(turn) = &session.turn
         && (turn.cancelled_by.is_some() || turn.aborting.is_some())
         && !session.seen.abort_sent
     {
-        let ids = turn
-            .steered
-            .iter()
-            .rfind(|one| one.sent)
-            .map(|one| &one.ids);
-        let ids = ids.or(turn.prompt_ids.as_ref());
-        return Next::Do(Effect::Agent(AgentEffect::Abort {
+        let newest = turn.steered.iter().rfind(|one| one.sent);
+        let ids = newest.map_or(&prompted.ids, |one| &one.ids);
+        return Some(Next::Do(Effect::Agent(AgentEffect::Abort {
             generation,
             agent_session,
-            message: ids.map(|ids| ids.message.clone()).unwrap_or_default(),
+            message: ids.message.clone(),
             messages: turn.messages(),
-        }));
+        })));
     }
     let more = steer::step(session, context)
         .or_else(|| aside::under_way(session, context))
         .or_else(|| ask_step(session, context));
-    if let Some(next) = more {
-        return next;
+    if more.is_some() {
+        return more;
     }
-    let Some(turn) = &session.turn else {
-        return Next::Done;
-    };
+    let turn = session.turn.as_ref()?;
     let open = || turn.asks.iter().filter(|ask| !ask.settled);
-    let deadline = turn
-        .prompted_at_ms
-        .map_or(u64::MAX, |at| at + limits.turn_ms);
+    let deadline = prompted.at_ms + limits.turn_ms;
     let expiry = open()
         .map(|ask| ask.expires_at_ms)
         .min()
@@ -439,14 +434,10 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
         (false, true) => CardState::Waiting,
         (false, false) => CardState::Working,
     };
-    Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
+    Some(Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
         generation,
         agent_session,
-        message: turn
-            .prompt_ids
-            .as_ref()
-            .map(|ids| ids.message.clone())
-            .unwrap_or_default(),
+        message: prompted.ids.message.clone(),
         further: turn.further(),
         turn: turn.id.clone(),
         card: turn.card.clone(),
@@ -465,7 +456,7 @@ fn watch(session: &mut Session, context: &Context<'_>) -> Next {
             .min(aborted)
             .min(card),
         messages_max: limits.turn_messages,
-    })))
+    }))))
 }
 
 /// An ask that has to be posted, declined because nobody answered in time, or shown as settled.

@@ -5,7 +5,7 @@ use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
 use crate::outcome::Outcome;
 use crate::sandbox::SandboxState;
-use crate::session::{Phase, Session, Stage};
+use crate::session::{Phase, Session};
 
 /// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
 /// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
@@ -99,7 +99,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 if session
                     .turn
                     .as_ref()
-                    .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }))
+                    .is_some_and(|turn| turn.stage.is_ending())
                 {
                     None
                 } else {
@@ -204,7 +204,7 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 /// The turn whose Stop ends a wait for its sandbox: once it is known, what is under way goes on to its end.
 fn watch(session: &Session) -> Option<String> {
     let turn = session.turn.as_ref()?;
-    let stoppable = turn.stage == Stage::Received && turn.cancelled_by.is_none();
+    let stoppable = turn.stage.is_received() && turn.cancelled_by.is_none();
     stoppable.then(|| turn.id.clone())
 }
 
@@ -240,7 +240,8 @@ fn vanished(session: &mut Session, context: &Context<'_>) {
         return;
     };
     // The agent may have had the prompt, and may have acted on it: it is never run again by ourselves.
-    if turn.prompted_generation == Some(generation) {
+    let prompted = turn.stage.prompted();
+    if prompted.is_some_and(|prompted| prompted.generation == generation) {
         mark::end_with(session, Outcome::Lost);
         return;
     }

@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 use crate::message::{Announce, Prompt};
-use crate::session::{Marks, Queued, Session, Stage};
+use crate::session::{Marks, Queued, Session};
 
 /// What becomes of an announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,9 +108,7 @@ pub fn steer(session: Option<&Session>, marks: &Marks, turn: &str) -> Steering {
         (Some(_), _) if marks.cancelled.contains_key(turn) => Steering::Over,
         (Some(_), Some(running)) if running.id == turn => Steering::Over,
         (Some(_), None) => Steering::NothingRuns,
-        (Some(_), Some(running)) if matches!(running.stage, Stage::Ending { .. }) => {
-            Steering::NothingRuns
-        }
+        (Some(_), Some(running)) if running.stage.is_ending() => Steering::NothingRuns,
         (Some(queued), Some(_)) if queued.prompt.is_none() => Steering::NotKept,
         (Some(_), Some(_)) => Steering::Mark,
     }

@@ -124,6 +124,7 @@ mod tests {
         assert_eq!(judged(Some(&session), true), Replay::Ended);
         session.turn = serde_json::from_value(serde_json::json!({
             "id": "m1", "by": Person::default(), "accepted_at_ms": 1, "stage": {"stage": "running"},
+            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
         }))
         .expect("a turn");
         assert_eq!(judged(Some(&session), false), Replay::UnderWay);

@@ -11,7 +11,8 @@ use crate::effect::{AgentEffect, ChatEffect, Effect};
 use crate::failure::Failure;
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
-use crate::session::{Reading, Session, Stage};
+use crate::session::{Reading, Session};
+use crate::stage::Stage;
 
 /// The step that is missing until everything is read and shown; none once it is.
 pub(super) fn step(
@@ -22,17 +23,20 @@ pub(super) fn step(
     let generation = session.generation;
     let turn = session.turn.as_ref()?;
     // Only an agent that has worked on the prompt, and is still there, has something to tell.
-    let worked = turn.prompted_generation == Some(generation);
+    let prompted = turn
+        .stage
+        .prompted()
+        .filter(|prompted| prompted.generation == generation)?;
     let there = *outcome == Outcome::Answered
         || matches!(outcome, Outcome::Cancelled { .. })
         || session.seen.answer.is_some();
-    if !worked || !there {
+    if !there {
         return None;
     }
     if session.seen.changes.is_none()
-        && let (Some(ids), Some(agent_session)) = (&turn.prompt_ids, &session.agent_session)
+        && let Some(agent_session) = session.agent_session.clone()
     {
-        let (message, agent_session) = (ids.message.clone(), agent_session.clone());
+        let message = prompted.ids.message.clone();
         session.seen.reading = Some(Reading::Changes);
         return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges {
             generation,

@@ -8,7 +8,7 @@ use super::{Context, Next, mark, words};
 use crate::effect::{AgentEffect, Effect, Sending};
 use crate::ids::PromptIds;
 use crate::person::Person;
-use crate::session::{Queued, Session, Stage, Steered, Turn};
+use crate::session::{Queued, Session, Steered, Turn};
 
 /// Somebody wants this waiting prompt sent now: the intent, unless it is too late for it.
 pub(super) fn take(
@@ -80,7 +80,7 @@ pub(super) fn sent(turn: &mut Turn) {
 }
 
 fn is_open(turn: &Turn) -> bool {
-    turn.stage == Stage::Running && turn.cancelled_by.is_none() && turn.aborting.is_none()
+    turn.stage.is_running() && turn.cancelled_by.is_none() && turn.aborting.is_none()
 }
 
 /// Within the run it goes to the model and the agent of the run.

@@ -6,7 +6,7 @@
 use super::{Context, Next, mark};
 use crate::effect::{AgentEffect, Effect};
 use crate::failure::Failure;
-use crate::session::{Session, Stage};
+use crate::session::Session;
 
 /// Ends it, once in a delivery as long as that does not work.
 pub(super) fn end(session: &mut Session) -> Option<Next> {
@@ -24,7 +24,7 @@ pub(super) fn not_ended(session: &mut Session, failure: &Failure, context: &Cont
     let waits = session
         .turn
         .as_mut()
-        .filter(|turn| turn.stage == Stage::Received);
+        .filter(|turn| turn.stage.is_received());
     let Some(turn) = waits else {
         session.seen.run_left = true;
         mark::arm(session, context);

@@ -6,7 +6,8 @@ use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
 use crate::run::RunEnd;
-use crate::session::{Session, Stage};
+use crate::session::Session;
+use crate::stage::Stage;
 use crate::text::gist;
 
 /// Characters (UTF-16 units) of an answer that stand in the message beside its file.
@@ -101,14 +102,15 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
+    let (Some(prompted), Some(agent_session)) = (turn.stage.prompted(), &session.agent_session)
+    else {
+        mark::fail(session, words::SESSION_VANISHED);
+        return None;
+    };
     Some(Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
         generation: session.generation,
-        agent_session: session.agent_session.clone().unwrap_or_default(),
-        message: turn
-            .prompt_ids
-            .as_ref()
-            .map(|ids| ids.message.clone())
-            .unwrap_or_default(),
+        agent_session: agent_session.clone(),
+        message: prompted.ids.message.clone(),
         further: turn.further(),
         turn: turn.id.clone(),
         card: None,
@@ -126,7 +128,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    let Stage::Ending { outcome, usage } = turn.stage.clone() else {
+    let Stage::Ending { outcome, usage, .. } = turn.stage.clone() else {
         return None;
     };
     let state = CardState::Ended { outcome, usage };
@@ -152,7 +154,7 @@ pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<N
     if !session
         .turn
         .as_ref()
-        .is_some_and(|turn| matches!(turn.stage, Stage::Ending { .. }))
+        .is_some_and(|turn| turn.stage.is_ending())
     {
         mark::fail(session, words::LOST_ITS_PLACE);
     }

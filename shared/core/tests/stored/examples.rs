@@ -16,10 +16,11 @@ use bobbin_core::person::{Outside, Person, Standing};
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
-    EndedTurn, Lease, Operated, Phase, Queued, Seen, Session, Stage, Steered, StrayRun, Surveyed,
+    EndedTurn, Lease, Operated, Phase, Queued, Seen, Session, Steered, StrayRun, Surveyed,
     TimelineEntry, Turn,
 };
 use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
+use bobbin_core::stage::{Prompted, Stage};
 use bobbin_core::usage::Usage;
 use serde::Serialize;
 
@@ -194,9 +195,6 @@ fn turn(stage: Stage) -> Turn {
         accepted_at_ms: T,
         selection: selection(),
         stage,
-        prompt_ids: Some(ids("t-1")),
-        prompted_generation: Some(2),
-        prompted_at_ms: Some(T + 5_000),
         card: Some(post("1790000000.000200")),
         posted: vec![post("1790000000.000500")],
         parts: Some(2),
@@ -300,17 +298,29 @@ fn session(phase: Phase, stage: Stage) -> Session {
     }
 }
 
+fn prompted() -> Prompted {
+    Prompted {
+        ids: ids("t-1"),
+        generation: 2,
+        at_ms: T + 5_000,
+    }
+}
+
 fn records() -> Vec<(&'static str, String)> {
     let ending = Stage::Ending {
         outcome: failed(),
         usage: usage(),
+        prompted: Some(prompted()),
+    };
+    let received = Stage::Received {
+        ids: Some(ids("t-1")),
     };
     [
-        ("creating", Phase::Creating, Stage::Received),
-        ("active", Phase::Active, Stage::Running),
-        ("pausing", Phase::Pausing, Stage::Received),
-        ("paused", Phase::Paused, Stage::Received),
-        ("resuming", Phase::Resuming, Stage::Prompting),
+        ("creating", Phase::Creating, received.clone()),
+        ("active", Phase::Active, Stage::Running(prompted())),
+        ("pausing", Phase::Pausing, received.clone()),
+        ("paused", Phase::Paused, received),
+        ("resuming", Phase::Resuming, Stage::Prompting(prompted())),
         ("destroying", Phase::Destroying, ending.clone()),
         ("destroyed", Phase::Destroyed, ending.clone()),
         ("error", Phase::Error, ending),

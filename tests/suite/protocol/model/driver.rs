@@ -18,8 +18,9 @@ use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::ports::{Loaded, Saved};
 use bobbin_core::selection::Selection;
-use bobbin_core::session::{Marks, Queued, Session, Stage};
+use bobbin_core::session::{Marks, Queued, Session};
 use bobbin_core::settings::Settings;
+use bobbin_core::stage::{Prompted, Stage};
 
 use super::super::transitions::Transition;
 
@@ -392,7 +393,7 @@ impl Driver {
             let work = &delivery.message.work;
             let transition = Transition::before(record.phase, work, &event).after(session.phase);
             self.tables().transitions.insert(transition);
-            let had_ids = record.turn.is_some_and(|turn| turn.prompt_ids.is_some());
+            let had_ids = record.turn.is_some_and(|turn| turn.stage.ids().is_some());
             let mint = (!had_ids).then(|| format!("msg-{}-{}", delivery.message.id, asked.mints));
             minted = name_ids(session, next, mint);
         }
@@ -467,7 +468,24 @@ fn shift(session: &mut Session, by_ms: u64) {
     session.seen.stop_asked_ms.as_mut().map(back);
     if let Some(turn) = &mut session.turn {
         turn.card_since_ms.as_mut().map(back);
-        turn.prompted_at_ms.as_mut().map(back);
+        if let Some(prompted) = prompted_of(&mut turn.stage) {
+            back(&mut prompted.at_ms);
+        }
+    }
+}
+
+fn prompted_of(stage: &mut Stage) -> Option<&mut Prompted> {
+    match stage {
+        Stage::Prompting(prompted) | Stage::Running(prompted) => Some(prompted),
+        Stage::Ending { prompted, .. } => prompted.as_mut(),
+        Stage::Received { .. } => None,
+    }
+}
+
+fn ids_of(stage: &mut Stage) -> Option<&mut PromptIds> {
+    match stage {
+        Stage::Received { ids } => ids.as_mut(),
+        stage => prompted_of(stage).map(|prompted| &mut prompted.ids),
     }
 }
 
@@ -475,7 +493,7 @@ fn shift(session: &mut Session, by_ms: u64) {
 /// ids were minted.
 fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> bool {
     let turn = session.turn.as_mut();
-    let own = turn.and_then(|turn| turn.prompt_ids.as_mut());
+    let own = turn.and_then(|turn| ids_of(&mut turn.stage));
     let minted = own.zip(mint).map(|(ids, message)| {
         *ids = PromptIds {
             message,
@@ -499,7 +517,7 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
     session.fresh_since_ms = 0;
     session.seen.entries.clear();
     let own = session.turn.as_ref();
-    let own = own.and_then(|turn| turn.prompt_ids.as_ref());
+    let own = own.and_then(|turn| turn.stage.ids());
     let (Next::Do(effect) | Next::Together { work: effect, .. }) = next else {
         return minted.is_some();
     };
@@ -534,5 +552,5 @@ pub fn with_agent(session: &Session) -> bool {
     session
         .turn
         .as_ref()
-        .is_some_and(|turn| matches!(turn.stage, Stage::Prompting | Stage::Running))
+        .is_some_and(|turn| turn.stage.is_with_agent())
 }

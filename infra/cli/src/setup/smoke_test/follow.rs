@@ -9,7 +9,8 @@ use bobbin_core::message::{Body, Control, Message, Reply, Want, Work};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{Phase, Session, Stage};
+use bobbin_core::session::{Phase, Session};
+use bobbin_core::stage::Stage;
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 
@@ -58,11 +59,11 @@ fn far(session: Option<&Session>) -> (&'static str, Option<&Outcome>) {
     };
     let words = match (&turn.stage, session.phase) {
         (Stage::Ending { .. }, _) => "is told in the thread",
-        (Stage::Running, _) => "is worked on by the agent",
-        (Stage::Prompting, _) => "is given to the agent",
-        (Stage::Received, Phase::Active) => "has its sandbox, and a healthy server in it",
-        (Stage::Received, Phase::Error) => "has no sandbox: making one has failed",
-        (Stage::Received, _) => "gets its sandbox",
+        (Stage::Running(_), _) => "is worked on by the agent",
+        (Stage::Prompting(_), _) => "is given to the agent",
+        (Stage::Received { .. }, Phase::Active) => "has its sandbox, and a healthy server in it",
+        (Stage::Received { .. }, Phase::Error) => "has no sandbox: making one has failed",
+        (Stage::Received { .. }, _) => "gets its sandbox",
     };
     (words, None)
 }

@@ -122,6 +122,7 @@ fn the_outlook_says_what_runs_and_what_is_pointless() {
     let running = Session {
         turn: serde_json::from_value(serde_json::json!({
             "id": "m2", "by": person("ann"), "accepted_at_ms": 1, "stage": {"stage": "running"},
+            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
         }))
         .unwrap(),
         ..session

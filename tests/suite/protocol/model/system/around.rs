@@ -100,7 +100,7 @@ impl System {
         let under_way = record
             .turn
             .as_ref()
-            .is_some_and(|turn| !matches!(turn.stage, Stage::Ending { .. }));
+            .is_some_and(|turn| !turn.stage.is_ending());
         let wanted = matches!(
             record.phase,
             Phase::Creating | Phase::Active | Phase::Resuming

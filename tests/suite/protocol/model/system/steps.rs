@@ -217,7 +217,7 @@ impl System {
         s.left.cuts -= 1;
         let record = self.record(s);
         let ending = record.turn.as_ref();
-        let ending = ending.filter(|turn| matches!(turn.stage, Stage::Ending { .. }));
+        let ending = ending.filter(|turn| turn.stage.is_ending());
         if let Some(turn) = ending.and_then(|turn| self.driver.turn_of(&turn.id)) {
             s.withheld |= 1 << turn;
         }
@@ -284,7 +284,7 @@ fn without_cursor(machine: Machine) -> Machine {
         machine => return machine,
     };
     if let Some(turn) = &mut decision.session.turn {
-        (turn.stage, turn.prompt_ids, turn.prompted_generation) = (Stage::Received, None, None);
+        turn.stage = Stage::Received { ids: None };
     }
     Machine::Write { known, decision }
 }
