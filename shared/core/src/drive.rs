@@ -8,7 +8,6 @@ use std::pin::pin;
 use std::task::Poll;
 
 pub use crate::delivery::{Delivery, Verdict};
-use crate::event::Event;
 use crate::machine::{Machine, Now, Outcome, Step};
 use crate::ports::World;
 
@@ -41,7 +40,7 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
             Step::PerformBoth { work, card } => {
                 let work = world.perform(thread, work);
                 let (work, card) = both(work, world.perform(thread, card)).await;
-                Outcome::Done(Event::Both(Box::new(work), Box::new(card)))
+                Outcome::BothDone { work, card }
             }
             Step::End(verdict) => return verdict,
         };

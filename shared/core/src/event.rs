@@ -1,8 +1,9 @@
-//! What happened: the delivery of a message, or the outcome of what was under way.
+//! What happened: the delivery of a message, or the outcome of an effect that was under way, with that effect.
 
 use crate::artifacts::Artifact;
 use crate::ask::{About, Settlement};
 use crate::changes::Changes;
+use crate::effect::Effect;
 use crate::failure::Failure;
 use crate::ids::PostRef;
 use crate::images::Image;
@@ -13,11 +14,29 @@ use crate::sandbox::SandboxState;
 use crate::session::Queued;
 use crate::settings::Offer;
 
-/// What happened.
+/// What is decided on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Event {
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, and only until something is decided on it"
+)]
+pub enum Cause {
     /// The message in the context has been delivered.
     Delivered,
+    /// An effect is over.
+    Done(Effect, Event),
+    /// Two effects that were performed at the same time are over.
+    Both {
+        /// What the thread waited for.
+        work: (Effect, Event),
+        /// The card beside it.
+        card: (Effect, Event),
+    },
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Event {
     /// The sandbox was looked at.
     Observed(SandboxState),
     /// The tenant has this many sandboxes.
@@ -113,8 +132,6 @@ pub enum Event {
     NotSent(Failure),
     /// The effect failed.
     Failed(Failure),
-    /// What came of two effects that were performed at the same time: of the work, and of the card beside it.
-    Both(Box<Self>, Box<Self>),
 }
 
 /// Why a repository could not be cloned.

@@ -7,7 +7,7 @@
 use crate::decide::{Context, Decision, Next, decide};
 use crate::delivery::{Delivery, Verdict};
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::{Cause, Event};
 use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::ledger::Entry;
@@ -46,7 +46,7 @@ pub enum Step<'a> {
     },
     /// Perform this. Answered with [`Outcome::Done`].
     Perform(&'a Effect),
-    /// Perform both at the same time. Answered with [`Outcome::Done`] of [`Event::Both`].
+    /// Perform both at the same time. Answered with [`Outcome::BothDone`].
     PerformBoth {
         /// What the thread waits for.
         work: &'a Effect,
@@ -68,8 +68,15 @@ pub enum Outcome {
     Loaded(Result<Loaded, Failure>),
     /// Of a write.
     Saved(Result<Saved, Failure>),
-    /// Of an effect, or of two.
+    /// Of an effect.
     Done(Event),
+    /// Of two.
+    BothDone {
+        /// Of what the thread waited for.
+        work: Event,
+        /// Of the card beside it.
+        card: Event,
+    },
 }
 
 /// What a delivery knows of its thread.
@@ -95,7 +102,7 @@ pub enum Machine {
         /// What is known so far.
         known: Box<Known>,
         /// How the run ended.
-        event: Event,
+        cause: Box<Cause>,
     },
     /// Before the write of what was decided.
     Write {
@@ -162,14 +169,14 @@ impl Machine {
                     settings: found.settings,
                     decisions: 0,
                 };
-                Self::decided(Box::new(known), Event::Delivered, now, delivery)
+                Self::decided(Box::new(known), Cause::Delivered, now, delivery)
             }
             (Self::Start, Outcome::Loaded(Err(failure))) => unrecorded(delivery, failure, "read"),
-            (Self::Look { mut known, event }, Outcome::Loaded(found)) => {
+            (Self::Look { mut known, cause }, Outcome::Loaded(found)) => {
                 if let Ok(found) = found {
                     known.marks = found.marks;
                 }
-                Self::decided(known, event, now, delivery)
+                Self::decided(known, *cause, now, delivery)
             }
             (
                 Self::Write {
@@ -195,17 +202,36 @@ impl Machine {
             (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
                 unrecorded(delivery, failure, "written")
             }
-            (Self::Act { known, next }, Outcome::Done(event)) if next.work().is_some() => {
-                Self::heard(known, event, now, delivery)
-            }
+            (Self::Act { known, next }, came) => match (*next, came) {
+                (Next::Do(effect), Outcome::Done(event)) => {
+                    Self::heard(known, Cause::Done(effect, event), now, delivery)
+                }
+                (
+                    Next::Together { work, card },
+                    Outcome::BothDone {
+                        work: of_work,
+                        card: of_card,
+                    },
+                ) => {
+                    let cause = Cause::Both {
+                        work: (work, of_work),
+                        card: (card, of_card),
+                    };
+                    Self::heard(known, cause, now, delivery)
+                }
+                (next, _) => Self::Act {
+                    known,
+                    next: Box::new(next),
+                },
+            },
             (asked, _) => asked,
         }
     }
 
     /// An effect is over, or two are.
-    fn heard(known: Box<Known>, event: Event, now: Now, delivery: &Delivery<'_>) -> Self {
+    fn heard(known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
         // Nothing is decided on what cannot be read.
-        if let Some(seen) = too_new(&event) {
+        if let Some(seen) = too_new(&cause) {
             return newer(delivery, seen);
         }
         if known.decisions >= DECISIONS_MAX {
@@ -214,18 +240,20 @@ impl Machine {
                 "the delivery took too many steps",
             ));
         }
-        match event {
+        match cause {
             // Whether a run was stopped by a person is judged by the marks as they stand when it is over: the abort can be
             // quicker than the next look at them. One that came to its own end was not.
-            Event::Finished(answer) if answer.end != RunEnd::Completed => Self::Look {
-                known,
-                event: Event::Finished(answer),
-            },
-            event => Self::decided(known, event, now, delivery),
+            Cause::Done(_, Event::Finished(ref answer)) if answer.end != RunEnd::Completed => {
+                Self::Look {
+                    known,
+                    cause: Box::new(cause),
+                }
+            }
+            cause => Self::decided(known, cause, now, delivery),
         }
     }
 
-    fn decided(mut known: Box<Known>, event: Event, now: Now, delivery: &Delivery<'_>) -> Self {
+    fn decided(mut known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
         known.decisions += 1;
         let context = Context {
             now_ms: now.ms,
@@ -234,7 +262,7 @@ impl Machine {
             marks: &known.marks,
             settings: &known.settings,
         };
-        let decision = decide(known.session.clone(), event, &context);
+        let decision = decide(known.session.clone(), cause, &context);
         if decision.session.same_record(&known.session) {
             known.session = decision.session;
             Self::Act {
@@ -257,11 +285,15 @@ fn hold(delay_ms: u64, why: &str) -> Verdict {
     }
 }
 
-fn too_new(event: &Event) -> Option<String> {
-    match event {
+fn too_new(cause: &Cause) -> Option<String> {
+    let seen = |event: &Event| match event {
         Event::Failed(Failure::Newer { seen }) => Some(seen.clone()),
-        Event::Both(work, card) => too_new(work).or_else(|| too_new(card)),
         _ => None,
+    };
+    match cause {
+        Cause::Delivered => None,
+        Cause::Done(_, event) => seen(event),
+        Cause::Both { work, card } => seen(&work.1).or_else(|| seen(&card.1)),
     }
 }
 

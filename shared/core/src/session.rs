@@ -11,7 +11,7 @@ use crate::artifacts::Artifact;
 use crate::ask::{Ask, Settlement};
 use crate::card::{CardState, card_kind};
 use crate::changes::Changes;
-use crate::ids::{Ms, PostKind, PostRef, PromptIds, ThreadKey};
+use crate::ids::{Ms, PostRef, PromptIds, ThreadKey};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::message::{Operation, Prompt};
@@ -364,11 +364,7 @@ pub struct Seen {
     pub restart_server: bool,
     /// The OpenCode session is known to exist.
     pub agent_session: bool,
-    /// What the post that is under way is for.
-    pub posting: Option<PostKind>,
-    /// The same, where it is beside the turn's own card and answer.
-    pub aside: Option<Aside>,
-    /// Of those, what is done, or is not tried again in this delivery.
+    /// Posts beside the turn's own card and answer that stand, or are not tried again in this delivery.
     pub asides_over: BTreeSet<Aside>,
     /// A new card that could not be posted is not tried again before this time.
     pub card_retry_ms: Option<Ms>,
@@ -376,13 +372,9 @@ pub struct Seen {
     pub not_steered: Vec<String>,
     /// What the card was last made to say.
     pub card_state: Option<CardState>,
-    /// The intent that is on record was put there by this delivery, and nothing has been sent under its ids yet.
-    pub unsent: bool,
     /// What the agent was found to know of the prompt that may have been sent.
     pub found: Option<PromptState>,
-    /// The run that no turn follows any more is being ended.
-    pub ending_run: bool,
-    /// It could not be ended in this delivery.
+    /// The run that no turn follows any more could not be ended in this delivery.
     pub run_left: bool,
     /// Asks that are no longer open at OpenCode, with the decision where one was made in the thread.
     pub closed_asks: BTreeMap<String, Option<Settlement>>,
@@ -398,8 +390,6 @@ pub struct Seen {
     pub missed: Vec<String>,
     /// The answer of the finished run.
     pub answer: Option<Answer>,
-    /// What is being read about the ended run.
-    pub reading: Option<Reading>,
     /// What the turn changed in the files, once that was read.
     pub changes: Option<Changes>,
     /// There is nothing to be shown, or it could not be listed and is left to the next turn.
@@ -437,15 +427,6 @@ pub enum Aside {
     OldCard,
     /// The line that calls who asked.
     Call,
-}
-
-/// What is read about an ended run; a failure costs no more than it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reading {
-    /// What it changed in the files.
-    Changes,
-    /// Which files it left to be shown.
-    Artifacts,
 }
 
 /// What the control lane wrote beside the record: it may conflict with nothing.

@@ -20,7 +20,7 @@ pub struct Transition {
 pub struct Before(Transition);
 
 impl Transition {
-    pub fn before(phase: Phase, work: &Work, event: &Event) -> Before {
+    pub fn before(phase: Phase, work: &Work, event: Option<&Event>) -> Before {
         let work = match work {
             Work::Prompt(_) => "prompt",
             Work::Sweep => "sweep",
@@ -32,7 +32,7 @@ impl Transition {
         Before(Self {
             from: phase.word(),
             work,
-            event: kind(event),
+            event: event.map_or("delivered", kind),
             to: "",
         })
     }
@@ -50,7 +50,6 @@ impl Before {
 /// The kind of an event, in the document's words.
 pub fn kind(event: &Event) -> &'static str {
     match event {
-        Event::Delivered => "delivered",
         Event::Observed(state) => match state {
             SandboxState::Provisioning => "observed provisioning",
             SandboxState::Running => "observed running",
@@ -84,8 +83,6 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Listed(_) => "listed",
         Event::Unshown { .. } => "unshown",
         Event::Posted(_) => "posted",
-        // What is decided is decided on the work; the card beside it is told of like any.
-        Event::Both(work, _) => kind(work),
         Event::NotSent(_) => "not sent",
         Event::Failed(failure) => match failure {
             Failure::SessionMissing => "failed: session missing",

@@ -197,7 +197,7 @@ impl Worker {
     fn heard(&self, event: &Event) {
         let mut pending = self.pending.lock().expect("nobody panics here");
         let phase = pending.0;
-        pending.1 = Some(Transition::before(phase, &self.work, event));
+        pending.1 = Some(Transition::before(phase, &self.work, Some(event)));
     }
 
     /// The decision on what was heard last is known: the phase is this now.
@@ -552,10 +552,7 @@ impl ports::World for Worker {
         let mut pending = self.pending.lock().expect("nobody panics here");
         // The first read is the delivery; a later one only looks at the marks.
         if pending.1.is_none() {
-            *pending = (
-                phase,
-                Some(Transition::before(phase, &self.work, &Event::Delivered)),
-            );
+            *pending = (phase, Some(Transition::before(phase, &self.work, None)));
         }
         Ok(found)
     }

@@ -4,9 +4,10 @@ use super::{
     Context, Next, aside, choose, mark, operate, outage, provision, results, steer, stray, words,
 };
 use crate::ask::Ask;
-use crate::event::Event;
+use crate::effect::{AgentEffect, ChatEffect, Effect, Sending};
+use crate::event::{Cause, Event};
 use crate::failure::Failure;
-use crate::ids::PostKind;
+use crate::ids::{PostKind, PostRef};
 use crate::ledger;
 use crate::message::Work;
 use crate::outcome::Outcome;
@@ -15,12 +16,21 @@ use crate::sandbox::SandboxState;
 use crate::session::{Phase, Seen, Session};
 use crate::stage::Stage;
 
-/// Folds `event` in; a step is returned only where the event itself ends the delivery.
-pub(super) fn apply(session: &mut Session, event: Event, context: &Context<'_>) -> Option<Next> {
-    // Whether an intent of this delivery waits for its first sending: of two outcomes the first is that of the work.
-    let unsent = std::mem::take(&mut session.seen.unsent);
+/// Folds in what happened; a step is returned only where that itself ends the delivery.
+pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
+    match cause {
+        Cause::Delivered => {
+            delivered(session, context);
+            None
+        }
+        Cause::Done(effect, event) => done(session, &effect, event, context),
+        Cause::Both { work, card } => both(session, work, card, context),
+    }
+}
+
+/// Folds in what came of an effect.
+fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>) -> Option<Next> {
     match event {
-        Event::Delivered => delivered(session, context),
         Event::Observed(coarse) => {
             outage::provider_answered(session);
             session.seen.sandbox = Some(coarse);
@@ -106,35 +116,33 @@ pub(super) fn apply(session: &mut Session, event: Event, context: &Context<'_>) 
             session.seen.closed_asks.insert(id, None);
         }
         Event::Aborted => session.seen.abort_sent = true,
-        Event::RunEnded => (session.stray, session.seen.ending_run) = (None, false),
+        Event::RunEnded => session.stray = None,
         Event::Changed(changes) => results::changed(session, changes),
         Event::Listed(listed) => results::listed(session, listed, context),
         Event::Unshown { why } => {
-            session.seen.posting = None;
             results::unshown(session, &why);
         }
-        Event::Posted(at) => posted(session, at, context),
+        Event::Posted(at) => posted(session, of, at, context),
         Event::NotSent(failure) => {
-            if unsent {
+            if is_first_sending(of) {
                 withdraw(session);
             }
-            return failed(session, failure, false, context);
+            return failed(session, of, failure, context);
         }
-        Event::Failed(failure) => return failed(session, failure, unsent, context),
-        Event::Both(work, card) => {
-            session.seen.unsent = unsent;
-            return both(session, *work, *card, context);
-        }
+        Event::Failed(failure) => return failed(session, of, failure, context),
     }
     None
 }
 
 /// The work first: what the chat's refusal of a card means depends on how far the turn has come.
-fn both(session: &mut Session, work: Event, card: Event, context: &Context<'_>) -> Option<Next> {
-    let posting = session.seen.posting.take();
-    let of_work = apply(session, work, context);
-    session.seen.posting = posting;
-    let of_card = apply(session, card, context);
+fn both(
+    session: &mut Session,
+    work: (Effect, Event),
+    card: (Effect, Event),
+    context: &Context<'_>,
+) -> Option<Next> {
+    let of_work = done(session, &work.0, work.1, context);
+    let of_card = done(session, &card.0, card.1, context);
     // It showed how the turn went on, even if that has ended meanwhile.
     session.seen.final_card = false;
     match (of_work, of_card) {
@@ -278,19 +286,17 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     None
 }
 
-fn posted(session: &mut Session, at: crate::ids::PostRef, context: &Context<'_>) {
-    if let Some(aside) = session.seen.aside.take() {
-        outage::chat_answered(session);
+fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
+    outage::chat_answered(session);
+    if let Some(aside) = aside::kind(session, of) {
         return aside::posted(session, aside, at);
     }
-    outage::chat_answered(session);
-    let kind = session.seen.posting.take();
     let ending = session
         .turn
         .as_ref()
         .is_some_and(|turn| turn.stage.is_ending());
-    match (kind, &mut session.turn) {
-        (Some(PostKind::Card), Some(turn)) => {
+    match (posting(of), &mut session.turn) {
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
             // A first post may be one that already stood, with the words of a worker that died before it was recorded:
             // only an edit is sure to show the end.
             let edited = turn.card.replace(at).is_some();
@@ -317,25 +323,45 @@ fn posted(session: &mut Session, at: crate::ids::PostRef, context: &Context<'_>)
     }
 }
 
-/// The failure table. `unsent`: it is the first sending of a prompt that failed, and nobody knows whether it arrived.
+/// What this effect posts, if it is a post.
+fn posting(of: &Effect) -> Option<PostKind> {
+    match of {
+        Effect::Chat(ChatEffect::Post { kind, .. }) => Some(kind.clone()),
+        Effect::Chat(ChatEffect::PostArtifact { index, .. }) => Some(PostKind::Artifact(*index)),
+        _ => None,
+    }
+}
+
+/// Whether this sends a prompt for the first time: where it fails, nobody knows whether it arrived.
+fn is_first_sending(of: &Effect) -> bool {
+    matches!(
+        of,
+        Effect::Agent(AgentEffect::SendPrompt {
+            sending: Sending::First { .. },
+            ..
+        })
+    )
+}
+
+/// The failure table.
 fn failed(
     session: &mut Session,
+    of: &Effect,
     failure: Failure,
-    unsent: bool,
     context: &Context<'_>,
 ) -> Option<Next> {
     let limits = context.delivery.limits;
-    if let Some(aside) = session.seen.aside.take() {
+    if let Some(aside) = aside::kind(session, of) {
         return aside::refused(session, aside, &failure, context);
     }
-    if results::could_not_be_read(session) {
+    if results::could_not_be_read(session, of) {
         return None;
     }
-    if std::mem::take(&mut session.seen.ending_run) && stray::not_ended(session, &failure, context)
-    {
+    let ends_run = matches!(of, Effect::Agent(AgentEffect::EndRun(_)));
+    if ends_run && stray::not_ended(session, &failure, context) {
         return None;
     }
-    let posting = session.seen.posting.take();
+    let posting = posting(of);
     if results::gives_up_showing(session, posting.as_ref(), &failure, context) {
         return None;
     }
@@ -418,7 +444,9 @@ fn failed(
             session.agent_session = None;
             session.seen.agent_session = false;
         }
-        Failure::SandboxDown { seen } => sandbox_down(session, &seen, unsent, context),
+        Failure::SandboxDown { seen } => {
+            sandbox_down(session, &seen, is_first_sending(of), context)
+        }
         Failure::SandboxGone => session.seen.sandbox = Some(SandboxState::Gone),
         Failure::ResumeFailed { seen } => {
             session.seen.healthy = false;
@@ -468,12 +496,16 @@ fn posting_is_decoration(
 ) -> bool {
     match (posting, &session.turn) {
         // The run goes on without a new card for a while; the old one stands.
-        (Some(PostKind::Card), Some(turn)) if turn.card.is_none() && turn.stage.is_running() => {
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn))
+            if turn.card.is_none() && turn.stage.is_running() =>
+        {
             session.seen.card_retry_ms =
                 Some(context.now_ms + context.delivery.limits.backoff_ms_max);
             true
         }
-        (Some(PostKind::Card), Some(turn)) => turn.card.is_some() && !turn.stage.is_ending(),
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
+            turn.card.is_some() && !turn.stage.is_ending()
+        }
         (Some(PostKind::Notice), None) => {
             session.seen.noticed = true;
             true

@@ -14,35 +14,31 @@ use crate::session::{Aside, Session, Steered, Turn};
 use crate::usage::Usage;
 
 /// What is missing while the run goes on.
-pub(super) fn under_way(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+pub(super) fn under_way(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     let untold = |one: &&Steered| one.sent && !one.shown && !is_over(session, &of(one));
-    if let Some(steered) = turn.steered.iter().find(untold).cloned() {
+    if let Some(steered) = turn.steered.iter().find(untold) {
         let outcome = Outcome::Joined {
             turn: turn.id.clone(),
         };
-        return Some(steered_card(session, &steered, outcome, context));
+        return Some(steered_card(steered, outcome, context));
     }
     old_card(session)
 }
 
 /// What is missing before the end of the turn is told.
-pub(super) fn ending(
-    session: &mut Session,
-    outcome: &Outcome,
-    context: &Context<'_>,
-) -> Option<Next> {
+pub(super) fn ending(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     let outcome = of_steered(outcome, &turn.id);
     let joined = matches!(outcome, Outcome::Joined { .. });
     let told = |one: &Steered| (joined && one.shown) || is_over(session, &of(one));
     let untold = |one: &&Steered| !told(one);
-    let steered = turn.steered.iter().find(untold).cloned()?;
-    Some(steered_card(session, &steered, outcome, context))
+    let steered = turn.steered.iter().find(untold)?;
+    Some(steered_card(steered, outcome, context))
 }
 
 /// What is missing once its last card stands.
-pub(super) fn told(session: &mut Session, outcome: &Outcome) -> Option<Next> {
+pub(super) fn told(session: &Session, outcome: &Outcome) -> Option<Next> {
     old_card(session).or_else(|| call(session, outcome))
 }
 
@@ -81,6 +77,24 @@ pub(super) fn calling(people: Vec<String>, post: Post) -> Post {
     Post::Calling {
         people,
         post: Box::new(post),
+    }
+}
+
+/// Which of these posts it is; none: it is none of them.
+pub(super) fn kind(session: &Session, of: &Effect) -> Option<Aside> {
+    let Effect::Chat(ChatEffect::Post {
+        turn, kind, post, ..
+    }) = of
+    else {
+        return None;
+    };
+    let steered = session.turn.iter().flat_map(|turn| &turn.steered);
+    match (kind, post) {
+        (PostKind::Call, _) => Some(Aside::Call),
+        (_, Post::Moved { .. }) => Some(Aside::OldCard),
+        _ => steered
+            .map(self::of)
+            .find(|aside| *aside == Aside::Steered(turn.clone())),
     }
 }
 
@@ -152,13 +166,7 @@ fn is_over(session: &Session, aside: &Aside) -> bool {
     session.seen.asides_over.contains(aside)
 }
 
-fn steered_card(
-    session: &mut Session,
-    steered: &Steered,
-    outcome: Outcome,
-    context: &Context<'_>,
-) -> Next {
-    session.seen.aside = Some(of(steered));
+fn steered_card(steered: &Steered, outcome: Outcome, context: &Context<'_>) -> Next {
     let state = CardState::Ended {
         outcome,
         usage: Usage::default(),
@@ -174,7 +182,7 @@ fn steered_card(
 }
 
 /// The card before the present one says where it goes on.
-fn old_card(session: &mut Session) -> Option<Next> {
+fn old_card(session: &Session) -> Option<Next> {
     if is_over(session, &Aside::OldCard) {
         return None;
     }
@@ -186,12 +194,11 @@ fn old_card(session: &mut Session) -> Option<Next> {
         at: Some(old),
         post: Post::Moved { to, link: None },
     });
-    session.seen.aside = Some(Aside::OldCard);
     Some(Next::Do(effect))
 }
 
 /// An edit calls nobody, so an end without an answer has a line of its own.
-fn call(session: &mut Session, outcome: &Outcome) -> Option<Next> {
+fn call(session: &Session, outcome: &Outcome) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     if turn.called || is_over(session, &Aside::Call) {
         return None;
@@ -212,6 +219,5 @@ fn call(session: &mut Session, outcome: &Outcome) -> Option<Next> {
         at: None,
         post: calling(people, Post::Notice(word.to_owned())),
     });
-    session.seen.aside = Some(Aside::Call);
     Some(Next::Do(effect))
 }

@@ -1,4 +1,4 @@
-//! One pure, total function over (session, event): what the session becomes, and the next step.
+//! One pure, total function over (session, cause): what the session becomes, and the next step.
 //!
 //! It works in two halves. `apply` folds what happened into the session; `next` looks at the session alone and says
 //! what is still missing. So the machine is level-triggered: a redelivery that has seen nothing yet looks again and
@@ -29,13 +29,13 @@ mod tests;
 
 use crate::delivery::Delivery;
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::Cause;
 use crate::ids::Ms;
 use crate::message::Work;
 use crate::session::{Marks, Session};
 use crate::settings::Settings;
 
-/// What a decision may look at besides session and event.
+/// What a decision may look at besides session and cause.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The present time.
@@ -68,7 +68,7 @@ pub struct Decision {
 pub enum Next {
     /// Perform this, then decide on its outcome.
     Do(Effect),
-    /// Perform both at the same time, then decide on [`Event::Both`].
+    /// Perform both at the same time, then decide on [`Cause::Both`].
     Together {
         /// What the thread waits for.
         work: Effect,
@@ -97,11 +97,11 @@ impl Next {
     }
 }
 
-/// Decides. Total: every event in every phase has an answer, and none panics.
+/// Decides. Total: every cause in every phase has an answer, and none panics.
 #[must_use]
-pub fn decide(mut session: Session, event: Event, context: &Context<'_>) -> Decision {
+pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Decision {
     let next =
-        apply::apply(&mut session, event, context).unwrap_or_else(|| next(&mut session, context));
+        apply::apply(&mut session, cause, context).unwrap_or_else(|| next(&mut session, context));
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
         && turn.stage.is_running()

@@ -224,7 +224,6 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
 fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect> {
     let state = card_to_show(session, context)?;
     session.seen.card_state = Some(state.clone());
-    session.seen.posting = Some(PostKind::Card);
     let turn = session.turn.as_ref()?;
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let card = Card {
@@ -299,7 +298,8 @@ fn hand_over_again(
     }
     session.briefed.clone_from(&session.agent_session);
     let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
-    gather(session, prompt, digest, context).or_else(|| Some(send(session, ids, prompt, context)))
+    gather(session, prompt, digest, context)
+        .or_else(|| Some(send(session, (ids, Sending::Again), prompt, context)))
 }
 
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
@@ -318,7 +318,6 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     }
     if !session.seen.missed.is_empty() {
         let word = words::missed(&std::mem::take(&mut session.seen.missed));
-        session.seen.posting = Some(PostKind::Notice);
         return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: message.id.clone(),
             kind: PostKind::Notice,
@@ -336,11 +335,18 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     });
     turn.with_digest = with_digest;
     session.briefed.clone_from(&session.agent_session);
-    session.seen.unsent = true;
-    Some(send(session, &ids, prompt, context))
+    let sending = Sending::First {
+        within_ms: (!session.seen.healthy).then_some(context.delivery.limits.health_active_ms),
+    };
+    Some(send(session, (&ids, sending), prompt, context))
 }
 
-fn send(session: &Session, ids: &PromptIds, prompt: &Prompt, context: &Context<'_>) -> Next {
+fn send(
+    session: &Session,
+    (ids, sending): (&PromptIds, Sending),
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Next {
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
         return Next::Hold {
             delay_ms: 0,
@@ -369,14 +375,7 @@ fn send(session: &Session, ids: &PromptIds, prompt: &Prompt, context: &Context<'
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
         images: session.seen.images.clone(),
-        sending: if session.seen.unsent {
-            Sending::First {
-                within_ms: (!session.seen.healthy)
-                    .then_some(context.delivery.limits.health_active_ms),
-            }
-        } else {
-            Sending::Again
-        },
+        sending,
     }))
 }
 
@@ -460,7 +459,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
 }
 
 /// An ask that has to be posted, declined because nobody answered in time, or shown as settled.
-fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
         let decision = session.seen.closed_asks.get(&ask.id);
@@ -483,7 +482,6 @@ fn ask_step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             None => "No longer open.".to_owned(),
         });
         let kind = PostKind::Ask(ask.id.clone());
-        session.seen.posting = Some(kind.clone());
         let (turn_id, at, ask) = (turn.id.clone(), ask.post.clone(), ask.clone());
         // Who asked is called when the agent waits for a person, not when it no longer does.
         let waits = at.is_none() && settled.is_none() && !turn.by.id.is_empty();

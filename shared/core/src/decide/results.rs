@@ -11,15 +11,11 @@ use crate::effect::{AgentEffect, ChatEffect, Effect};
 use crate::failure::Failure;
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
-use crate::session::{Reading, Session};
+use crate::session::Session;
 use crate::stage::Stage;
 
 /// The step that is missing until everything is read and shown; none once it is.
-pub(super) fn step(
-    session: &mut Session,
-    outcome: &Outcome,
-    context: &Context<'_>,
-) -> Option<Next> {
+pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
     let generation = session.generation;
     let turn = session.turn.as_ref()?;
     // Only an agent that has worked on the prompt, and is still there, has something to tell.
@@ -37,7 +33,6 @@ pub(super) fn step(
         && let Some(agent_session) = session.agent_session.clone()
     {
         let message = prompted.ids.message.clone();
-        session.seen.reading = Some(Reading::Changes);
         return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges {
             generation,
             agent_session,
@@ -51,14 +46,13 @@ pub(super) fn step(
     None
 }
 
-fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     let generation = session.generation;
     let turn = session.turn.as_ref()?;
     let Some(files) = &turn.artifacts else {
         if session.seen.nothing_to_show || context.delivery.limits.artifacts == 0 {
             return None;
         }
-        session.seen.reading = Some(Reading::Artifacts);
         return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts {
             generation,
         })));
@@ -67,7 +61,6 @@ fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if let Some(file) = files.get(turn.artifacts_done) {
         let index = u32::try_from(turn.artifacts_done).unwrap_or(u32::MAX);
         let file = file.clone();
-        session.seen.posting = Some(PostKind::Artifact(index));
         return Some(Next::Do(Effect::Chat(ChatEffect::PostArtifact {
             generation,
             turn: turn_id,
@@ -79,7 +72,6 @@ fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         return None;
     }
     let word = words::unshown(&turn.unshown);
-    session.seen.posting = Some(PostKind::Unshown);
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind: PostKind::Unshown,
@@ -90,7 +82,6 @@ fn show(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 /// The changes are known: their numbers go on record.
 pub(super) fn changed(session: &mut Session, changes: Changes) {
-    session.seen.reading = None;
     if let Some(turn) = &mut session.turn
         && let Stage::Ending { usage, .. } = &mut turn.stage
     {
@@ -102,7 +93,6 @@ pub(super) fn changed(session: &mut Session, changes: Changes) {
 /// The files are known: from here on they are this turn's to show, and nobody else's.
 pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Context<'_>) {
     let limits = context.delivery.limits;
-    session.seen.reading = None;
     let keys: Vec<String> = listed.iter().map(Artifact::key).collect();
     let Some(turn) = &mut session.turn else {
         return;
@@ -139,12 +129,14 @@ pub(super) fn dealt_with(session: &mut Session) {
     }
 }
 
-/// A failure of something that was only read: it costs that and nothing else. False: nothing was being read.
-pub(super) fn could_not_be_read(session: &mut Session) -> bool {
-    match session.seen.reading.take() {
-        Some(Reading::Changes) => session.seen.changes = Some(Changes::default()),
-        Some(Reading::Artifacts) => session.seen.nothing_to_show = true,
-        None => return false,
+/// A failure of something that is only read: it costs that and nothing else. False: it was something else.
+pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
+    match of {
+        Effect::Agent(AgentEffect::ReadChanges { .. }) => {
+            session.seen.changes = Some(Changes::default());
+        }
+        Effect::Agent(AgentEffect::ListArtifacts { .. }) => session.seen.nothing_to_show = true,
+        _ => return false,
     }
     true
 }

@@ -9,9 +9,8 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// Ends it, once in a delivery as long as that does not work.
-pub(super) fn end(session: &mut Session) -> Option<Next> {
+pub(super) fn end(session: &Session) -> Option<Next> {
     let run = session.stray.clone().filter(|_| !session.seen.run_left)?;
-    session.seen.ending_run = true;
     Some(Next::Do(Effect::Agent(AgentEffect::EndRun(run))))
 }
 

@@ -215,7 +215,6 @@ pub(super) fn notice(session: &mut Session, word: &str, context: &Context<'_>) -
         .trouble
         .take()
         .map_or_else(|| word.to_owned(), |trouble| words::not_deleted(&trouble));
-    session.seen.posting = Some(PostKind::Notice);
     let turn = context.delivery.message.id.clone();
     Next::Do(Effect::Chat(ChatEffect::Post {
         turn,

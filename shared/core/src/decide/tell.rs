@@ -84,7 +84,6 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         Vec::new()
     };
     let file = (too_long && last).then(|| text.to_owned());
-    session.seen.posting = Some(kind.clone());
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,
@@ -126,7 +125,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     }))))
 }
 
-fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+fn final_card(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     let Stage::Ending { outcome, usage, .. } = turn.stage.clone() else {
         return None;
@@ -140,7 +139,6 @@ fn final_card(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         card.earlier = answer.earlier;
     }
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
-    session.seen.posting = Some(PostKind::Card);
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bobbin_core::decide::Next;
 use bobbin_core::drive::Delivery;
 use bobbin_core::effect::{AgentEffect, Effect};
-use bobbin_core::event::Event;
+use bobbin_core::event::{Cause, Event};
 use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::machine::{Machine, Now, Outcome, Step};
@@ -346,8 +346,8 @@ impl Driver {
             Came::Conflict => Outcome::Saved(Ok(Saved::Conflict)),
             Came::Done(event) => Outcome::Done(self.event(event)),
             Came::Both(work, card) => {
-                let [work, card] = [work, card].map(|event| Box::new(self.event(event)));
-                Outcome::Done(Event::Both(work, card))
+                let [work, card] = [work, card].map(|event| self.event(event));
+                Outcome::BothDone { work, card }
             }
         }
     }
@@ -365,11 +365,16 @@ impl Driver {
             (Machine::Start, Outcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), NOW);
                 let record = found.session.clone().unwrap_or_else(fresh);
-                Some((Event::Delivered, record))
+                Some((None, record))
             }
-            (Machine::Look { known, event }, _)
-            | (Machine::Act { known, .. }, Outcome::Done(event)) => {
-                Some((event.clone(), known.session.clone()))
+            (Machine::Look { known, cause }, _) => match &**cause {
+                Cause::Done(_, event) => Some((Some(event.clone()), known.session.clone())),
+                Cause::Delivered | Cause::Both { .. } => None,
+            },
+            // What is decided is decided on the work; the card beside it is told of like any.
+            (Machine::Act { known, .. }, Outcome::Done(event))
+            | (Machine::Act { known, .. }, Outcome::BothDone { work: event, .. }) => {
+                Some((Some(event.clone()), known.session.clone()))
             }
             _ => None,
         };
@@ -391,7 +396,8 @@ impl Driver {
         };
         if let (Some((event, record)), Some((session, next))) = (seen, decided) {
             let work = &delivery.message.work;
-            let transition = Transition::before(record.phase, work, &event).after(session.phase);
+            let transition =
+                Transition::before(record.phase, work, event.as_ref()).after(session.phase);
             self.tables().transitions.insert(transition);
             let had_ids = record.turn.is_some_and(|turn| turn.stage.ids().is_some());
             let mint = (!had_ids).then(|| format!("msg-{}-{}", delivery.message.id, asked.mints));
