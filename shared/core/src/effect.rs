@@ -274,6 +274,16 @@ pub struct Follow {
 }
 
 impl Effect {
+    /// What the post is for, where it is one.
+    #[must_use]
+    pub fn posts(&self) -> Option<PostKind> {
+        match self {
+            Self::Chat(ChatEffect::Post { kind, .. }) => Some(kind.clone()),
+            Self::Chat(ChatEffect::PostArtifact { index, .. }) => Some(PostKind::Artifact(*index)),
+            _ => None,
+        }
+    }
+
     /// Whether it may be performed at the same time as the post of a card: neither needs what the other brings, and
     /// nothing that is stopped, deleted or shown beside is among these.
     #[must_use]

@@ -158,6 +158,9 @@ const QUEUE_HOLD_MS_MAX: u64 = 11 * 60 * MINUTE_MS;
 /// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
 
+/// Longest wait that another side may ask for before the next try: it counts as a failed delivery, and people wait.
+const ASKED_MS_MAX: u64 = 15 * MINUTE_MS;
+
 impl Limits {
     /// The defaults of the design.
     pub const DEFAULT: Self = Self {
@@ -230,6 +233,13 @@ impl Limits {
         self.backoff_ms
             .saturating_mul(1 << attempt.saturating_sub(1).min(16))
             .min(self.backoff_ms_max)
+    }
+
+    /// The same where the other side asked for so many milliseconds: as long as it asked, within a bound.
+    #[must_use]
+    pub fn backoff_asked(&self, attempt: u32, after_ms: u64) -> u64 {
+        let most_ms = self.backoff_ms_max.max(after_ms.min(ASKED_MS_MAX));
+        self.backoff(attempt).max(after_ms).min(most_ms)
     }
 
     /// The same in an outage of what Bobbin stands on, by the deliveries of the message: it grows for as long as the outage

@@ -142,9 +142,8 @@ pub(super) fn refused(
     {
         turn.refusals += 1;
         if turn.refusals <= limits.refusals {
-            let delay_ms = limits.backoff(turn.refusals).max(*after_ms);
             return Some(Next::Hold {
-                delay_ms: delay_ms.min(limits.backoff_ms_max.max((*after_ms).min(900_000))),
+                delay_ms: limits.backoff_asked(turn.refusals, *after_ms),
                 why: seen.clone(),
             });
         }

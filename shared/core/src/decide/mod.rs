@@ -8,6 +8,7 @@ mod apply;
 mod aside;
 mod choose;
 mod dead_letter;
+mod failed;
 mod lease;
 mod mark;
 pub mod operate;

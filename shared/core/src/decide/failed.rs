@@ -1,0 +1,306 @@
+//! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
+
+use super::{Context, Next, aside, mark, operate, outage, results, stray, words};
+use crate::effect::{AgentEffect, Effect, Sending};
+use crate::failure::Failure;
+use crate::ids::PostKind;
+use crate::message::Work;
+use crate::outcome::Outcome;
+use crate::sandbox::SandboxState;
+use crate::session::{Phase, Session};
+use crate::stage::Stage;
+
+/// The failure table: a step is returned only where the failure itself ends the delivery.
+pub(super) fn failed(
+    session: &mut Session,
+    of: &Effect,
+    failure: Failure,
+    context: &Context<'_>,
+) -> Option<Next> {
+    if let Some(aside) = aside::kind(session, of) {
+        return aside::refused(session, aside, &failure, context);
+    }
+    if results::could_not_be_read(session, of) {
+        return None;
+    }
+    let ends_run = matches!(of, Effect::Agent(AgentEffect::EndRun(_)));
+    if ends_run && stray::not_ended(session, &failure, context) {
+        return None;
+    }
+    let posting = of.posts();
+    if results::gives_up_showing(session, posting.as_ref(), &failure, context) {
+        return None;
+    }
+    match failure {
+        Failure::Wait { after_ms, seen } => return wait(session, after_ms, seen, posting, context),
+        Failure::Outage { after_ms, seen } => {
+            return wait_out(session, after_ms, &seen, posting, context);
+        }
+        // The loop gives its message back before it asks; said here too, so that the table is whole.
+        Failure::Newer { seen } => {
+            return Some(Next::Hold {
+                delay_ms: context.delivery.limits.newer_ms_max,
+                why: seen,
+            });
+        }
+        Failure::SessionMissing => {
+            // First its end, which notes the run by the session's id.
+            let turn = session.turn.as_ref();
+            if turn.is_some_and(|turn| turn.stage.is_running()) {
+                mark::fail(session, words::SESSION_VANISHED);
+            }
+            session.agent_session = None;
+            session.seen.agent_session = false;
+        }
+        Failure::SandboxDown { seen } => {
+            sandbox_down(session, &seen, is_first_sending(of), context);
+        }
+        Failure::SandboxGone => session.seen.sandbox = Some(SandboxState::Gone),
+        Failure::ResumeFailed { seen } => return resume_failed(session, seen, context),
+        Failure::NonRecoverable { advice } => {
+            if posting_is_decoration(session, posting.as_ref(), context) {
+                return None;
+            }
+            return give_up(session, &advice, posting.is_some(), context);
+        }
+        Failure::ThreadGone { seen } => thread_gone(session, seen, context),
+        Failure::TurnFailed { reason } => match &mut session.turn {
+            Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
+            _ => mark::fail(session, &reason),
+        },
+    }
+    None
+}
+
+/// It may work on a repeat: a bounded number of them.
+fn wait(
+    session: &mut Session,
+    after_ms: u64,
+    seen: String,
+    posting: Option<PostKind>,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    if !is_owed(posting.as_ref(), context)
+        && posting_is_decoration(session, posting.as_ref(), context)
+    {
+        return None;
+    }
+    let (attempts, most) = session.turn.as_mut().map_or(
+        // What has no turn has no count on record: the queue's own ends it.
+        (context.delivery.receive, u32::MAX),
+        |turn| {
+            turn.trouble = Some(seen.clone());
+            match turn.stage {
+                // The chat's refusals have a count of their own: crashes, or an answer that was hard to read again, must
+                // not use up what the telling of the end may take.
+                Stage::Ending { .. } if posting.is_some() => {
+                    turn.refusals += 1;
+                    return (turn.refusals, limits.refusals);
+                }
+                Stage::Running(_) => turn.attempts += 1,
+                _ => {}
+            }
+            (turn.attempts + 1, limits.attempts + 1)
+        },
+    );
+    if attempts > most {
+        let reason = words::kept_failing(Some(&seen));
+        return give_up(session, &reason, posting.is_some(), context);
+    }
+    Some(Next::Hold {
+        delay_ms: limits.backoff_asked(attempts, after_ms),
+        why: seen,
+    })
+}
+
+/// Something that Bobbin stands on is away: it is waited for by time.
+fn wait_out(
+    session: &mut Session,
+    after_ms: u64,
+    seen: &str,
+    posting: Option<PostKind>,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let waited = if posting.is_none() {
+        outage::of_provider(session, after_ms, seen, context)
+    } else if !is_owed(posting.as_ref(), context)
+        && posting_is_decoration(session, posting.as_ref(), context)
+    {
+        return None;
+    } else {
+        outage::of_chat(session, after_ms, seen, context).ok_or_else(|| seen.to_owned())
+    };
+    match waited {
+        Ok(hold) => Some(hold),
+        Err(words) => give_up(session, &words, posting.is_some(), context),
+    }
+}
+
+/// Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
+fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool {
+    let swept = matches!(context.delivery.message.work, Work::Sweep);
+    matches!(posting, Some(PostKind::Notice)) && !swept
+}
+
+/// The server came up and never became healthy: it is ended and started anew, a bounded number of times.
+fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    session.seen.healthy = false;
+    session.seen.restart_server = true;
+    let spent = session.turn.as_mut().is_none_or(|turn| {
+        turn.server_restarts += 1;
+        turn.trouble = Some(seen.clone());
+        turn.server_restarts > limits.server_restarts
+    });
+    if spent {
+        return give_up(session, &words::server_unhealthy(&seen), false, context);
+    }
+    None
+}
+
+/// Nobody can be told anything there any more.
+fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
+    // An agent that works for nobody is stopped first; its end cannot be told either.
+    if let Some(turn) = &mut session.turn
+        && turn.stage.is_running()
+        && turn.aborting.is_none()
+        && !session.seen.abort_sent
+    {
+        turn.aborting = Some(seen);
+        session.seen.card_retry_ms = Some(context.now_ms + context.delivery.limits.stop_ms);
+        return;
+    }
+    mark::close_untold(session, &seen, context);
+    session.seen.noticed = true;
+}
+
+/// A card that only shows progress may fail: the next one, and the end, are posted all the same.
+fn posting_is_decoration(
+    session: &mut Session,
+    posting: Option<&PostKind>,
+    context: &Context<'_>,
+) -> bool {
+    match (posting, &session.turn) {
+        // The run goes on without a new card for a while; the old one stands.
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn))
+            if turn.card.is_none() && turn.stage.is_running() =>
+        {
+            session.seen.card_retry_ms =
+                Some(context.now_ms + context.delivery.limits.backoff_ms_max);
+            true
+        }
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
+            turn.card.is_some() && !turn.stage.is_ending()
+        }
+        (Some(PostKind::Notice), None) => {
+            session.seen.noticed = true;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The server or its sandbox does not answer: look again from the sandbox up, a bounded number of times.
+fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    if let Some(turn) = &mut session.turn {
+        turn.trouble = Some(seen.to_owned());
+        let spent = match turn.stage {
+            // As good as a look at the server before it was sent: what the agent does not have by then is sent, not sent
+            // again.
+            Stage::Prompting(_) if unsent => false,
+            Stage::Prompting(_) | Stage::Running(_) => {
+                turn.stage.doubted();
+                turn.resends += 1;
+                turn.resends > limits.resends
+            }
+            Stage::Received { .. } if session.phase == Phase::Active => {
+                turn.server_restarts > limits.server_restarts
+            }
+            Stage::Received { .. } => {
+                turn.server_restarts += 1;
+                turn.server_restarts > limits.server_restarts
+            }
+            Stage::Ending { .. } => {
+                turn.attempts += 1;
+                turn.attempts > limits.attempts
+            }
+        };
+        if spent {
+            mark::fail(session, &words::server_went_away(seen));
+        }
+    } else {
+        session.seen.downs += 1;
+        session.seen.trouble = Some(seen.to_owned());
+    }
+    session.seen.healthy = false;
+    session.seen.agent_session = false;
+    session.seen.found = None;
+    session.seen.sandbox = None;
+    session.seen.start_asked = false;
+    if session.phase == Phase::Active {
+        mark::enter(
+            session,
+            Phase::Resuming,
+            "the server does not answer",
+            context,
+        );
+    }
+}
+
+/// A repeat cannot help: the turn fails with these words; what was half made is taken down.
+fn give_up(
+    session: &mut Session,
+    reason: &str,
+    posting: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
+    match session.turn.as_ref().map(|turn| &turn.stage) {
+        // The chat works, but the answer cannot be read again: that is told instead.
+        Some(Stage::Ending {
+            outcome: Outcome::Answered,
+            ..
+        }) if !posting && session.seen.answer.is_none() => {
+            mark::fail(session, reason);
+        }
+        // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
+        Some(Stage::Ending { .. }) => {
+            session.seen.untold = session.turn.as_ref().map(|turn| turn.id.clone());
+            mark::close_untold(session, reason, context);
+        }
+        Some(_) => mark::fail(session, reason),
+        None => operate::refused(session, reason, context),
+    }
+    match session.phase {
+        Phase::Creating => {
+            session.seen.sandbox = None;
+            mark::enter(
+                session,
+                Phase::Destroying,
+                "it could not be made ready",
+                context,
+            );
+            mark::lease(session, context);
+        }
+        // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.
+        Phase::Destroying if session.turn.is_none() => {
+            mark::enter(session, Phase::Error, reason, context);
+            session.seen.trouble = Some(reason.to_owned());
+        }
+        Phase::Pausing if session.turn.is_none() => return Some(Next::Done),
+        _ => {}
+    }
+    None
+}
+
+/// Whether this sends a prompt for the first time: where it fails, nobody knows whether it arrived.
+pub(super) fn is_first_sending(of: &Effect) -> bool {
+    matches!(
+        of,
+        Effect::Agent(AgentEffect::SendPrompt {
+            sending: Sending::First { .. },
+            ..
+        })
+    )
+}
