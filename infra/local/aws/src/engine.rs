@@ -214,7 +214,7 @@ impl Engine {
             stack: settings.stack_name.clone(),
             id: stack_id,
             started_ms: clock.now_ms(),
-            parameters: template.told_parameters(),
+            parameters: template.reported_parameters(),
             outputs: plan.outputs.clone(),
         };
         let services = Arc::new(Services {

@@ -43,7 +43,6 @@ pub(crate) struct Generate {
     pub(crate) generate_string_key: Option<String>,
     pub(crate) password_length: usize,
     pub(crate) exclude_punctuation: bool,
-    pub(crate) exclude_characters: String,
 }
 
 /// `PasswordLength` when the template names none (AWS).
@@ -74,7 +73,7 @@ pub(crate) enum SecretError {
     Store(#[from] rusqlite::Error),
 }
 
-struct Kept {
+struct StoredSecret {
     name: String,
     created_ms: i64,
     current: Version,
@@ -118,8 +117,8 @@ impl Secrets {
                     |row| Ok((row.get(0)?, row.get(1)?)),
                 )
                 .optional()?;
-            let kept = present.as_ref().and_then(|(generated, _)| generated.clone());
-            let (value, generated) = compose(source, kept)?;
+            let generated = present.as_ref().and_then(|(generated, _)| generated.clone());
+            let (value, generated) = compose(source, generated)?;
             if present.and_then(|(_, value)| value).as_ref() == Some(&value) {
                 return Ok(());
             }
@@ -197,7 +196,7 @@ impl Secrets {
     fn get(
         &self,
         _: &Transaction<'_>,
-        secret: &Kept,
+        secret: &StoredSecret,
         request: &Value,
     ) -> Result<Value, SecretError> {
         let stage = text(request, "VersionStage")?;
@@ -216,7 +215,7 @@ impl Secrets {
     fn describe(
         &self,
         _: &Transaction<'_>,
-        secret: &Kept,
+        secret: &StoredSecret,
         _: &Value,
     ) -> Result<Value, SecretError> {
         let mut stages = json!({ &secret.current.id: [CURRENT] });
@@ -236,7 +235,7 @@ impl Secrets {
     fn put_value(
         &self,
         tx: &Transaction<'_>,
-        secret: &Kept,
+        secret: &StoredSecret,
         request: &Value,
     ) -> Result<Value, SecretError> {
         let value = text(request, "SecretString")?.ok_or_else(|| {
@@ -262,7 +261,7 @@ impl Secrets {
                 self.replace(tx, &secret.name, value, &version)?;
                 CURRENT
             }
-            Some((kept, stage)) if kept.value == value => stage,
+            Some((present, stage)) if present.value == value => stage,
             Some(_) => return Err(SecretError::TokenUsed(version)),
         };
         Ok(json!({
@@ -274,7 +273,7 @@ impl Secrets {
     }
 
     /// By name or by ARN, complete or without its last six characters.
-    fn find(&self, tx: &Transaction<'_>, id: &str) -> Result<Kept, SecretError> {
+    fn find(&self, tx: &Transaction<'_>, id: &str) -> Result<StoredSecret, SecretError> {
         let mut statement = tx.prepare_cached(
             "SELECT name, version, value, changed_ms, created_ms, previous_version, previous_value, previous_ms FROM secrets",
         )?;
@@ -294,7 +293,7 @@ impl Secrets {
                         })
                     })
                     .transpose()?;
-                return Ok(Kept {
+                return Ok(StoredSecret {
                     name,
                     created_ms: row.get::<_, Option<i64>>(4)?.unwrap_or(changed_ms),
                     current: Version {
@@ -310,7 +309,7 @@ impl Secrets {
     }
 }
 
-impl Kept {
+impl StoredSecret {
     fn versions(&self) -> impl Iterator<Item = (&Version, &'static str)> {
         let current = [(&self.current, CURRENT)].into_iter();
         current.chain(self.previous.iter().map(|version| (version, PREVIOUS)))
@@ -352,12 +351,15 @@ fn text<'a>(request: &'a Value, member: &str) -> Result<Option<&'a str>, SecretE
     }
 }
 
-fn compose(source: &Source, kept: Option<String>) -> Result<(String, Option<String>), SecretError> {
+fn compose(
+    source: &Source,
+    present: Option<String>,
+) -> Result<(String, Option<String>), SecretError> {
     let generate = match source {
         Source::Text(text) => return Ok((text.clone(), None)),
         Source::Generated(generate) => generate,
     };
-    let generated = kept.unwrap_or_else(|| password(generate));
+    let generated = present.unwrap_or_else(|| password(generate));
     let value = match (
         &generate.secret_string_template,
         &generate.generate_string_key,
@@ -389,13 +391,9 @@ fn password(generate: &Generate) -> String {
     if !generate.exclude_punctuation {
         alphabet.extend(PUNCTUATION.chars());
     }
-    alphabet.retain(|character| !generate.exclude_characters.contains(*character));
     let mut random = rand::rng();
     (0..generate.password_length)
-        .filter_map(|_| {
-            let index = random.random_range(0..alphabet.len().max(1));
-            alphabet.get(index)
-        })
+        .map(|_| alphabet[random.random_range(0..alphabet.len())])
         .collect()
 }
 

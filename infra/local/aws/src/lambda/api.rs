@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Functions, Outcome, request_id};
+use super::functions::Functions;
+use super::outcome::{Outcome, request_id};
 use crate::limits;
 use crate::query::decoded;
 
@@ -49,12 +50,12 @@ impl Functions {
             .unwrap_or_default();
         let bytes_max = match kind {
             "Event" => limits::EVENT_PAYLOAD_BYTES_MAX,
-            "RequestResponse" | "DryRun" => limits::FUNCTION_PAYLOAD_BYTES_MAX,
+            "RequestResponse" => limits::FUNCTION_PAYLOAD_BYTES_MAX,
             other => {
                 return refusal(
                     StatusCode::BAD_REQUEST,
                     "InvalidParameterValueException",
-                    json!({ "Type": "User", "message": format!("{other} is no invocation type; Event, RequestResponse and DryRun are.") }),
+                    json!({ "Type": "User", "message": format!("{other} is not an invocation type of this engine; Event and RequestResponse are.") }),
                 );
             }
         };
@@ -80,14 +81,11 @@ impl Functions {
         }
         let request_id = request_id();
         let id = [("x-amzn-requestid", request_id.clone())];
-        match kind {
-            "DryRun" => (StatusCode::NO_CONTENT, id).into_response(),
-            "Event" => {
-                self.invoke_event(function, request_id, payload);
-                (StatusCode::ACCEPTED, id).into_response()
-            }
-            _ => (id, answered(function.invoke(&request_id, payload).await)).into_response(),
+        if kind == "Event" {
+            self.invoke_event(function, request_id, payload);
+            return (StatusCode::ACCEPTED, id).into_response();
         }
+        (id, answered(function.invoke(&request_id, payload).await)).into_response()
     }
 }
 

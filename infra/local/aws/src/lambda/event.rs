@@ -7,12 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::mapping::Mapping;
 use crate::query::Query;
 use crate::sqs::Received;
 
-/// Records of one batch.
-pub(crate) fn sqs_event(mapping: &Mapping, batch: &[Received]) -> Bytes {
+/// Records of one batch from a queue.
+pub(crate) fn sqs_event(queue_arn: &str, region: &str, batch: &[Received]) -> Bytes {
     let records: Vec<Value> = batch
         .iter()
         .map(|message| {
@@ -20,18 +19,18 @@ pub(crate) fn sqs_event(mapping: &Mapping, batch: &[Received]) -> Bytes {
                 .message_attributes
                 .iter()
                 .map(|(name, attribute)| {
-                    let mut told = json!({
+                    let mut value = json!({
                         "dataType": attribute.data_type,
                         "stringListValues": [],
                         "binaryListValues": [],
                     });
                     if let Some(text) = &attribute.string_value {
-                        told["stringValue"] = json!(text);
+                        value["stringValue"] = json!(text);
                     }
                     if let Some(base64) = &attribute.binary_value {
-                        told["binaryValue"] = json!(base64);
+                        value["binaryValue"] = json!(base64);
                     }
-                    (name.clone(), told)
+                    (name.clone(), value)
                 })
                 .collect();
             json!({
@@ -42,8 +41,8 @@ pub(crate) fn sqs_event(mapping: &Mapping, batch: &[Received]) -> Bytes {
                 "messageAttributes": attributes,
                 "md5OfBody": format!("{:x}", md5::compute(&message.body)),
                 "eventSource": "aws:sqs",
-                "eventSourceARN": mapping.queue_arn,
-                "awsRegion": mapping.region,
+                "eventSourceARN": queue_arn,
+                "awsRegion": region,
             })
         })
         .collect();

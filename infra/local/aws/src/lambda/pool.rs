@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::process::{Launch, Process};
 use super::runtime_api::{Phase, Work};
 use super::traces;
@@ -193,7 +193,7 @@ impl Function {
                     "RequestId: {request_id} Error: {} could not be started: {error}",
                     self.launch.executable.display()
                 );
-                self.say(Some(request_id), None, &message);
+                self.log_platform(Some(request_id), None, &message);
                 Outcome::failed("Runtime.InvalidEntrypoint", &message)
             })?;
         lock(&self.processes).insert(process.id, Arc::clone(&process));
@@ -232,12 +232,12 @@ impl Function {
             .wait_for(|phase| matches!(phase, Phase::Exited(_)))
             .await
             .map(|phase| phase.clone());
-        let words = match ended {
-            Ok(Phase::Exited(words)) => words,
+        let reason = match ended {
+            Ok(Phase::Exited(reason)) => reason,
             _ => "Runtime exited".to_owned(),
         };
-        let message = format!("RequestId: {request_id} Error: {words}");
-        self.say(Some(request_id), Some(process.id), &message);
+        let message = format!("RequestId: {request_id} Error: {reason}");
+        self.log_platform(Some(request_id), Some(process.id), &message);
         Outcome::failed("Runtime.ExitError", &message)
     }
 
@@ -245,12 +245,12 @@ impl Function {
         let seconds = self.launch.timeout.as_secs_f64();
         let message =
             format!("RequestId: {request_id} Error: Task timed out after {seconds:.2} seconds");
-        self.say(Some(request_id), Some(process.id), &message);
+        self.log_platform(Some(request_id), Some(process.id), &message);
         Outcome::failed("Sandbox.Timedout", &message)
     }
 
-    /// The engine's own word about this function.
-    pub(super) fn say(&self, request_id: Option<&str>, process: Option<u32>, text: &str) {
+    /// Writes a line of the engine's own about this function to the log.
+    pub(super) fn log_platform(&self, request_id: Option<&str>, process: Option<u32>, text: &str) {
         (self.log)(LogLine {
             function: self.launch.logical_id.clone(),
             request_id: request_id.map(str::to_owned),

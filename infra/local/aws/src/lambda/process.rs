@@ -145,7 +145,7 @@ impl Process {
             gone.clone(),
         ));
         if let Some(out) = child.stdout.take() {
-            tasks.spawn(process.clone().pass_on(
+            tasks.spawn(process.clone().forward_output(
                 launch.logical_id.clone(),
                 Arc::clone(log),
                 LogStream::Out,
@@ -153,7 +153,7 @@ impl Process {
             ));
         }
         if let Some(error) = child.stderr.take() {
-            tasks.spawn(process.clone().pass_on(
+            tasks.spawn(process.clone().forward_output(
                 launch.logical_id.clone(),
                 Arc::clone(log),
                 LogStream::Error,
@@ -161,14 +161,14 @@ impl Process {
             ));
         }
         tasks.spawn(async move {
-            let words = match child.wait().await {
-                Ok(status) => exit_words(status),
+            let reason = match child.wait().await {
+                Ok(status) => exit_reason(status),
                 Err(error) => format!("Runtime exited and could not be waited for: {error}"),
             };
             // What it may have started itself goes with it.
             kill_group(id);
             // In this order: who adds the process to a list looks at the phase afterwards.
-            phase_sender.send_replace(Phase::Exited(words));
+            phase_sender.send_replace(Phase::Exited(reason));
             on_exit(id);
             gone.cancel();
         });
@@ -187,8 +187,8 @@ impl Process {
         }
     }
 
-    /// Hands on what the process prints, line by line, until it closes its output.
-    async fn pass_on(
+    /// Sends what the process prints to the log, line by line, until it closes its output.
+    async fn forward_output(
         self: Arc<Self>,
         function: String,
         log: LogSink,
@@ -216,7 +216,7 @@ impl Process {
     }
 }
 
-fn exit_words(status: ExitStatus) -> String {
+fn exit_reason(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => "Runtime exited without providing a reason".to_owned(),
         (Some(code), _) => format!("Runtime exited with error: exit status {code}"),

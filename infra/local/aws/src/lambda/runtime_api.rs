@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{failure, request_id};
+use super::outcome::{failure, request_id};
 use crate::clock::system_ms;
 use crate::limits;
 use crate::serve::serve;

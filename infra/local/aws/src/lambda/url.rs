@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::event::{self, UrlRequest};
-use super::{Function, Outcome, request_id};
+use super::outcome::{Outcome, request_id};
+use super::pool::Function;
 use crate::clock::Clock;
 use crate::limits;
 

@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-use super::ScheduleError;
+use super::error::ScheduleError;
 use super::expression::Expression;
 use crate::limits;
 use crate::sqs::name_of_arn;
@@ -82,8 +82,6 @@ pub(crate) enum Destination {
     Queue(String),
     /// By the function's ARN.
     Function(String),
-    /// The universal target `sqs:sendMessage`: the input is the whole request.
-    SendMessage,
 }
 
 fn utc() -> String {
@@ -106,9 +104,6 @@ impl Target {
         let parts: Vec<&str> = self.arn.splitn(6, ':').collect();
         match parts.as_slice() {
             ["arn", _, "lambda", _, _, _] => Some(Destination::Function(self.arn.clone())),
-            ["arn", _, "scheduler", _, _, "aws-sdk:sqs:sendMessage"] => {
-                Some(Destination::SendMessage)
-            }
             _ => None,
         }
     }

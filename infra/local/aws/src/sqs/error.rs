@@ -183,23 +183,6 @@ impl SqsError {
         .with_status(StatusCode::FORBIDDEN)
     }
 
-    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
-        Self::sender(
-            "UnsupportedOperation",
-            "AWS.SimpleQueueService.UnsupportedOperation",
-            message,
-        )
-    }
-
-    pub(crate) fn resource_not_found(message: impl Into<String>) -> Self {
-        Self::sender(
-            "ResourceNotFoundException",
-            "ResourceNotFoundException",
-            message,
-        )
-        .with_status(StatusCode::NOT_FOUND)
-    }
-
     pub(crate) fn unknown_action(action: &str) -> Self {
         Self::sender(
             "UnknownOperationException",

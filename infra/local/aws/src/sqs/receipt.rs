@@ -1,11 +1,12 @@
-//! What a consumer does with a delivered message: delete it, or change how long it stays away from others.
+//! What a consumer does with a delivered message: delete it, or change how long it stays invisible to others.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rusqlite::{OptionalExtension, params};
 
+use super::error::SqsError;
 use super::queue::Queue;
-use super::{SqsError, Step};
+use super::step::Step;
 use crate::limits;
 
 /// A receipt handle: names the queue and the message, and is new with every delivery.
@@ -41,7 +42,7 @@ impl Receipt {
 }
 
 /// How a handle relates to the message that it names.
-enum Standing {
+enum DeliveryState {
     /// No such message any more.
     Gone,
     /// Delivered again since, or visible again.
@@ -59,15 +60,15 @@ enum Standing {
 /// since. Deleting what is gone already succeeds.
 pub(crate) fn delete(step: &mut Step<'_>, queue: &Queue, handle: &str) -> Result<(), SqsError> {
     let receipt = checked(queue, handle)?;
-    match standing(step, &receipt, handle)? {
-        Standing::Gone => return Ok(()),
-        Standing::Expired { .. } if queue.is_fifo() => {
+    match delivery_state(step, &receipt, handle)? {
+        DeliveryState::Gone => return Ok(()),
+        DeliveryState::Expired { .. } if queue.is_fifo() => {
             return Err(SqsError::expired_receipt(handle));
         }
-        Standing::Expired {
+        DeliveryState::Expired {
             delivered_again: true,
         } => return Ok(()),
-        Standing::Expired { .. } | Standing::InFlight { .. } => {}
+        DeliveryState::Expired { .. } | DeliveryState::InFlight { .. } => {}
     }
     step.tx
         .prepare_cached("DELETE FROM messages WHERE sequence = ?1")?
@@ -81,8 +82,9 @@ pub(crate) fn change_visibility(
     step: &mut Step<'_>,
     queue: &Queue,
     handle: &str,
-    seconds: i64,
+    seconds: Option<i64>,
 ) -> Result<(), SqsError> {
+    let seconds = seconds.ok_or_else(|| SqsError::missing("VisibilityTimeout"))?;
     if !(0..=limits::VISIBILITY_SECONDS_MAX).contains(&seconds) {
         return Err(SqsError::value(
             "VisibilityTimeout",
@@ -91,10 +93,10 @@ pub(crate) fn change_visibility(
         ));
     }
     let receipt = checked(queue, handle)?;
-    let received_ms = match standing(step, &receipt, handle)? {
-        Standing::InFlight { received_ms } => received_ms,
-        Standing::Expired { .. } if !queue.is_fifo() => return Err(SqsError::not_in_flight()),
-        Standing::Gone | Standing::Expired { .. } => {
+    let received_ms = match delivery_state(step, &receipt, handle)? {
+        DeliveryState::InFlight { received_ms } => received_ms,
+        DeliveryState::Expired { .. } if !queue.is_fifo() => return Err(SqsError::not_in_flight()),
+        DeliveryState::Gone | DeliveryState::Expired { .. } => {
             return Err(SqsError::not_available(handle));
         }
     };
@@ -115,9 +117,10 @@ pub(crate) fn change_visibility(
 
 /// Notes that no function works on the message any more.
 pub(crate) fn leave_function(step: &Step<'_>, handle: &str) -> Result<(), SqsError> {
+    let receipt = Receipt::parse(handle).ok_or_else(SqsError::malformed_receipt)?;
     step.tx
-        .prepare_cached("UPDATE messages SET in_function = 0 WHERE receipt = ?1")?
-        .execute([handle])?;
+        .prepare_cached("UPDATE messages SET in_function = 0 WHERE sequence = ?1 AND receipt = ?2")?
+        .execute(params![receipt.sequence, handle])?;
     Ok(())
 }
 
@@ -130,7 +133,11 @@ fn checked(queue: &Queue, handle: &str) -> Result<Receipt, SqsError> {
         .ok_or_else(SqsError::malformed_receipt)
 }
 
-fn standing(step: &Step<'_>, receipt: &Receipt, handle: &str) -> Result<Standing, SqsError> {
+fn delivery_state(
+    step: &Step<'_>,
+    receipt: &Receipt,
+    handle: &str,
+) -> Result<DeliveryState, SqsError> {
     let found: Option<(Option<String>, i64, Option<i64>)> = step
         .tx
         .prepare_cached(
@@ -141,14 +148,14 @@ fn standing(step: &Step<'_>, receipt: &Receipt, handle: &str) -> Result<Standing
         })
         .optional()?;
     Ok(match found {
-        None => Standing::Gone,
-        Some((current, ..)) if current.as_deref() != Some(handle) => Standing::Expired {
+        None => DeliveryState::Gone,
+        Some((current, ..)) if current.as_deref() != Some(handle) => DeliveryState::Expired {
             delivered_again: true,
         },
-        Some((_, visible_ms, _)) if visible_ms <= step.now_ms => Standing::Expired {
+        Some((_, visible_ms, _)) if visible_ms <= step.now_ms => DeliveryState::Expired {
             delivered_again: false,
         },
-        Some((.., received_ms)) => Standing::InFlight {
+        Some((.., received_ms)) => DeliveryState::InFlight {
             received_ms: received_ms.unwrap_or(step.now_ms),
         },
     })

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use rusqlite::{Row, params};
 
 use super::digest::MessageAttribute;
-use super::queue::{self, Queue, Redrive};
+use super::error::SqsError;
+use super::queue::{Queue, Redrive};
 use super::receipt::Receipt;
-use super::send::{self, KeptAttributes};
-use super::{SqsError, Step};
+use super::send::{self, StoredAttributes};
+use super::step::Step;
+use super::stored;
 use crate::limits;
 
 /// A delivered message.
@@ -24,7 +26,7 @@ pub(crate) struct Received {
 
 /// How to receive.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct ReceiveOptions {
     pub(crate) count_max: usize,
     pub(crate) visibility_seconds: i64,
     /// Only messages of the group whose turn it is; marks them as being in a function.
@@ -58,16 +60,16 @@ const FIFO_FREE: &str = "NOT EXISTS (
 pub(crate) fn receive(
     step: &mut Step<'_>,
     queue: &Queue,
-    wish: Wish,
+    options: ReceiveOptions,
 ) -> Result<Vec<Received>, SqsError> {
     expire(step, queue)?;
     let redrive = match queue.redrive() {
-        // A dead-letter queue that is gone keeps nobody's messages away.
-        Some(redrive) if queue::find(step, &redrive.dead_queue).is_ok() => Some(redrive),
+        // A dead-letter queue that is gone holds back nobody's messages.
+        Some(redrive) if stored::find(step, &redrive.dead_queue).is_ok() => Some(redrive),
         _ => None,
     };
     for _ in 0..=limits::DEAD_LETTERS_PER_RECEIVE_MAX / limits::BATCH_ENTRIES_MAX {
-        let candidates = candidates(step, queue, wish)?;
+        let candidates = candidates(step, queue, options)?;
         let (dead, alive): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| {
             redrive
                 .as_ref()
@@ -76,12 +78,12 @@ pub(crate) fn receive(
         if dead.is_empty() {
             return alive
                 .into_iter()
-                .map(|candidate| deliver(step, queue, wish, candidate))
+                .map(|candidate| deliver(step, queue, options, candidate))
                 .collect();
         }
         if let Some(redrive) = &redrive {
             for candidate in dead {
-                bury(step, queue, redrive, candidate)?;
+                move_to_dead_letters(step, queue, redrive, candidate)?;
             }
         }
     }
@@ -106,11 +108,15 @@ fn expire(step: &Step<'_>, queue: &Queue) -> Result<(), SqsError> {
     Ok(())
 }
 
-fn candidates(step: &Step<'_>, queue: &Queue, wish: Wish) -> Result<Vec<Candidate>, SqsError> {
+fn candidates(
+    step: &Step<'_>,
+    queue: &Queue,
+    options: ReceiveOptions,
+) -> Result<Vec<Candidate>, SqsError> {
     let free = if queue.is_fifo() { FIFO_FREE } else { "TRUE" };
     let visible = format!("m.queue = ?1 AND m.visible_ms <= ?2 AND {free}");
     // In a FIFO batch for a function all messages are of one group, that of the oldest free message.
-    let group = if queue.is_fifo() && wish.for_function {
+    let group = if queue.is_fifo() && options.for_function {
         format!(
             "AND m.group_id = (SELECT m.group_id FROM messages m WHERE {visible} ORDER BY m.sequence LIMIT 1)"
         )
@@ -121,7 +127,7 @@ fn candidates(step: &Step<'_>, queue: &Queue, wish: Wish) -> Result<Vec<Candidat
         "SELECT {COLUMNS} FROM messages m WHERE {visible} {group} ORDER BY m.sequence LIMIT ?3"
     );
     let mut statement = step.tx.prepare_cached(&sql)?;
-    let count_max = i64::try_from(wish.count_max).unwrap_or(1);
+    let count_max = i64::try_from(options.count_max).unwrap_or(1);
     let rows = statement.query_map(params![queue.name, step.now_ms, count_max], candidate)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -145,7 +151,7 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
 fn deliver(
     step: &Step<'_>,
     queue: &Queue,
-    wish: Wish,
+    options: ReceiveOptions,
     candidate: Candidate,
 ) -> Result<Received, SqsError> {
     let receives = candidate.receives + 1;
@@ -162,12 +168,13 @@ fn deliver(
             receives,
             step.now_ms,
             first_received_ms,
-            step.now_ms + wish.visibility_seconds * 1000,
-            wish.for_function
+            step.now_ms + options.visibility_seconds * 1000,
+            options.for_function
         ])?;
 
-    let kept: KeptAttributes = serde_json::from_str(&candidate.attributes).unwrap_or_default();
-    let mut system: BTreeMap<String, String> = kept
+    let attributes: StoredAttributes =
+        serde_json::from_str(&candidate.attributes).unwrap_or_default();
+    let mut system: BTreeMap<String, String> = attributes
         .system
         .into_iter()
         .filter_map(|(name, attribute)| Some((name, attribute.string_value?)))
@@ -196,7 +203,7 @@ fn deliver(
         id: candidate.id,
         receipt,
         body: candidate.body,
-        message_attributes: kept.message,
+        message_attributes: attributes.message,
         system_attributes: system,
     })
 }
@@ -204,7 +211,7 @@ fn deliver(
 /// Moves a message to the dead-letter queue: id, body and group stay, and what it was received counts on. On a FIFO queue
 /// its own id becomes its deduplication id, so that two messages of one deduplication id can both be kept, and its age
 /// counts anew (AWS).
-fn bury(
+fn move_to_dead_letters(
     step: &mut Step<'_>,
     queue: &Queue,
     redrive: &Redrive,

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::digest::{self, MessageAttribute};
+use super::error::SqsError;
 use super::queue::Queue;
-use super::{SqsError, Step};
+use super::step::Step;
 use crate::limits;
 
 /// A message to send, as the JSON protocol carries it; `id` is set in a batch only.
@@ -47,9 +48,9 @@ pub(crate) struct Sent {
     pub(crate) sequence_number: Option<String>,
 }
 
-/// What is kept of a message beside its body.
+/// The attributes of a stored message, those of its sender and those of the system.
 #[derive(Default, Deserialize, Serialize)]
-pub(crate) struct KeptAttributes {
+pub(crate) struct StoredAttributes {
     pub(crate) message: BTreeMap<String, MessageAttribute>,
     pub(crate) system: BTreeMap<String, MessageAttribute>,
 }
@@ -64,7 +65,7 @@ pub(crate) fn size_bytes(entry: &Entry) -> usize {
     entry.message_body.as_ref().map_or(0, String::len) + attributes
 }
 
-/// Sends one message. A duplicate within the window is answered like the first one and not kept.
+/// Sends one message. A duplicate within the window is answered like the first one and not stored.
 pub(crate) fn send(step: &mut Step<'_>, queue: &Queue, entry: Entry) -> Result<Sent, SqsError> {
     check(queue, &entry)?;
     let body = entry.message_body.clone().unwrap_or_default();
@@ -91,7 +92,7 @@ pub(crate) fn send(step: &mut Step<'_>, queue: &Queue, entry: Entry) -> Result<S
 
     let delay_seconds = entry.delay_seconds.filter(|_| !queue.is_fifo());
     let delay_ms = delay_seconds.unwrap_or_else(|| queue.delay_seconds()) * 1000;
-    let attributes = serde_json::to_string(&KeptAttributes {
+    let attributes = serde_json::to_string(&StoredAttributes {
         message: entry.message_attributes,
         system: entry.message_system_attributes,
     })

@@ -21,7 +21,7 @@ use crate::account::Account;
 use crate::cloudformation::HIDDEN;
 use crate::dynamodb::TableSettings;
 use crate::lambda::Mapping;
-use crate::scheduler::TemplateSchedule;
+use crate::scheduler::NamedSchedule;
 use crate::secrets::Source;
 
 use intrinsic::Scope;
@@ -41,7 +41,7 @@ pub enum TemplateError {
     Parameter(String, String),
     /// A resource or an output says something that cannot be followed.
     #[error("{0} in the template: {1}")]
-    Place(String, String),
+    Invalid(String, String),
 }
 
 /// A queue to create.
@@ -74,7 +74,7 @@ pub(crate) struct Plan {
     /// Logical id of the function, and its mapping.
     pub(crate) mappings: Vec<(String, Mapping)>,
     pub(crate) groups: Vec<String>,
-    pub(crate) schedules: Vec<TemplateSchedule>,
+    pub(crate) schedules: Vec<NamedSchedule>,
     pub(crate) outputs: BTreeMap<String, String>,
     /// What `Ref` of each resource gives.
     pub(crate) references: BTreeMap<String, String>,
@@ -93,16 +93,16 @@ impl Template {
         path: &Path,
         given: &BTreeMap<String, String>,
     ) -> Result<Self, TemplateError> {
-        let place = path.display().to_string();
+        let file = path.display().to_string();
         let text = std::fs::read_to_string(path)
-            .map_err(|error| TemplateError::Read(place.clone(), error))?;
+            .map_err(|error| TemplateError::Read(file.clone(), error))?;
         let yaml = serde_yaml_ng::from_str(&text)
-            .map_err(|error| TemplateError::Syntax(place.clone(), error.to_string()))?;
-        let document = intrinsic::plain(yaml)
-            .map_err(|reason| TemplateError::Syntax(place.clone(), reason))?;
+            .map_err(|error| TemplateError::Syntax(file.clone(), error.to_string()))?;
+        let document =
+            intrinsic::plain(yaml).map_err(|reason| TemplateError::Syntax(file.clone(), reason))?;
         if !document["Resources"].is_object() {
             let reason = "it has no Resources".to_owned();
-            return Err(TemplateError::Syntax(place, reason));
+            return Err(TemplateError::Syntax(file, reason));
         }
         let parameters = parameters::settle(&document, given)?;
         Ok(Self {
@@ -111,17 +111,17 @@ impl Template {
         })
     }
 
-    /// The settled parameters as they may be told: those that the template hides as asterisks.
-    pub(crate) fn told_parameters(&self) -> BTreeMap<String, String> {
+    /// The settled parameters as they may be shown: those that the template hides as asterisks.
+    pub(crate) fn reported_parameters(&self) -> BTreeMap<String, String> {
         let hidden = |name: &str| {
             let declared = &self.document["Parameters"][name]["NoEcho"];
             *declared == true || *declared == "true"
         };
-        let told = |(name, value): (&String, &String)| {
+        let shown = |(name, value): (&String, &String)| {
             let value = if hidden(name) { HIDDEN } else { value };
             (name.clone(), value.to_owned())
         };
-        self.parameters.iter().map(told).collect()
+        self.parameters.iter().map(shown).collect()
     }
 
     /// Logical ids of the functions that have a URL.
@@ -166,9 +166,9 @@ impl Template {
             }
         }
         for (id, resource) in self.resources() {
-            let place = |reason| TemplateError::Place(format!("resource {id}"), reason);
+            let invalid = |reason| TemplateError::Invalid(format!("resource {id}"), reason);
             if let Some(condition) = resource["Condition"].as_str()
-                && !scope.holds(condition).map_err(place)?
+                && !scope.holds(condition).map_err(invalid)?
             {
                 continue;
             }
@@ -181,7 +181,7 @@ impl Template {
             };
             reading
                 .resource(id, resource, &mut plan, &mut unhonoured)
-                .map_err(place)?;
+                .map_err(invalid)?;
             let reference = scope.references.get(id).cloned().unwrap_or_default();
             plan.references.insert(id.clone(), reference);
         }
@@ -216,7 +216,7 @@ impl Template {
             .map(|(name, output)| {
                 let value = scope
                     .resolve(&output["Value"])
-                    .map_err(|reason| TemplateError::Place(format!("output {name}"), reason))?;
+                    .map_err(|reason| TemplateError::Invalid(format!("output {name}"), reason))?;
                 Ok((name.clone(), intrinsic::text(&value)))
             })
             .collect()

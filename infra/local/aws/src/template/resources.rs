@@ -39,7 +39,7 @@ pub(crate) fn name(
         };
         let given = scope
             .resolve(&resource["Properties"][own_name])
-            .map_err(|reason| TemplateError::Place(format!("resource {id}"), reason))?;
+            .map_err(|reason| TemplateError::Invalid(format!("resource {id}"), reason))?;
         let name = match given.as_str() {
             Some(name) => name.to_owned(),
             None if kind == QUEUE && resource["Properties"]["FifoQueue"] == json!(true) => {
@@ -130,11 +130,7 @@ impl Reading<'_> {
             TABLE | QUEUE | SECRET | GROUP => self.scope.resolve(&resource["Properties"])?,
             FUNCTION => {
                 let global = &self.globals["Function"];
-                // Policies may name what only AWS has; they are not followed, so they are not resolved.
-                let mut merged = merged(global.clone(), resource["Properties"].clone());
-                if let Some(policies) = merged.get_mut("Policies") {
-                    *policies = Value::Null;
-                }
+                let merged = merged(global.clone(), resource["Properties"].clone());
                 self.scope.resolve(&merged)?
             }
             _ => {
@@ -200,10 +196,8 @@ impl Reading<'_> {
             "AttributeDefinitions",
             "KeySchema",
             "GlobalSecondaryIndexes",
-            "LocalSecondaryIndexes",
             "DeletionProtectionEnabled",
             "BillingMode",
-            "ProvisionedThroughput",
         ] {
             if let Some(value) = properties.take(name) {
                 if let Some(reason) = reason(TABLE, name) {
@@ -268,13 +262,7 @@ impl Reading<'_> {
             ));
         }
         // The executable comes from the settings, built for this machine.
-        properties.pass(&[
-            "FunctionName",
-            "Handler",
-            "CodeUri",
-            "Architectures",
-            "PackageType",
-        ]);
+        properties.pass(&["FunctionName", "Handler", "CodeUri", "Architectures"]);
         let timeout_seconds = properties
             .number("Timeout")?
             .unwrap_or(limits::FUNCTION_TIMEOUT_SECONDS_DEFAULT);
@@ -344,7 +332,6 @@ fn secret(properties: &mut Properties<'_>) -> Result<Source, String> {
             .read("PasswordLength")?
             .unwrap_or(secrets::PASSWORD_LENGTH_DEFAULT),
         exclude_punctuation: part.read("ExcludePunctuation")?.unwrap_or_default(),
-        exclude_characters: part.text("ExcludeCharacters").unwrap_or_default(),
     };
     part.end();
     Ok(Source::Generated(generate))

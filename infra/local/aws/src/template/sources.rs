@@ -1,6 +1,5 @@
 //! What starts a function: queues and schedules.
 
-use chrono::DateTime;
 use serde_json::{Value, json};
 
 use super::Plan;
@@ -8,7 +7,7 @@ use super::properties::Properties;
 use super::resources::{Reading, function_arn};
 use crate::lambda::Mapping;
 use crate::limits;
-use crate::scheduler::{DEFAULT_GROUP, Definition, TemplateSchedule};
+use crate::scheduler::{DEFAULT_GROUP, Definition, NamedSchedule};
 use crate::sqs::name_of_arn;
 
 impl Reading<'_> {
@@ -46,14 +45,11 @@ impl Reading<'_> {
         let queue = name_of_arn(&queue_arn)
             .ok_or("Queue of an SQS event is not the ARN of a queue")?
             .to_owned();
-        let is_fifo = queue.ends_with(".fifo");
-        let batch_size = properties.number("BatchSize")?.unwrap_or(10);
-        let batch_max = limits::BATCH_ENTRIES_MAX;
-        if batch_size == 0 || (is_fifo && batch_size > 10) {
-            return Err("BatchSize of an SQS event must be 1 to 10 on a FIFO queue".to_owned());
-        }
-        if batch_size > 10 {
-            properties.name_unhonoured("BatchSize", "batches have at most 10 messages here");
+        let batch_size = properties
+            .read("BatchSize")?
+            .unwrap_or(limits::BATCH_ENTRIES_MAX);
+        if !(1..=limits::BATCH_ENTRIES_MAX).contains(&batch_size) {
+            return Err("BatchSize of an SQS event must be 1 to 10 here".to_owned());
         }
         let mut concurrency_max = limits::MAPPING_CONCURRENCY_MAX;
         if let Some(mut scaling) = properties.part("ScalingConfig")? {
@@ -68,19 +64,11 @@ impl Reading<'_> {
         let types: Vec<String> = properties
             .read("FunctionResponseTypes")?
             .unwrap_or_default();
-        if properties
-            .text("Enabled")
-            .is_some_and(|enabled| enabled != "true")
-        {
-            properties.name_unhonoured("Enabled", "the mapping runs all the same");
-        }
         Ok(Mapping {
             queue,
             queue_arn,
             region: self.account.region.clone(),
-            batch_size: usize::try_from(batch_size)
-                .unwrap_or(batch_max)
-                .min(batch_max),
+            batch_size,
             concurrency_max,
             reports_failures: types.iter().any(|kind| kind == "ReportBatchItemFailures"),
         })
@@ -91,51 +79,23 @@ impl Reading<'_> {
         function: &str,
         name: &str,
         properties: &mut Properties<'_>,
-    ) -> Result<TemplateSchedule, String> {
-        properties.pass(&["Description", "PermissionsBoundary", "OmitName"]);
-        let role = format!(
-            "arn:aws:iam::{}:role/{}-{function}{name}",
-            self.account.id, self.stack
-        );
-        let mut target = json!({
-            "Arn": function_arn(self.account, &self.name_of(function)),
-            "RoleArn": properties.text("RoleArn").unwrap_or(role),
-        });
-        for part in ["Input", "RetryPolicy", "DeadLetterConfig"] {
-            if let Some(value) = properties.take(part) {
-                target[part] = value;
-            }
-        }
-        let mut definition = json!({
+    ) -> Result<NamedSchedule, String> {
+        properties.pass(&["OmitName"]);
+        let full_name = format!("{}-{function}{name}", self.stack);
+        let role = format!("arn:aws:iam::{}:role/{full_name}", self.account.id);
+        let definition = json!({
+            "ScheduleExpression": properties.text("ScheduleExpression"),
             "FlexibleTimeWindow": { "Mode": "OFF" },
-            "Target": target,
+            "Target": {
+                "Arn": function_arn(self.account, &self.name_of(function)),
+                "RoleArn": role,
+            },
         });
-        for field in [
-            "ScheduleExpression",
-            "ScheduleExpressionTimezone",
-            "State",
-            "FlexibleTimeWindow",
-        ] {
-            if let Some(value) = properties.take(field) {
-                definition[field] = value;
-            }
-        }
-        for field in ["StartDate", "EndDate"] {
-            if let Some(date) = properties.text(field) {
-                let date = DateTime::parse_from_rfc3339(&date).map_err(|_| {
-                    format!("{field} is not a date and time like 2026-01-31T08:00:00Z")
-                })?;
-                definition[field] = json!(date.timestamp());
-            }
-        }
         let definition: Definition = serde_json::from_value(definition)
             .map_err(|error| format!("the schedule {name}: {error}"))?;
-        let own_name = properties.text("Name");
-        Ok(TemplateSchedule {
-            group: properties
-                .text("GroupName")
-                .unwrap_or_else(|| DEFAULT_GROUP.to_owned()),
-            name: own_name.unwrap_or_else(|| format!("{}-{function}{name}", self.stack)),
+        Ok(NamedSchedule {
+            group: DEFAULT_GROUP.to_owned(),
+            name: full_name,
             definition,
         })
     }

@@ -269,7 +269,7 @@ async fn parameters_and_functions_of_the_template_are_resolved() {
 }
 
 #[tokio::test]
-async fn a_key_that_no_mapping_has_and_a_policy_that_cloudformation_does_not_know_are_refused() {
+async fn what_a_template_says_and_this_engine_cannot_follow_is_refused_with_its_place() {
     let folder = Folder::new();
     let small = std::fs::read_to_string(SMALL).unwrap();
     for (from, to, said) in [
@@ -277,6 +277,16 @@ async fn a_key_that_no_mapping_has_and_a_policy_that_cloudformation_does_not_kno
             "!FindInMap [Sizes, !Ref Days, word]",
             "!FindInMap [Sizes, !Ref Days, words]",
             "output Sized in the template: Fn::FindInMap: there is no Sizes, 7, words in Mappings",
+        ),
+        (
+            "!Sub \"${Greeting}-${AWS::Region}\"",
+            "!Join [\"-\", [!Ref Greeting, !Ref AWS::Region]]",
+            "output Joined in the template: this engine does not have Fn::Join, or not in this form",
+        ),
+        (
+            "!Or [!Equals [!Ref Most, 1], !Equals [!Ref Most, 2]]",
+            "!And [!Equals [!Ref Most, 1], !Equals [!Ref Greeting, hello]]",
+            "condition AtMostTwo in the template: this engine does not have Fn::And in a condition",
         ),
         (
             "!FindInMap [Sizes, !Ref Days, word]",
