@@ -23,7 +23,7 @@ pub const MESSAGE_ID_CHARACTERS_MAX: usize = 128;
 pub const MESSAGE_ATTRIBUTES_MAX: usize = 10;
 /// Longest queue name, `.fifo` included (AWS).
 pub const QUEUE_NAME_CHARACTERS_MAX: usize = 80;
-/// Deduplication window (AWS).
+/// How long a deduplication id counts after it was sent (AWS).
 pub const DEDUPLICATION_WINDOW_MS: i64 = 5 * 60 * 1000;
 /// A message stays invisible at most this long, counted from its receive (AWS).
 pub const VISIBILITY_SECONDS_MAX: i64 = 12 * 60 * 60;
@@ -54,9 +54,9 @@ pub const LISTED_SCHEDULES_MAX: usize = 100;
 pub const SCHEDULE_RETRIES_MAX: i64 = 185;
 /// Age at which a firing is given up (AWS default and maximum).
 pub const SCHEDULE_AGE_SECONDS_MAX: i64 = 24 * 60 * 60;
-/// First and longest pause between the attempts of a firing.
+/// First pause between the attempts of a firing; each further one is twice as long.
 pub const SCHEDULE_BACKOFF_MS_MIN: i64 = 1000;
-/// See [`SCHEDULE_BACKOFF_MS_MIN`].
+/// Longest pause between the attempts of a firing.
 pub const SCHEDULE_BACKOFF_MS_MAX: i64 = 5 * 60 * 1000;
 /// The firing loop checks again after this long, so that nothing waits for a lost wake-up.
 pub const SCHEDULE_CHECK_INTERVAL_MS: i64 = 60 * 1000;
@@ -72,7 +72,7 @@ pub const SEGMENTS_MAX: usize = 2_000;
 pub const FUNCTION_INIT_MS_MAX: u64 = 10_000;
 /// `Timeout` of a function that names none (AWS).
 pub const FUNCTION_TIMEOUT_SECONDS_DEFAULT: u64 = 3;
-/// Longest `Timeout` (AWS).
+/// Longest `Timeout` of a function (AWS).
 pub const FUNCTION_TIMEOUT_SECONDS_MAX: u64 = 900;
 /// A process without work is ended after this long.
 pub const FUNCTION_IDLE_MS_MAX: i64 = 5 * 60 * 1000;

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limits;
 
-/// What signs requests.
+/// A key that signs requests, as AWS issues them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessKey {
     /// Names the key; stands in each request.
@@ -99,7 +99,7 @@ fn random(count: usize) -> String {
     random.take(count).map(char::from).collect()
 }
 
-/// Why a request is not let in, in AWS's words.
+/// Why a request is refused, with AWS's own text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("Request is missing Authentication Token")]
@@ -174,7 +174,7 @@ impl<'a> Authorization<'a> {
     }
 }
 
-/// Lets a request in whose signature is that of one of the keys, for this service (if it is known) and region, of now.
+/// Accepts a request whose signature is that of one of the keys, for this service (if it is known) and region, of now.
 ///
 /// # Errors
 ///

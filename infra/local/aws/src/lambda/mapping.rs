@@ -25,7 +25,7 @@ pub(crate) struct Mapping {
     pub(crate) region: String,
     pub(crate) batch_size: usize,
     pub(crate) concurrency_max: usize,
-    /// `FunctionResponseTypes: [ReportBatchItemFailures]`.
+    /// Whether the function answers which messages failed (`ReportBatchItemFailures`).
     pub(crate) reports_failures: bool,
 }
 

@@ -20,13 +20,13 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// A failure in AWS's words.
+    /// A failure with AWS's name for it.
     pub(super) fn failed(error_type: &str, message: &str) -> Self {
         Self::Failed(failure(error_type, message))
     }
 }
 
-/// AWS's error object.
+/// The JSON object in which AWS tells of a failure.
 pub(super) fn failure(error_type: &str, message: &str) -> Bytes {
     let body = json!({ "errorType": error_type, "errorMessage": message });
     body.to_string().into()

@@ -14,7 +14,7 @@ use bobbin_local_gate::own_only;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::net::TcpListener;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -112,19 +112,7 @@ impl Process {
     ) -> io::Result<Arc<Self>> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?.to_string();
-        let instance = uuid::Uuid::new_v4().simple().to_string();
-        let task_root = launch.executable.parent().unwrap_or(Path::new("/"));
-        let mut child = Command::new(&launch.executable)
-            .env_clear()
-            .envs(launch.environment(&address, &instance))
-            .current_dir(task_root)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A group of its own: an interrupt at the terminal reaches the engine, which ends its processes itself.
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
+        let mut child = spawn(launch, &address)?;
         let id = child
             .id()
             .ok_or_else(|| io::Error::other("the process ended while it was started"))?;
@@ -144,21 +132,15 @@ impl Process {
             own_only(invocations.router(), None),
             gone.clone(),
         ));
+        let (function, log) = (launch.logical_id.clone(), Arc::clone(log));
         if let Some(out) = child.stdout.take() {
-            tasks.spawn(process.clone().forward_output(
-                launch.logical_id.clone(),
-                Arc::clone(log),
-                LogStream::Out,
-                out,
-            ));
+            let process = Arc::clone(&process);
+            let (function, log) = (function.clone(), Arc::clone(&log));
+            tasks.spawn(process.forward_output(function, log, LogStream::Out, out));
         }
         if let Some(error) = child.stderr.take() {
-            tasks.spawn(process.clone().forward_output(
-                launch.logical_id.clone(),
-                Arc::clone(log),
-                LogStream::Error,
-                error,
-            ));
+            let process = Arc::clone(&process);
+            tasks.spawn(process.forward_output(function, log, LogStream::Error, error));
         }
         tasks.spawn(async move {
             let reason = match child.wait().await {
@@ -167,7 +149,7 @@ impl Process {
             };
             // What it may have started itself goes with it.
             kill_group(id);
-            // In this order: who adds the process to a list looks at the phase afterwards.
+            // In this order: who adds the process to a list checks the phase afterwards.
             phase_sender.send_replace(Phase::Exited(reason));
             on_exit(id);
             gone.cancel();
@@ -214,6 +196,22 @@ impl Process {
             });
         }
     }
+}
+
+fn spawn(launch: &Launch, runtime_api: &str) -> io::Result<Child> {
+    let instance = uuid::Uuid::new_v4().simple().to_string();
+    let task_root = launch.executable.parent().unwrap_or(Path::new("/"));
+    Command::new(&launch.executable)
+        .env_clear()
+        .envs(launch.environment(runtime_api, &instance))
+        .current_dir(task_root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A group of its own: an interrupt at the terminal reaches the engine, which ends its processes itself.
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
 }
 
 fn exit_reason(status: ExitStatus) -> String {

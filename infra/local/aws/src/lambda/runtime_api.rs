@@ -27,13 +27,13 @@ use crate::serve::serve;
 pub(crate) enum Phase {
     /// Started, has not asked for work yet.
     Starting,
-    /// Asks for work.
+    /// Has asked for work and waits for it.
     Waiting,
-    /// Has work.
+    /// Works on an invocation that it has not answered.
     Busy,
     /// Said that it could not start; AWS's error object.
     InitFailed(Bytes),
-    /// Gone; how, in AWS's words.
+    /// Gone; the reason as AWS phrases it.
     Exited(String),
 }
 
@@ -293,7 +293,7 @@ async fn init_error(
     accepted()
 }
 
-/// The error as the runtime told it; one that is not JSON is wrapped.
+/// The error as the runtime reported it; one that is not JSON is wrapped.
 fn error_object(headers: &HeaderMap, body: Bytes) -> Bytes {
     let is_object =
         serde_json::from_slice::<serde_json::Value>(&body).is_ok_and(|value| value.is_object());

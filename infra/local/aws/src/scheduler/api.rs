@@ -19,7 +19,7 @@ impl Scheduler {
         matches!(first, Some("schedules" | "schedule-groups"))
     }
 
-    /// Answers one request.
+    /// Answers one request to a path that [`Scheduler::owns`].
     pub(crate) fn answer(
         &self,
         method: &Method,

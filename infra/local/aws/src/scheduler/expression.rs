@@ -3,7 +3,7 @@
 use chrono::{NaiveDateTime, TimeDelta, TimeZone as _};
 use chrono_tz::Tz;
 
-/// A parsed `ScheduleExpression`.
+/// The times that a `ScheduleExpression` names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expression {
     /// Once, at this local time.

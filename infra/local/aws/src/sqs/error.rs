@@ -1,4 +1,4 @@
-//! What SQS says when it refuses, in the words and codes that SDKs branch on.
+//! What SQS says when it refuses, in the text and codes that SDKs branch on.
 
 use axum::http::StatusCode;
 

@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) message_group_id: Option<String>,
 }
 
-/// What the sender is told.
+/// What the sender gets as an answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Sent {
@@ -90,13 +90,13 @@ pub(crate) fn send(step: &mut Step<'_>, queue: &Queue, entry: Entry) -> Result<S
         return Ok(sent);
     }
 
-    let delay_seconds = entry.delay_seconds.filter(|_| !queue.is_fifo());
-    let delay_ms = delay_seconds.unwrap_or_else(|| queue.delay_seconds()) * 1000;
     let attributes = serde_json::to_string(&StoredAttributes {
         message: entry.message_attributes,
         system: entry.message_system_attributes,
     })
     .expect("attributes are always valid JSON");
+    let delay_seconds = entry.delay_seconds.filter(|_| !queue.is_fifo());
+    let delay_ms = delay_seconds.unwrap_or_else(|| queue.delay_seconds()) * 1000;
     step.tx
         .prepare_cached(
             "INSERT INTO messages (queue, id, body, attributes, group_id, deduplication_id, sent_ms, visible_ms)
@@ -112,25 +112,32 @@ pub(crate) fn send(step: &mut Step<'_>, queue: &Queue, entry: Entry) -> Result<S
             step.now_ms,
             step.now_ms + delay_ms
         ])?;
-    let sequence = step.tx.last_insert_rowid();
     if let Some(id) = &deduplication_id {
-        step.tx
-            .prepare_cached(
-                "INSERT OR REPLACE INTO deduplication (queue, scope, deduplication_id, message_id, sequence, expires_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![
-                queue.name,
-                scope,
-                id,
-                sent.message_id,
-                sequence,
-                step.now_ms + limits::DEDUPLICATION_WINDOW_MS
-            ])?;
+        let sequence = step.tx.last_insert_rowid();
+        remember(step, queue, scope, id, &sent.message_id, sequence)?;
         sent.sequence_number = Some(sequence_number(sequence));
     }
     step.woken.insert(queue.name.clone());
     Ok(sent)
+}
+
+/// Records a deduplication id with the message that later ones of it are answered with.
+fn remember(
+    step: &Step<'_>,
+    queue: &Queue,
+    scope: &str,
+    id: &str,
+    message_id: &str,
+    sequence: i64,
+) -> Result<(), SqsError> {
+    let expires_ms = step.now_ms + limits::DEDUPLICATION_WINDOW_MS;
+    step.tx
+        .prepare_cached(
+            "INSERT OR REPLACE INTO deduplication (queue, scope, deduplication_id, message_id, sequence, expires_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![queue.name, scope, id, message_id, sequence, expires_ms])?;
+    Ok(())
 }
 
 /// The number that a FIFO queue gives to a message: twenty digits, rising.

@@ -60,7 +60,7 @@ impl Sqs {
         self.step(|step| stored::deploy(step, name, attributes, tags))
     }
 
-    /// Sends one message.
+    /// Sends one message from inside the engine.
     pub(crate) fn send(&self, queue: &str, entry: Entry) -> Result<(), SqsError> {
         self.step(|step| {
             let queue = stored::find(step, queue)?;

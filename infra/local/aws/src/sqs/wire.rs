@@ -38,7 +38,7 @@ pub(super) fn unless_empty(member: &str, value: Value) -> Value {
     }
 }
 
-/// Clients that were built for the older protocol ask for its error codes beside the new ones.
+/// Clients that were built for the older protocol ask for its error codes next to the new ones.
 pub(crate) fn asks_for_query_codes(headers: &HeaderMap) -> bool {
     headers
         .get("x-amzn-query-mode")

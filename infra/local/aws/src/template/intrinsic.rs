@@ -11,11 +11,11 @@ use serde_yaml_ng::Value as Yaml;
 pub(crate) struct Scope {
     /// Parameters, pseudo parameters and resources.
     pub(crate) references: BTreeMap<String, String>,
-    /// `Resource.Attribute`.
+    /// What `Fn::GetAtt` gives, by `Resource.Attribute`.
     pub(crate) attributes: BTreeMap<String, String>,
     /// What came of the conditions.
     pub(crate) conditions: BTreeMap<String, bool>,
-    /// The section `Mappings`.
+    /// The template's section `Mappings`, for `Fn::FindInMap`.
     pub(crate) mappings: Value,
 }
 

@@ -1,7 +1,7 @@
 //! `template.yaml`, the single source of the settings of queues, tables, functions and schedules.
 //!
 //! Promised: what this engine does not honour is named ([`Plan::unhonoured`]), never passed over in silence; a template
-//! that cannot be understood is refused with the place and the reason. Values of parameters are in no message.
+//! that cannot be understood is refused with its location and the reason. Values of parameters are in no message.
 //!
 //! Deliberately absent: rules, macros beyond the shape of serverless functions.
 

@@ -1,4 +1,4 @@
-//! Reading properties so that none is passed over: what nobody took is named.
+//! Reading properties so that none is passed over: what was not read is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl Unhonoured {
     }
 }
 
-/// Properties without a meaning on a laptop, and why. Others that nobody takes are named as not known.
+/// Properties without a meaning on a laptop, and why. Others that are not read are reported as not known.
 const WITHOUT_EFFECT: [(&str, &str, &str); 7] = [
     (
         "AWS::DynamoDB::Table",
@@ -138,7 +138,7 @@ impl<'a> Properties<'a> {
             .transpose()
     }
 
-    /// Takes properties that say nothing about behaviour, or that the `functions` setting relocations.
+    /// Takes properties that say nothing about behaviour, or that the `functions` setting replaces.
     pub(crate) fn pass(&mut self, names: &[&str]) {
         for name in names {
             self.left.remove(*name);
@@ -161,7 +161,7 @@ impl<'a> Properties<'a> {
         std::mem::take(&mut self.left)
     }
 
-    /// Names what nobody took.
+    /// Reports what was not read.
     pub(crate) fn end(self) {
         for name in self.left.keys() {
             let known = WITHOUT_EFFECT
@@ -174,7 +174,7 @@ impl<'a> Properties<'a> {
     }
 }
 
-/// Why a property of a kind has no effect, for those that are handed on all the same.
+/// Why a property of a kind has no effect, for those that are passed on all the same.
 pub(crate) fn reason(kind: &str, property: &str) -> Option<&'static str> {
     WITHOUT_EFFECT
         .iter()
