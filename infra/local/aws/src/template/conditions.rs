@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::TemplateError;
+use super::error::TemplateError;
 use super::intrinsic::{Scope, text};
 
 /// What comes of each condition, with these parameters.
