@@ -86,20 +86,14 @@ CREATE TABLE IF NOT EXISTS secrets (
   generated TEXT,
   template_value TEXT,
   changed_ms INTEGER NOT NULL,
-  created_ms INTEGER,
-  previous_version TEXT,
-  previous_value TEXT,
-  previous_ms INTEGER
+  created_ms INTEGER
 ) STRICT;
 ";
 
 /// Columns that came later, for files that an older version made: table, column, type.
-const LATER: [(&str, &str, &str); 5] = [
+const LATER: [(&str, &str, &str); 2] = [
     ("messages", "receives_before", "INTEGER NOT NULL DEFAULT 0"),
     ("secrets", "created_ms", "INTEGER"),
-    ("secrets", "previous_version", "TEXT"),
-    ("secrets", "previous_value", "TEXT"),
-    ("secrets", "previous_ms", "INTEGER"),
 ];
 
 /// The file, shared by everything that keeps state in it.

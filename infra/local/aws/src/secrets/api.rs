@@ -7,8 +7,11 @@ use rusqlite::Transaction;
 use serde_json::{Value, json};
 
 use super::error::SecretError;
-use super::{CURRENT, PREVIOUS, Secrets, StoredSecret, arn, new_version};
+use super::{Secrets, StoredSecret, arn, new_version};
 use crate::limits;
+
+/// The stage of the one version that there is.
+const CURRENT: &str = "AWSCURRENT";
 
 impl Secrets {
     /// Answers one request; `action` is what follows `secretsmanager.` in `X-Amz-Target`.
@@ -49,16 +52,22 @@ impl Secrets {
         secret: &StoredSecret,
         request: &Value,
     ) -> Result<Value, SecretError> {
-        let stage = text(request, "VersionStage")?;
-        let id = text(request, "VersionId")?;
-        let (version, stages) = secret.version(id, stage)?;
+        let (stage, id) = (text(request, "VersionStage")?, text(request, "VersionId")?);
+        if let Some(id) = id.filter(|id| *id != secret.version) {
+            return Err(SecretError::MissingVersion(format!("VersionId: {id}")));
+        }
+        if let Some(stage) = stage.filter(|stage| *stage != CURRENT) {
+            return Err(SecretError::MissingVersion(format!(
+                "staging label: {stage}"
+            )));
+        }
         Ok(json!({
             "ARN": arn(&self.account, &secret.name),
             "Name": secret.name,
-            "VersionId": version.id,
-            "SecretString": version.value,
-            "VersionStages": [stages],
-            "CreatedDate": seconds(version.created_ms),
+            "VersionId": secret.version,
+            "SecretString": secret.value,
+            "VersionStages": [CURRENT],
+            "CreatedDate": secret.changed_ms / 1000,
         }))
     }
 
@@ -68,16 +77,12 @@ impl Secrets {
         secret: &StoredSecret,
         _: &Value,
     ) -> Result<Value, SecretError> {
-        let mut stages = json!({ &secret.current.id: [CURRENT] });
-        if let Some(previous) = &secret.previous {
-            stages[&previous.id] = json!([PREVIOUS]);
-        }
         Ok(json!({
             "ARN": arn(&self.account, &secret.name),
             "Name": secret.name,
-            "CreatedDate": seconds(secret.created_ms),
-            "LastChangedDate": seconds(secret.current.created_ms),
-            "VersionIdsToStages": stages,
+            "CreatedDate": secret.created_ms / 1000,
+            "LastChangedDate": secret.changed_ms / 1000,
+            "VersionIdsToStages": { &secret.version: [CURRENT] },
         }))
     }
 
@@ -106,19 +111,16 @@ impl Secrets {
             ));
         }
         let version = token.map_or_else(new_version, str::to_owned);
-        let stage = match secret.by_id(&version) {
-            None => {
-                self.replace(tx, &secret.name, value, &version)?;
-                CURRENT
-            }
-            Some((present, stage)) if present.value == value => stage,
-            Some(_) => return Err(SecretError::TokenUsed(version)),
-        };
+        if version != secret.version {
+            self.replace(tx, &secret.name, value, &version)?;
+        } else if value != secret.value {
+            return Err(SecretError::TokenUsed(version));
+        }
         Ok(json!({
             "ARN": arn(&self.account, &secret.name),
             "Name": secret.name,
             "VersionId": version,
-            "VersionStages": [stage],
+            "VersionStages": [CURRENT],
         }))
     }
 }
@@ -132,10 +134,6 @@ fn text<'a>(request: &'a Value, member: &str) -> Result<Option<&'a str>, SecretE
             format!("{member} is not a text"),
         ))),
     }
-}
-
-fn seconds(ms: i64) -> Value {
-    json!(ms / 1000)
 }
 
 fn refusal(error: &SecretError) -> (StatusCode, Value) {

@@ -2,9 +2,8 @@
 //!
 //! Promised: a secret of the template exists from the start; what `GenerateSecretString` makes is made once,
 //! while the template part of it follows the parameters at each start; what was put stays until that part changes.
-//! `GetSecretValue`, `DescribeSecret` and `PutSecretValue` answer, for the current version and the one before it.
-//! Deliberately absent: encryption, rotation, older
-//! versions, binary values, deletion.
+//! `GetSecretValue`, `DescribeSecret` and `PutSecretValue` answer, for the current version. Deliberately absent:
+//! encryption, rotation, earlier versions, binary values, deletion.
 
 mod api;
 mod error;
@@ -33,20 +32,11 @@ pub(crate) struct Secrets {
 
 struct StoredSecret {
     name: String,
-    created_ms: i64,
-    current: Version,
-    previous: Option<Version>,
-}
-
-#[derive(Clone)]
-struct Version {
-    id: String,
+    version: String,
     value: String,
+    changed_ms: i64,
     created_ms: i64,
 }
-
-const CURRENT: &str = "AWSCURRENT";
-const PREVIOUS: &str = "AWSPREVIOUS";
 
 /// The ARN of a secret; its six last characters follow from its name, so that it stays over restarts.
 pub(crate) fn arn(account: &Account, name: &str) -> String {
@@ -83,8 +73,7 @@ impl Secrets {
             tx.execute(
                 "INSERT INTO secrets (name, version, value, generated, template_value, changed_ms, created_ms)
                  VALUES (?1, ?2, ?3, ?4, ?3, ?5, ?5)
-                 ON CONFLICT (name) DO UPDATE SET previous_version = version, previous_value = value,
-                   previous_ms = changed_ms, version = excluded.version, value = excluded.value,
+                 ON CONFLICT (name) DO UPDATE SET version = excluded.version, value = excluded.value,
                    generated = excluded.generated, template_value = excluded.template_value,
                    changed_ms = excluded.changed_ms",
                 params![name, new_version(), value, generated, self.clock.now_ms()],
@@ -97,7 +86,7 @@ impl Secrets {
     pub(crate) fn put(&self, id: &str, value: &str) -> Result<(), SecretError> {
         self.store.transaction(|tx| {
             let secret = self.find(tx, id)?;
-            if secret.current.value == value {
+            if secret.value == value {
                 return Ok(());
             }
             self.replace(tx, &secret.name, value, &new_version())
@@ -112,8 +101,7 @@ impl Secrets {
         version: &str,
     ) -> Result<(), SecretError> {
         tx.execute(
-            "UPDATE secrets SET previous_version = version, previous_value = value, previous_ms = changed_ms,
-               value = ?2, version = ?3, changed_ms = ?4 WHERE name = ?1",
+            "UPDATE secrets SET value = ?2, version = ?3, changed_ms = ?4 WHERE name = ?1",
             params![name, value, version, self.clock.now_ms()],
         )?;
         Ok(())
@@ -121,69 +109,24 @@ impl Secrets {
 
     /// By name or by ARN, complete or without its last six characters.
     fn find(&self, tx: &Transaction<'_>, id: &str) -> Result<StoredSecret, SecretError> {
-        let mut statement = tx.prepare_cached(
-            "SELECT name, version, value, changed_ms, created_ms, previous_version, previous_value, previous_ms FROM secrets",
-        )?;
+        let mut statement =
+            tx.prepare_cached("SELECT name, version, value, changed_ms, created_ms FROM secrets")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let name: String = row.get(0)?;
             let arn = arn(&self.account, &name);
             if id == name || id == arn || arn.rsplit_once('-').is_some_and(|(stem, _)| stem == id) {
                 let changed_ms = row.get(3)?;
-                let previous: Option<String> = row.get(5)?;
-                let previous = previous
-                    .map(|id| {
-                        Ok::<_, rusqlite::Error>(Version {
-                            id,
-                            value: row.get(6)?,
-                            created_ms: row.get(7)?,
-                        })
-                    })
-                    .transpose()?;
                 return Ok(StoredSecret {
                     name,
+                    version: row.get(1)?,
+                    value: row.get(2)?,
+                    changed_ms,
                     created_ms: row.get::<_, Option<i64>>(4)?.unwrap_or(changed_ms),
-                    current: Version {
-                        id: row.get(1)?,
-                        value: row.get(2)?,
-                        created_ms: changed_ms,
-                    },
-                    previous,
                 });
             }
         }
         Err(SecretError::Missing)
-    }
-}
-
-impl StoredSecret {
-    fn versions(&self) -> impl Iterator<Item = (&Version, &'static str)> {
-        let current = [(&self.current, CURRENT)].into_iter();
-        current.chain(self.previous.iter().map(|version| (version, PREVIOUS)))
-    }
-
-    fn by_id(&self, id: &str) -> Option<(&Version, &'static str)> {
-        self.versions().find(|(version, _)| version.id == id)
-    }
-
-    /// The version that is asked for by id, by stage, by both, or the current one.
-    fn version(
-        &self,
-        id: Option<&str>,
-        stage: Option<&str>,
-    ) -> Result<(&Version, &'static str), SecretError> {
-        let wanted_stage = stage.or(id.is_none().then_some(CURRENT));
-        self.versions()
-            .find(|(version, stage)| {
-                id.is_none_or(|id| version.id == id)
-                    && wanted_stage.is_none_or(|wanted| wanted == *stage)
-            })
-            .ok_or_else(|| {
-                SecretError::MissingVersion(match (id, stage) {
-                    (Some(id), _) => format!("VersionId: {id}"),
-                    (None, stage) => format!("staging label: {}", stage.unwrap_or(CURRENT)),
-                })
-            })
     }
 }
 

@@ -16,9 +16,6 @@ async fn what_an_older_version_stored_is_taken_over() {
     file.execute_batch(
         "ALTER TABLE messages DROP COLUMN receives_before;
          ALTER TABLE secrets DROP COLUMN created_ms;
-         ALTER TABLE secrets DROP COLUMN previous_version;
-         ALTER TABLE secrets DROP COLUMN previous_value;
-         ALTER TABLE secrets DROP COLUMN previous_ms;
          DROP TABLE deleted_queues;",
     )
     .unwrap();
