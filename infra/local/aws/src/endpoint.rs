@@ -206,7 +206,7 @@ fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {
 }
 
 #[derive(Deserialize)]
-struct Advance {
+struct ClockAdvance {
     advance_ms: u32,
 }
 
@@ -216,7 +216,7 @@ struct MappingSwitch {
 }
 
 #[derive(Deserialize)]
-struct IndexLag {
+struct LagRequest {
     ms: i64,
 }
 
@@ -226,7 +226,7 @@ impl Services {
         let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         match (method.as_str(), parts.as_slice()) {
             ("GET", ["clock"]) => self.clock_response(),
-            ("POST", ["clock"]) => match serde_json::from_slice::<Advance>(body) {
+            ("POST", ["clock"]) => match serde_json::from_slice::<ClockAdvance>(body) {
                 Ok(advance) => {
                     self.clock.advance_ms(advance.advance_ms);
                     self.clock_response()
@@ -263,7 +263,7 @@ impl Services {
             ("GET", ["segments"]) => json_response(&Value::Array(self.traces.segments())),
             (_, ["gates"]) => self.gates.control(method, "", body),
             (_, ["gates", id]) => self.gates.control(method, id, body),
-            ("POST", ["index-lag"]) => match serde_json::from_slice::<IndexLag>(body) {
+            ("POST", ["index-lag"]) => match serde_json::from_slice::<LagRequest>(body) {
                 Ok(lag) => match self.dynamo.set_index_lag(lag.ms).await {
                     Ok(()) => json_response(&json!({ "ms": lag.ms })),
                     Err(error) => {

@@ -134,7 +134,7 @@ impl Denied {
 }
 
 /// The parts of an `Authorization` header.
-struct Authorization<'a> {
+struct AuthorizationHeader<'a> {
     key_id: &'a str,
     date: &'a str,
     region: &'a str,
@@ -143,7 +143,7 @@ struct Authorization<'a> {
     signature: &'a str,
 }
 
-impl<'a> Authorization<'a> {
+impl<'a> AuthorizationHeader<'a> {
     fn read(text: &'a str) -> Result<Self, Denied> {
         let incomplete =
             |what: &str| Denied::Incomplete(format!("Authorization header requires {what}."));
@@ -194,7 +194,7 @@ pub(crate) fn verify(
             .and_then(|value| value.to_str().ok())
     };
     let text = header("authorization").ok_or(Denied::Missing)?;
-    let authorization = Authorization::read(text)?;
+    let authorization = AuthorizationHeader::read(text)?;
     let sent = header("x-amz-date").ok_or_else(|| {
         Denied::Incomplete(
             "Authorization header requires existence of an 'X-Amz-Date' header.".to_owned(),
@@ -229,7 +229,7 @@ pub(crate) fn verify(
 }
 
 fn check_scope(
-    authorization: &Authorization<'_>,
+    authorization: &AuthorizationHeader<'_>,
     sent: &str,
     region: &str,
     service: Option<&str>,
@@ -286,7 +286,7 @@ const FORMAT: &str = "%Y%m%dT%H%M%SZ";
 /// The signature that the key gives to this request, by AWS's own signer.
 fn signature(
     key: &AccessKey,
-    authorization: &Authorization<'_>,
+    authorization: &AuthorizationHeader<'_>,
     parts: &Parts,
     body: &[u8],
     time: SystemTime,

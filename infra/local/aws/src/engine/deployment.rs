@@ -11,7 +11,7 @@ use super::error::Error;
 use super::settings::Settings;
 use crate::account::Account;
 use crate::endpoint::Services;
-use crate::lambda::Launch;
+use crate::lambda::FunctionLaunch;
 use crate::limits;
 use crate::secrets::Secrets;
 use crate::signature::AccessKey;
@@ -68,7 +68,7 @@ pub(super) fn launches(
     state_dir: &Path,
     daemon: SocketAddr,
     key: Option<&AccessKey>,
-) -> Result<Vec<Launch>, Error> {
+) -> Result<Vec<FunctionLaunch>, Error> {
     let functions = plan.functions.iter();
     functions
         .map(|function| launch(function, settings, account, state_dir, daemon, key))
@@ -82,7 +82,7 @@ fn launch(
     state_dir: &Path,
     daemon: SocketAddr,
     key: Option<&AccessKey>,
-) -> Result<Launch, Error> {
+) -> Result<FunctionLaunch, Error> {
     let refuse = |reason: String| Error::Executable {
         logical_id: function.logical_id.clone(),
         reason,
@@ -103,7 +103,7 @@ fn launch(
     })?;
     let mut environment = function.environment.clone();
     environment.extend(settings.extra_environment.clone());
-    Ok(Launch {
+    Ok(FunctionLaunch {
         logical_id: function.logical_id.clone(),
         name: function.name.clone(),
         arn: account.arn("lambda", &format!("function:{}", function.name)),

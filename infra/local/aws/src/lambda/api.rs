@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::functions::Functions;
-use super::outcome::{Outcome, request_id};
+use super::outcome::{InvocationOutcome, request_id};
 use crate::limits;
 use crate::query::decoded;
 
@@ -104,17 +104,17 @@ fn payload(kind: &str, body: Bytes) -> Result<Bytes, Box<Response>> {
     }
 }
 
-fn answered(outcome: Outcome) -> Response {
+fn answered(outcome: InvocationOutcome) -> Response {
     let headers = [
         ("x-amz-executed-version", "$LATEST"),
         ("content-type", "application/json"),
     ];
     match outcome {
-        Outcome::Answer(body) => (headers, body).into_response(),
-        Outcome::Failed(body) => {
+        InvocationOutcome::Answer(body) => (headers, body).into_response(),
+        InvocationOutcome::Failed(body) => {
             (headers, [("x-amz-function-error", "Unhandled")], body).into_response()
         }
-        Outcome::Throttled => refusal(
+        InvocationOutcome::Throttled => refusal(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequestsException",
             json!({

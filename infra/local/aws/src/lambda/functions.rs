@@ -8,9 +8,9 @@ use bobbin_local_gate::{Serving, Servings};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::outcome::Outcome;
+use super::outcome::InvocationOutcome;
 use super::pool::Function;
-use super::process::Launch;
+use super::process::FunctionLaunch;
 use crate::clock::Clock;
 use crate::limits;
 use crate::log::LogSink;
@@ -25,7 +25,7 @@ pub(crate) struct Functions {
 
 impl Functions {
     pub(crate) fn new(
-        functions: impl IntoIterator<Item = Launch>,
+        functions: impl IntoIterator<Item = FunctionLaunch>,
         clock: Clock,
         log: &LogSink,
         tasks: &TaskTracker,
@@ -110,7 +110,9 @@ impl Functions {
         let function = Arc::clone(function);
         self.tasks.spawn(async move {
             for attempt in 0..=limits::EVENT_INVOCATION_RETRIES_MAX {
-                if let Outcome::Answer(_) = function.invoke(&request_id, payload.clone()).await {
+                if let InvocationOutcome::Answer(_) =
+                    function.invoke(&request_id, payload.clone()).await
+                {
                     return;
                 }
                 let pause_ms = limits::EVENT_INVOCATION_BACKOFF_MS * i64::from(attempt + 1);

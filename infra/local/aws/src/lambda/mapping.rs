@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::event;
-use super::outcome::{Outcome, request_id};
+use super::outcome::{InvocationOutcome, request_id};
 use super::pool::Function;
 use crate::limits;
 use crate::sqs::{Received, Sqs};
@@ -68,7 +68,7 @@ pub(crate) async fn run(
             let payload = event::sqs_event(&mapping.queue_arn, &mapping.region, &batch);
             let outcome = function.invoke(&request_id(), payload).await;
             // Messages of functions that the stop of the engine killed are given back at its next start.
-            if !stopping.is_cancelled() || matches!(outcome, Outcome::Answer(_)) {
+            if !stopping.is_cancelled() || matches!(outcome, InvocationOutcome::Answer(_)) {
                 settle(&mapping, &sqs, &function, &batch, &outcome);
             }
             drop(permit);
@@ -82,13 +82,13 @@ fn settle(
     sqs: &Sqs,
     function: &Function,
     batch: &[Received],
-    outcome: &Outcome,
+    outcome: &InvocationOutcome,
 ) {
     let failures = match outcome {
-        Outcome::Answer(body) if mapping.reports_failures => failed_ids(body, batch),
-        Outcome::Answer(_) => Ok(Vec::new()),
-        Outcome::Failed(_) => Err("the function failed".to_owned()),
-        Outcome::Throttled => Err("the function is at its concurrency".to_owned()),
+        InvocationOutcome::Answer(body) if mapping.reports_failures => failed_ids(body, batch),
+        InvocationOutcome::Answer(_) => Ok(Vec::new()),
+        InvocationOutcome::Failed(_) => Err("the function failed".to_owned()),
+        InvocationOutcome::Throttled => Err("the function is at its concurrency".to_owned()),
     };
     let (failed, done): (Vec<_>, Vec<_>) = match &failures {
         Ok(ids) => batch.iter().partition(|message| ids.contains(&message.id)),

@@ -22,7 +22,7 @@ pub(crate) use api::PATH_PREFIX;
 pub(crate) use functions::Functions;
 pub(crate) use mapping::{Mapping, run as run_mapping};
 pub(crate) use outcome::request_id;
-pub(crate) use process::{Launch, kill_leftovers};
+pub(crate) use process::{FunctionLaunch, kill_leftovers};
 pub use runtime_api::{Invoked, RuntimeApi};
 pub(crate) use traces::Traces;
 pub(crate) use url::router as url_router;

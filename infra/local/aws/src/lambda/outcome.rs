@@ -10,7 +10,7 @@ pub(crate) fn request_id() -> String {
 
 /// What an invocation came to.
 #[derive(Clone, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum InvocationOutcome {
     /// The function's response, as it sent it.
     Answer(Bytes),
     /// The function failed; the body is AWS's error object.
@@ -19,7 +19,7 @@ pub(crate) enum Outcome {
     Throttled,
 }
 
-impl Outcome {
+impl InvocationOutcome {
     /// A failure with AWS's name for it.
     pub(super) fn failed(error_type: &str, message: &str) -> Self {
         Self::Failed(failure(error_type, message))

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::runtime_api::{Invocations, Phase, Work};
+use super::runtime_api::{Invocation, Invocations, ProcessPhase};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
 use crate::serve::serve;
@@ -30,7 +30,7 @@ const MARKER: &str = "BOBBIN_STATE_DIR";
 
 /// Everything that a start of a function needs.
 #[derive(Clone, Debug)]
-pub(crate) struct Launch {
+pub(crate) struct FunctionLaunch {
     pub(crate) logical_id: String,
     pub(crate) name: String,
     pub(crate) arn: String,
@@ -49,7 +49,7 @@ pub(crate) struct Launch {
     pub(crate) state_dir: PathBuf,
 }
 
-impl Launch {
+impl FunctionLaunch {
     /// The complete environment of a process: what the template says, then what Lambda itself sets.
     fn environment(&self, runtime_api: &str, instance: &str) -> BTreeMap<String, String> {
         let task_root = self.executable.parent().unwrap_or(Path::new("/"));
@@ -97,15 +97,15 @@ impl Launch {
 /// A running process; dropping it does not end it, [`Process::kill`] does.
 pub(crate) struct Process {
     pub(crate) id: u32,
-    pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) work: mpsc::Sender<Work>,
+    pub(crate) phase: watch::Receiver<ProcessPhase>,
+    pub(crate) work: mpsc::Sender<Invocation>,
     invocations: Arc<Invocations>,
 }
 
 impl Process {
     /// Starts the executable with a Runtime API of its own; `on_exit` runs when it is gone.
     pub(crate) async fn start(
-        launch: &Launch,
+        launch: &FunctionLaunch,
         log: &LogSink,
         tasks: &TaskTracker,
         on_exit: impl FnOnce(u32) + Send + 'static,
@@ -118,7 +118,7 @@ impl Process {
             .ok_or_else(|| io::Error::other("the process ended while it was started"))?;
 
         let (work_sender, work) = mpsc::channel(1);
-        let (phase_sender, phase) = watch::channel(Phase::Starting);
+        let (phase_sender, phase) = watch::channel(ProcessPhase::Starting);
         let invocations = Arc::new(Invocations::new(work, phase_sender.clone()));
         let process = Arc::new(Self {
             id,
@@ -150,7 +150,7 @@ impl Process {
             // What it may have started itself goes with it.
             kill_group(id);
             // In this order: who adds the process to a list checks the phase afterwards.
-            phase_sender.send_replace(Phase::Exited(reason));
+            phase_sender.send_replace(ProcessPhase::Exited(reason));
             on_exit(id);
             gone.cancel();
         });
@@ -164,7 +164,7 @@ impl Process {
 
     /// Kills the process and its group.
     pub(crate) fn kill(&self) {
-        if !matches!(*self.phase.borrow(), Phase::Exited(_)) {
+        if !matches!(*self.phase.borrow(), ProcessPhase::Exited(_)) {
             kill_group(self.id);
         }
     }
@@ -198,7 +198,7 @@ impl Process {
     }
 }
 
-fn spawn(launch: &Launch, runtime_api: &str) -> io::Result<Child> {
+fn spawn(launch: &FunctionLaunch, runtime_api: &str) -> io::Result<Child> {
     let instance = uuid::Uuid::new_v4().simple().to_string();
     let task_root = launch.executable.parent().unwrap_or(Path::new("/"));
     Command::new(&launch.executable)

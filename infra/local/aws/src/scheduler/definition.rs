@@ -28,7 +28,7 @@ pub(crate) struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kms_key_arn: Option<String>,
     pub(crate) flexible_time_window: FlexibleTimeWindow,
-    pub(crate) target: Target,
+    pub(crate) target: ScheduleTarget,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -41,7 +41,7 @@ pub(crate) struct FlexibleTimeWindow {
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Target {
+pub(crate) struct ScheduleTarget {
     pub(crate) arn: String,
     pub(crate) role_arn: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ fn none() -> String {
     "NONE".to_owned()
 }
 
-impl Target {
+impl ScheduleTarget {
     pub(crate) fn destination(&self) -> Option<Destination> {
         if let Some(queue) = name_of_arn(&self.arn) {
             return Some(Destination::Queue(queue.to_owned()));

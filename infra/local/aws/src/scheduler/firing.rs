@@ -9,15 +9,15 @@ use rusqlite::{Transaction, params};
 use serde_json::json;
 
 use super::Scheduler;
-use super::definition::{Definition, Destination, Target};
+use super::definition::{Definition, Destination, ScheduleTarget};
 use super::error::ScheduleError;
 use crate::limits;
-use crate::sqs::{Entry, name_of_arn};
+use crate::sqs::{MessageEntry, name_of_arn};
 
 struct Firing {
     id: String,
     schedule_arn: String,
-    target: Target,
+    target: ScheduleTarget,
     scheduled_ms: i64,
     first_ms: i64,
     attempt: i64,
@@ -136,10 +136,10 @@ impl Scheduler {
         match firing.target.destination() {
             Some(Destination::Queue(queue)) => {
                 let group = firing.target.sqs_parameters.as_ref();
-                let entry = Entry {
+                let entry = MessageEntry {
                     message_body: Some(payload),
                     message_group_id: group.and_then(|group| group.message_group_id.clone()),
-                    ..Entry::default()
+                    ..MessageEntry::default()
                 };
                 self.sqs
                     .send(&queue, entry)
@@ -202,9 +202,9 @@ impl Scheduler {
             );
             return;
         };
-        let entry = Entry {
+        let entry = MessageEntry {
             message_body: Some(self.payload(firing, self.clock.now_ms())),
-            ..Entry::default()
+            ..MessageEntry::default()
         };
         if let Err(error) = self.sqs.send(queue, entry) {
             tracing::warn!(schedule = firing.schedule_arn, %error, "a firing was given up and its dead-letter queue did not take it");

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::error::SqsError;
 use super::queue::Queue;
-use super::send::{self, Entry};
+use super::send::{self, MessageEntry};
 use super::service::Sqs;
-use super::step::Step;
+use super::transaction::QueueTransaction;
 use super::wire::{Reply, value};
 use crate::limits;
 
@@ -33,17 +33,20 @@ pub(super) struct ReceiptEntry {
 }
 
 impl Sqs {
-    pub(super) fn send_batch(&self, request: Batch<Entry>) -> Reply {
+    pub(super) fn send_batch(&self, request: Batch<MessageEntry>) -> Reply {
         check_batch(request.entries.iter().map(|entry| entry.id.as_str()))?;
         let bytes: usize = request.entries.iter().map(send::size_bytes).sum();
         if bytes > limits::MESSAGE_BYTES_MAX {
             return Err(SqsError::batch_bytes(bytes, limits::MESSAGE_BYTES_MAX));
         }
-        self.on_queue(&request.queue_url, |step, queue| {
+        self.on_queue(&request.queue_url, |transaction, queue| {
             let mut reply = BatchReply::default();
             for entry in request.entries {
                 let id = entry.id.clone();
-                reply.add(&id, send::send(step, queue, entry).map(|sent| value(&sent)))?;
+                reply.add(
+                    &id,
+                    send::send(transaction, queue, entry).map(|sent| value(&sent)),
+                )?;
             }
             Ok(reply.value())
         })
@@ -52,13 +55,13 @@ impl Sqs {
     pub(super) fn receipt_batch(
         &self,
         request: Batch<ReceiptEntry>,
-        work: impl Fn(&mut Step<'_>, &Queue, &ReceiptEntry) -> Result<(), SqsError>,
+        work: impl Fn(&mut QueueTransaction<'_>, &Queue, &ReceiptEntry) -> Result<(), SqsError>,
     ) -> Reply {
         check_batch(request.entries.iter().map(|entry| entry.id.as_str()))?;
-        self.on_queue(&request.queue_url, |step, queue| {
+        self.on_queue(&request.queue_url, |transaction, queue| {
             let mut reply = BatchReply::default();
             for entry in &request.entries {
-                let done = work(step, queue, entry).map(|()| json!({ "Id": entry.id }));
+                let done = work(transaction, queue, entry).map(|()| json!({ "Id": entry.id }));
                 reply.add(&entry.id, done)?;
             }
             Ok(reply.value())

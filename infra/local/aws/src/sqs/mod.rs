@@ -19,13 +19,13 @@ mod receive;
 mod receive_message;
 mod send;
 mod service;
-mod step;
 mod stored;
+mod transaction;
 mod wire;
 
 pub(crate) use queue::name_of_arn;
 pub(crate) use receive::Received;
-pub(crate) use send::Entry;
+pub(crate) use send::MessageEntry;
 pub(crate) use service::Sqs;
-pub(crate) use step::queue_arn;
+pub(crate) use transaction::queue_arn;
 pub(crate) use wire::asks_for_query_codes;

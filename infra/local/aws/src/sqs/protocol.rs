@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::error::SqsError;
 use super::queue::Queue;
-use super::send::{self, Entry};
+use super::send::{self, MessageEntry};
 use super::service::Sqs;
-use super::step::Step;
+use super::transaction::QueueTransaction;
 use super::wire::{Reply, parse, response, unless_empty, value};
 use super::{receipt, stored};
 use crate::limits;
@@ -68,7 +68,7 @@ struct SendMessage {
     #[serde(default)]
     queue_url: String,
     #[serde(flatten)]
-    entry: Entry,
+    entry: MessageEntry,
 }
 
 impl Sqs {
@@ -88,18 +88,20 @@ impl Sqs {
             "ListQueues" => self.list_queues(&parse(body)?),
             "SendMessage" => {
                 let request: SendMessage = parse(body)?;
-                self.on_queue(&request.queue_url, |step, queue| {
-                    Ok(value(&send::send(step, queue, request.entry)?))
+                self.on_queue(&request.queue_url, |transaction, queue| {
+                    Ok(value(&send::send(transaction, queue, request.entry)?))
                 })
             }
             "SendMessageBatch" => self.send_batch(parse(body)?),
-            "DeleteMessageBatch" => self.receipt_batch(parse(body)?, |step, queue, entry| {
-                receipt::delete(step, queue, &entry.receipt_handle)
-            }),
+            "DeleteMessageBatch" => {
+                self.receipt_batch(parse(body)?, |transaction, queue, entry| {
+                    receipt::delete(transaction, queue, &entry.receipt_handle)
+                })
+            }
             "ChangeMessageVisibilityBatch" => {
-                self.receipt_batch(parse(body)?, |step, queue, entry| {
+                self.receipt_batch(parse(body)?, |transaction, queue, entry| {
                     let seconds = entry.visibility_timeout;
-                    receipt::change_visibility(step, queue, &entry.receipt_handle, seconds)
+                    receipt::change_visibility(transaction, queue, &entry.receipt_handle, seconds)
                 })
             }
             _ if !ON_QUEUE.contains(&action) => return Err(SqsError::unknown_action(action)),
@@ -110,32 +112,42 @@ impl Sqs {
 
     fn act_on_queue(&self, action: &str, request: OnQueue) -> Result<Option<Value>, SqsError> {
         let url = request.queue_url.clone();
-        self.on_queue(&url, |step, queue| {
+        self.on_queue(&url, |transaction, queue| {
             let name = &queue.name;
             match action {
-                "DeleteQueue" => stored::delete(step, name)?,
-                "PurgeQueue" => stored::purge(step, name)?,
-                "SetQueueAttributes" => stored::set_attributes(step, name, &request.attributes)?,
-                "GetQueueAttributes" => {
-                    return attributes(step, queue, &request.attribute_names).map(Some);
+                "DeleteQueue" => stored::delete(transaction, name)?,
+                "PurgeQueue" => stored::purge(transaction, name)?,
+                "SetQueueAttributes" => {
+                    stored::set_attributes(transaction, name, &request.attributes)?
                 }
-                "DeleteMessage" => receipt::delete(step, queue, &request.receipt_handle)?,
+                "GetQueueAttributes" => {
+                    return attributes(transaction, queue, &request.attribute_names).map(Some);
+                }
+                "DeleteMessage" => receipt::delete(transaction, queue, &request.receipt_handle)?,
                 "ChangeMessageVisibility" => {
                     let seconds = request.visibility_timeout;
-                    receipt::change_visibility(step, queue, &request.receipt_handle, seconds)?;
+                    receipt::change_visibility(
+                        transaction,
+                        queue,
+                        &request.receipt_handle,
+                        seconds,
+                    )?;
                 }
                 "ListQueueTags" => {
-                    return Ok(Some(unless_empty("Tags", json!(stored::tags(step, name)?))));
+                    return Ok(Some(unless_empty(
+                        "Tags",
+                        json!(stored::tags(transaction, name)?),
+                    )));
                 }
                 "TagQueue" => {
-                    let mut tags = stored::tags(step, name)?;
+                    let mut tags = stored::tags(transaction, name)?;
                     tags.extend(request.tags);
-                    stored::set_tags(step, name, &tags)?;
+                    stored::set_tags(transaction, name, &tags)?;
                 }
                 "UntagQueue" => {
-                    let mut tags = stored::tags(step, name)?;
+                    let mut tags = stored::tags(transaction, name)?;
                     tags.retain(|key, _| !request.tag_keys.contains(key));
-                    stored::set_tags(step, name, &tags)?;
+                    stored::set_tags(transaction, name, &tags)?;
                 }
                 other => return Err(SqsError::unknown_action(other)),
             }
@@ -147,9 +159,9 @@ impl Sqs {
         if request.queue_name.is_empty() {
             return Err(SqsError::missing("QueueName"));
         }
-        self.step(|step| {
+        self.transaction(|transaction| {
             stored::create(
-                step,
+                transaction,
                 &request.queue_name,
                 &request.attributes,
                 &request.tags,
@@ -162,7 +174,7 @@ impl Sqs {
         if request.queue_name.is_empty() {
             return Err(SqsError::missing("QueueName"));
         }
-        self.step(|step| stored::find(step, &request.queue_name))?;
+        self.transaction(|transaction| stored::find(transaction, &request.queue_name))?;
         Ok(json!({ "QueueUrl": self.account.queue_url(&request.queue_name) }))
     }
 
@@ -171,9 +183,9 @@ impl Sqs {
             .max_results
             .unwrap_or(limits::LISTED_QUEUES_MAX)
             .clamp(1, limits::LISTED_QUEUES_MAX);
-        let mut names = self.step(|step| {
+        let mut names = self.transaction(|transaction| {
             stored::names(
-                step,
+                transaction,
                 &request.queue_name_prefix,
                 &request.next_token,
                 count_max + 1,
@@ -211,9 +223,9 @@ const ON_QUEUE: [&str; 9] = [
     "UntagQueue",
 ];
 
-fn attributes(step: &Step<'_>, queue: &Queue, asked: &[String]) -> Reply {
-    let mut reported = queue.reported_attributes(&step.arn(&queue.name));
-    for (name, count) in stored::counts(step, queue)? {
+fn attributes(transaction: &QueueTransaction<'_>, queue: &Queue, asked: &[String]) -> Reply {
+    let mut reported = queue.reported_attributes(&transaction.arn(&queue.name));
+    for (name, count) in stored::counts(transaction, queue)? {
         reported.insert(name.to_owned(), count.to_string());
     }
     if !asked.iter().any(|name| name == "All") {

@@ -6,17 +6,17 @@ use rusqlite::{OptionalExtension, params};
 
 use super::error::SqsError;
 use super::queue::Queue;
-use super::step::Step;
+use super::transaction::QueueTransaction;
 use crate::limits;
 
 /// A receipt handle: names the queue and the message, and is new with every delivery.
-pub(crate) struct Receipt {
+pub(crate) struct ReceiptHandle {
     queue: String,
     sequence: i64,
     nonce: String,
 }
 
-impl Receipt {
+impl ReceiptHandle {
     pub(crate) fn mint(queue: &str, sequence: i64) -> Self {
         Self {
             queue: queue.to_owned(),
@@ -58,9 +58,13 @@ enum DeliveryState {
 ///
 /// FIFO refuses a handle whose visibility has ended; a standard queue takes it as long as nobody received the message
 /// since. Deleting what is gone already succeeds.
-pub(crate) fn delete(step: &mut Step<'_>, queue: &Queue, handle: &str) -> Result<(), SqsError> {
+pub(crate) fn delete(
+    transaction: &mut QueueTransaction<'_>,
+    queue: &Queue,
+    handle: &str,
+) -> Result<(), SqsError> {
     let receipt = checked(queue, handle)?;
-    match delivery_state(step, &receipt, handle)? {
+    match delivery_state(transaction, &receipt, handle)? {
         DeliveryState::Gone => return Ok(()),
         DeliveryState::Expired { .. } if queue.is_fifo() => {
             return Err(SqsError::expired_receipt(handle));
@@ -70,16 +74,17 @@ pub(crate) fn delete(step: &mut Step<'_>, queue: &Queue, handle: &str) -> Result
         } => return Ok(()),
         DeliveryState::Expired { .. } | DeliveryState::InFlight { .. } => {}
     }
-    step.tx
+    transaction
+        .sql
         .prepare_cached("DELETE FROM messages WHERE sequence = ?1")?
         .execute([receipt.sequence])?;
-    step.woken.insert(queue.name.clone());
+    transaction.woken.insert(queue.name.clone());
     Ok(())
 }
 
 /// Sets how long the message stays invisible from now on; 0 gives it back at once.
 pub(crate) fn change_visibility(
-    step: &mut Step<'_>,
+    transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
     handle: &str,
     seconds: Option<i64>,
@@ -93,14 +98,14 @@ pub(crate) fn change_visibility(
         ));
     }
     let receipt = checked(queue, handle)?;
-    let received_ms = match delivery_state(step, &receipt, handle)? {
+    let received_ms = match delivery_state(transaction, &receipt, handle)? {
         DeliveryState::InFlight { received_ms } => received_ms,
         DeliveryState::Expired { .. } if !queue.is_fifo() => return Err(SqsError::not_in_flight()),
         DeliveryState::Gone | DeliveryState::Expired { .. } => {
             return Err(SqsError::not_available(handle));
         }
     };
-    let visible_ms = step.now_ms + seconds * 1000;
+    let visible_ms = transaction.now_ms + seconds * 1000;
     if visible_ms - received_ms > limits::VISIBILITY_SECONDS_MAX * 1000 {
         return Err(SqsError::value(
             "VisibilityTimeout",
@@ -108,38 +113,43 @@ pub(crate) fn change_visibility(
             "Total VisibilityTimeout for the message is beyond the limit [43200 seconds].",
         ));
     }
-    step.tx
+    transaction
+        .sql
         .prepare_cached("UPDATE messages SET visible_ms = ?2 WHERE sequence = ?1")?
         .execute(params![receipt.sequence, visible_ms])?;
-    step.woken.insert(queue.name.clone());
+    transaction.woken.insert(queue.name.clone());
     Ok(())
 }
 
 /// Notes that no function works on the message any more.
-pub(crate) fn leave_function(step: &Step<'_>, handle: &str) -> Result<(), SqsError> {
-    let receipt = Receipt::parse(handle).ok_or_else(SqsError::malformed_receipt)?;
-    step.tx
+pub(crate) fn leave_function(
+    transaction: &QueueTransaction<'_>,
+    handle: &str,
+) -> Result<(), SqsError> {
+    let receipt = ReceiptHandle::parse(handle).ok_or_else(SqsError::malformed_receipt)?;
+    transaction
+        .sql
         .prepare_cached("UPDATE messages SET in_function = 0 WHERE sequence = ?1 AND receipt = ?2")?
         .execute(params![receipt.sequence, handle])?;
     Ok(())
 }
 
-fn checked(queue: &Queue, handle: &str) -> Result<Receipt, SqsError> {
+fn checked(queue: &Queue, handle: &str) -> Result<ReceiptHandle, SqsError> {
     if handle.is_empty() {
         return Err(SqsError::missing("ReceiptHandle"));
     }
-    Receipt::parse(handle)
+    ReceiptHandle::parse(handle)
         .filter(|receipt| receipt.queue == queue.name)
         .ok_or_else(SqsError::malformed_receipt)
 }
 
 fn delivery_state(
-    step: &Step<'_>,
-    receipt: &Receipt,
+    transaction: &QueueTransaction<'_>,
+    receipt: &ReceiptHandle,
     handle: &str,
 ) -> Result<DeliveryState, SqsError> {
-    let found: Option<(Option<String>, i64, Option<i64>)> = step
-        .tx
+    let found: Option<(Option<String>, i64, Option<i64>)> = transaction
+        .sql
         .prepare_cached(
             "SELECT receipt, visible_ms, received_ms FROM messages WHERE sequence = ?1 AND queue = ?2",
         )?
@@ -152,11 +162,11 @@ fn delivery_state(
         Some((current, ..)) if current.as_deref() != Some(handle) => DeliveryState::Expired {
             delivered_again: true,
         },
-        Some((_, visible_ms, _)) if visible_ms <= step.now_ms => DeliveryState::Expired {
+        Some((_, visible_ms, _)) if visible_ms <= transaction.now_ms => DeliveryState::Expired {
             delivered_again: false,
         },
         Some((.., received_ms)) => DeliveryState::InFlight {
-            received_ms: received_ms.unwrap_or(step.now_ms),
+            received_ms: received_ms.unwrap_or(transaction.now_ms),
         },
     })
 }

@@ -49,14 +49,14 @@ impl Sqs {
     pub(super) async fn receive_message(&self, body: &Bytes) -> Reply {
         let request: ReceiveMessage = parse(body)?;
         let name = name_of_url(&request.queue_url)?;
-        let queue = self.step(|step| stored::find(step, name))?;
+        let queue = self.transaction(|transaction| stored::find(transaction, name))?;
         let (options, wait_seconds) = options(&request, &queue)?;
         let deadline_ms = self.clock.now_ms() + wait_seconds * 1000;
         let mut changes = self.watch(name);
         loop {
-            let received = self.step(|step| {
-                let queue = stored::find(step, name)?;
-                receive::receive(step, &queue, options)
+            let received = self.transaction(|transaction| {
+                let queue = stored::find(transaction, name)?;
+                receive::receive(transaction, &queue, options)
             })?;
             let is_over = self.clock.now_ms() >= deadline_ms || self.stopping.is_cancelled();
             if received.is_empty() && !is_over {

@@ -12,9 +12,9 @@ use super::error::SqsError;
 use super::queue::Queue;
 use super::receipt;
 use super::receive::{self, ReceiveOptions, Received};
-use super::send::{self, Entry};
-use super::step::Step;
+use super::send::{self, MessageEntry};
 use super::stored;
+use super::transaction::QueueTransaction;
 use super::wire::name_of_url;
 use crate::account::Account;
 use crate::clock::Clock;
@@ -57,14 +57,14 @@ impl Sqs {
         attributes: &BTreeMap<String, String>,
         tags: &BTreeMap<String, String>,
     ) -> Result<(), SqsError> {
-        self.step(|step| stored::deploy(step, name, attributes, tags))
+        self.transaction(|transaction| stored::deploy(transaction, name, attributes, tags))
     }
 
     /// Sends one message from inside the engine.
-    pub(crate) fn send(&self, queue: &str, entry: Entry) -> Result<(), SqsError> {
-        self.step(|step| {
-            let queue = stored::find(step, queue)?;
-            send::send(step, &queue, entry)?;
+    pub(crate) fn send(&self, queue: &str, entry: MessageEntry) -> Result<(), SqsError> {
+        self.transaction(|transaction| {
+            let queue = stored::find(transaction, queue)?;
+            send::send(transaction, &queue, entry)?;
             Ok(())
         })
     }
@@ -82,20 +82,20 @@ impl Sqs {
         {
             return Ok(Vec::new());
         }
-        self.step(|step| {
-            let queue = stored::find(step, queue)?;
+        self.transaction(|transaction| {
+            let queue = stored::find(transaction, queue)?;
             let options = ReceiveOptions {
                 count_max,
                 visibility_seconds: queue.visibility_seconds(),
                 for_function: true,
             };
-            receive::receive(step, &queue, options)
+            receive::receive(transaction, &queue, options)
         })
     }
 
     /// Switches the mappings of a queue off or on: what is in work goes on to its end.
     pub(crate) fn set_mapping(&self, queue: &str, enabled: bool) -> Result<(), SqsError> {
-        self.step(|step| stored::find(step, queue).map(drop))?;
+        self.transaction(|transaction| stored::find(transaction, queue).map(drop))?;
         let mut disabled = self.disabled.lock().unwrap_or_else(PoisonError::into_inner);
         if enabled {
             disabled.remove(queue)
@@ -114,17 +114,17 @@ impl Sqs {
         done: &[&Received],
         failed: &[&Received],
     ) -> Result<Vec<String>, SqsError> {
-        self.step(|step| {
-            let queue = stored::find(step, queue)?;
+        self.transaction(|transaction| {
+            let queue = stored::find(transaction, queue)?;
             let mut refused = Vec::new();
             for message in done {
-                receipt::leave_function(step, &message.receipt)?;
-                if let Err(error) = receipt::delete(step, &queue, &message.receipt) {
+                receipt::leave_function(transaction, &message.receipt)?;
+                if let Err(error) = receipt::delete(transaction, &queue, &message.receipt) {
                     refused.push(format!("message {} was not deleted: {error}", message.id));
                 }
             }
             for message in failed {
-                receipt::leave_function(step, &message.receipt)?;
+                receipt::leave_function(transaction, &message.receipt)?;
             }
             Ok(refused)
         })
@@ -132,10 +132,10 @@ impl Sqs {
 
     /// Gives back what functions of an earlier run held when the whole stack ended: they are known to be gone.
     pub(crate) fn release_abandoned(&self) -> Result<usize, SqsError> {
-        self.step(|step| {
-            Ok(step.tx.execute(
+        self.transaction(|transaction| {
+            Ok(transaction.sql.execute(
                 "UPDATE messages SET visible_ms = MIN(visible_ms, ?1), in_function = 0 WHERE in_function = 1",
-                params![step.now_ms],
+                params![transaction.now_ms],
             )?)
         })
     }
@@ -162,13 +162,13 @@ impl Sqs {
 
     /// What is in a queue, oldest first, without receiving it.
     pub(crate) fn peek(&self, name: &str) -> Result<Value, SqsError> {
-        self.step(|step| {
-            stored::find(step, name)?;
-            let mut statement = step.tx.prepare_cached(
+        self.transaction(|transaction| {
+            stored::find(transaction, name)?;
+            let mut statement = transaction.sql.prepare_cached(
                 "SELECT id, body, group_id, deduplication_id, sent_ms, visible_ms, receives, in_function
                  FROM messages WHERE queue = ?1 ORDER BY sequence LIMIT ?2",
             )?;
-            let now_ms = step.now_ms;
+            let now_ms = transaction.now_ms;
             let count_max = i64::try_from(limits::PEEKED_MESSAGES_MAX).unwrap_or(i64::MAX);
             let rows = statement.query_map(params![name, count_max], |row| {
                 let visible_ms: i64 = row.get(5)?;
@@ -196,7 +196,7 @@ impl Sqs {
 
     fn next_check_ms(&self, queue: &str) -> i64 {
         let now_ms = self.clock.now_ms();
-        match self.step(|step| receive::next_visible_ms(step, queue)) {
+        match self.transaction(|transaction| receive::next_visible_ms(transaction, queue)) {
             Ok(visible_ms) => visible_ms
                 .unwrap_or(i64::MAX)
                 .min(now_ms + limits::QUEUE_CHECK_INTERVAL_MS),
@@ -208,30 +208,30 @@ impl Sqs {
     pub(super) fn on_queue<T>(
         &self,
         url: &str,
-        work: impl FnOnce(&mut Step<'_>, &Queue) -> Result<T, SqsError>,
+        work: impl FnOnce(&mut QueueTransaction<'_>, &Queue) -> Result<T, SqsError>,
     ) -> Result<T, SqsError> {
         let name = name_of_url(url)?;
-        self.step(|step| {
-            let queue = stored::find(step, name)?;
-            work(step, &queue)
+        self.transaction(|transaction| {
+            let queue = stored::find(transaction, name)?;
+            work(transaction, &queue)
         })
     }
 
     /// Runs one transaction and wakes the consumers of the queues that it touched.
-    pub(super) fn step<T>(
+    pub(super) fn transaction<T>(
         &self,
-        work: impl FnOnce(&mut Step<'_>) -> Result<T, SqsError>,
+        work: impl FnOnce(&mut QueueTransaction<'_>) -> Result<T, SqsError>,
     ) -> Result<T, SqsError> {
-        let (result, woken) = self.store.transaction(|tx| {
-            let mut step = Step {
-                tx,
+        let (result, woken) = self.store.transaction(|sql| {
+            let mut transaction = QueueTransaction {
+                sql,
                 now_ms: self.clock.now_ms(),
                 account: &self.account.id,
                 region: &self.account.region,
                 woken: BTreeSet::new(),
             };
-            let result = work(&mut step)?;
-            Ok::<_, SqsError>((result, step.woken))
+            let result = work(&mut transaction)?;
+            Ok::<_, SqsError>((result, transaction.woken))
         })?;
         self.wake(woken.iter().map(String::as_str));
         Ok(result)

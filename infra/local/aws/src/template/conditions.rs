@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::error::TemplateError;
-use super::intrinsic::{Scope, text};
+use super::intrinsic::{TemplateScope, text};
 
 /// What comes of each condition, with these parameters.
-pub(super) fn all(section: &Value, scope: &Scope) -> Result<BTreeMap<String, bool>, TemplateError> {
+pub(super) fn all(
+    section: &Value,
+    scope: &TemplateScope,
+) -> Result<BTreeMap<String, bool>, TemplateError> {
     let declared = section.as_object().into_iter().flatten();
     declared
         .map(|(name, condition)| {
@@ -19,7 +22,7 @@ pub(super) fn all(section: &Value, scope: &Scope) -> Result<BTreeMap<String, boo
         .collect()
 }
 
-fn holds(condition: &Value, scope: &Scope) -> Result<bool, String> {
+fn holds(condition: &Value, scope: &TemplateScope) -> Result<bool, String> {
     let (name, argument) = condition
         .as_object()
         .filter(|object| object.len() == 1)

@@ -8,7 +8,7 @@ use serde_yaml_ng::Value as Yaml;
 
 /// What names in a template stand for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
+pub(crate) struct TemplateScope {
     /// Parameters, pseudo parameters and resources.
     pub(crate) references: BTreeMap<String, String>,
     /// What `Fn::GetAtt` gives, by `Resource.Attribute`.
@@ -60,7 +60,7 @@ pub(crate) fn plain(yaml: Yaml) -> Result<Value, String> {
     })
 }
 
-impl Scope {
+impl TemplateScope {
     /// Replaces every function in a value by what it stands for.
     pub(crate) fn resolve(&self, value: &Value) -> Result<Value, String> {
         match value {

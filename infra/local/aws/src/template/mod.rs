@@ -27,9 +27,9 @@ use crate::cloudformation::HIDDEN;
 pub use error::TemplateError;
 pub(crate) use plan::{FunctionSettings, Plan};
 
-use intrinsic::Scope;
+use intrinsic::TemplateScope;
 use properties::Unhonoured;
-use reading::Reading;
+use reading::ResourceReader;
 
 /// A template that was read, before addresses are known.
 pub(crate) struct Template {
@@ -92,7 +92,7 @@ impl Template {
     ) -> Result<Plan, TemplateError> {
         let mut scope = self.scope((stack, stack_id), account)?;
         let names = names::assign(&self.resources(), stack, account, urls, &mut scope)?;
-        let reading = Reading {
+        let reading = ResourceReader {
             stack,
             account,
             scope: &scope,
@@ -127,11 +127,11 @@ impl Template {
         &self,
         (stack, stack_id): (&str, &str),
         account: &Account,
-    ) -> Result<Scope, TemplateError> {
-        let mut scope = Scope {
+    ) -> Result<TemplateScope, TemplateError> {
+        let mut scope = TemplateScope {
             references: self.parameters.clone(),
             mappings: self.document["Mappings"].clone(),
-            ..Scope::default()
+            ..TemplateScope::default()
         };
         for (name, value) in [
             ("AWS::StackName", stack),
@@ -169,7 +169,7 @@ impl Template {
             .collect()
     }
 
-    fn outputs(&self, scope: &Scope) -> Result<BTreeMap<String, String>, TemplateError> {
+    fn outputs(&self, scope: &TemplateScope) -> Result<BTreeMap<String, String>, TemplateError> {
         let outputs = self.document["Outputs"].as_object().into_iter().flatten();
         outputs
             .map(|(name, output)| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::error::TemplateError;
-use super::intrinsic::Scope;
+use super::intrinsic::TemplateScope;
 use super::reading::{FUNCTION, GROUP, QUEUE, SECRET, TABLE, function_arn};
 use crate::account::Account;
 use crate::secrets;
@@ -17,7 +17,7 @@ pub(super) fn assign(
     stack: &str,
     account: &Account,
     urls: &BTreeMap<String, String>,
-    scope: &mut Scope,
+    scope: &mut TemplateScope,
 ) -> Result<BTreeMap<String, String>, TemplateError> {
     let mut names = BTreeMap::new();
     for (id, resource) in resources {

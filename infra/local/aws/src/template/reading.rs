@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::intrinsic::Scope;
+use super::intrinsic::TemplateScope;
 use crate::account::Account;
 
 pub(super) const TABLE: &str = "AWS::DynamoDB::Table";
@@ -19,15 +19,15 @@ pub(super) fn function_arn(account: &Account, name: &str) -> String {
 }
 
 /// What is known before a resource is read.
-pub(super) struct Reading<'a> {
+pub(super) struct ResourceReader<'a> {
     pub(super) stack: &'a str,
     pub(super) account: &'a Account,
-    pub(super) scope: &'a Scope,
+    pub(super) scope: &'a TemplateScope,
     pub(super) names: &'a BTreeMap<String, String>,
     pub(super) globals: &'a Value,
 }
 
-impl Reading<'_> {
+impl ResourceReader<'_> {
     /// The name of a resource by its logical id.
     pub(super) fn name_of(&self, id: &str) -> String {
         self.names.get(id).cloned().unwrap_or_default()

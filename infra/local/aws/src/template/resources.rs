@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::intrinsic::text;
 use super::plan::{FunctionSettings, Plan, QueueSettings};
 use super::properties::{Properties, Unhonoured, reason};
-use super::reading::{FUNCTION, GROUP, QUEUE, Reading, SECRET, TABLE};
+use super::reading::{FUNCTION, GROUP, QUEUE, ResourceReader, SECRET, TABLE};
 use super::sources;
 use crate::dynamodb::TableSettings;
 use crate::limits;
@@ -15,7 +15,7 @@ use crate::secrets::{self, Generate, Source};
 
 /// Adds a resource to the plan, or reports it as not honoured.
 pub(super) fn read(
-    reading: &Reading<'_>,
+    reading: &ResourceReader<'_>,
     id: &str,
     resource: &Value,
     plan: &mut Plan,
@@ -64,7 +64,7 @@ pub(super) fn read(
 }
 
 fn table(
-    reading: &Reading<'_>,
+    reading: &ResourceReader<'_>,
     id: &str,
     properties: &mut Properties<'_>,
 ) -> Result<TableSettings, String> {
@@ -100,7 +100,7 @@ fn table(
 }
 
 fn queue(
-    reading: &Reading<'_>,
+    reading: &ResourceReader<'_>,
     id: &str,
     properties: &mut Properties<'_>,
 ) -> Result<QueueSettings, String> {
@@ -134,7 +134,7 @@ fn queue(
 }
 
 fn function(
-    reading: &Reading<'_>,
+    reading: &ResourceReader<'_>,
     id: &str,
     properties: &mut Properties<'_>,
 ) -> Result<FunctionSettings, String> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::plan::Plan;
 use super::properties::Properties;
-use super::reading::{FUNCTION, Reading, function_arn};
+use super::reading::{FUNCTION, ResourceReader, function_arn};
 use crate::lambda::Mapping;
 use crate::limits;
 use crate::scheduler::{DEFAULT_GROUP, Definition, NamedSchedule};
@@ -12,7 +12,7 @@ use crate::sqs::name_of_arn;
 
 /// Reads a function's URL and adds its `Events` to the plan.
 pub(super) fn read(
-    reading: &Reading<'_>,
+    reading: &ResourceReader<'_>,
     function: &str,
     properties: &mut Properties<'_>,
     plan: &mut Plan,
@@ -39,7 +39,7 @@ pub(super) fn read(
 
 /// Adds one entry of a function's `Events` to the plan.
 fn event(
-    reading: &Reading<'_>,
+    reading: &ResourceReader<'_>,
     function: &str,
     name: &str,
     kind: &Value,
@@ -66,7 +66,10 @@ fn event(
     Ok(())
 }
 
-fn mapping(reading: &Reading<'_>, properties: &mut Properties<'_>) -> Result<Mapping, String> {
+fn mapping(
+    reading: &ResourceReader<'_>,
+    properties: &mut Properties<'_>,
+) -> Result<Mapping, String> {
     let queue_arn = properties.text("Queue").ok_or("an SQS event needs Queue")?;
     let queue = name_of_arn(&queue_arn)
         .ok_or("Queue of an SQS event is not the ARN of a queue")?
@@ -101,7 +104,7 @@ fn mapping(reading: &Reading<'_>, properties: &mut Properties<'_>) -> Result<Map
 }
 
 fn schedule(
-    reading: &Reading<'_>,
+    reading: &ResourceReader<'_>,
     function: &str,
     name: &str,
     properties: &mut Properties<'_>,

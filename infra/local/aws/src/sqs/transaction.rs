@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use rusqlite::Transaction;
 
 /// One transaction: the time it happens at and the queues whose consumers must check again afterwards.
-pub(crate) struct Step<'a> {
-    pub(crate) tx: &'a Transaction<'a>,
+pub(crate) struct QueueTransaction<'a> {
+    pub(crate) sql: &'a Transaction<'a>,
     pub(crate) now_ms: i64,
     pub(crate) account: &'a str,
     pub(crate) region: &'a str,
     pub(crate) woken: BTreeSet<String>,
 }
 
-impl Step<'_> {
+impl QueueTransaction<'_> {
     pub(crate) fn arn(&self, queue: &str) -> String {
         queue_arn(self.region, self.account, queue)
     }
