@@ -3,7 +3,7 @@
 /// Account, region and endpoint; names and ARNs are built from them.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
-    /// Twelve digits.
+    /// The account's id of twelve digits.
     pub(crate) id: String,
     pub(crate) region: String,
     /// `http://127.0.0.1:PORT`, without a slash at its end.

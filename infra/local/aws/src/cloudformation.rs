@@ -20,7 +20,7 @@ const NAMESPACE: &str = "http://cloudformation.amazonaws.com/doc/2010-05-15/";
 /// The one stack of this engine.
 pub(crate) struct CloudFormation {
     pub(crate) stack: String,
-    /// Its ARN.
+    /// The ARN of the stack.
     pub(crate) id: String,
     pub(crate) started_ms: i64,
     /// With the hidden ones already hidden.

@@ -206,41 +206,41 @@ fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {
 }
 
 #[derive(Deserialize)]
-struct Advance {
+struct ClockAdvance {
     advance_ms: u32,
 }
 
 #[derive(Deserialize)]
-struct Mapping {
+struct MappingSwitch {
     enabled: bool,
 }
 
 #[derive(Deserialize)]
-struct IndexLag {
+struct LagRequest {
     ms: i64,
 }
 
 impl Services {
-    /// Test calls: move the clock, look into queues, see and kill processes, see traces, make the index lag, hold calls.
+    /// Test calls: move the clock, list queues, list and kill processes, list traces, make the index lag, hold calls.
     async fn control(&self, method: &Method, path: &str, body: &Bytes) -> Response {
         let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         match (method.as_str(), parts.as_slice()) {
-            ("GET", ["clock"]) => self.told_clock(),
-            ("POST", ["clock"]) => match serde_json::from_slice::<Advance>(body) {
+            ("GET", ["clock"]) => self.clock_response(),
+            ("POST", ["clock"]) => match serde_json::from_slice::<ClockAdvance>(body) {
                 Ok(advance) => {
                     self.clock.advance_ms(advance.advance_ms);
-                    self.told_clock()
+                    self.clock_response()
                 }
                 Err(error) => bad_request(&error),
             },
             ("GET", ["queues", name, "messages"]) => match self.sqs.peek(name) {
-                Ok(messages) => told(&messages),
+                Ok(messages) => json_response(&messages),
                 Err(error) => (StatusCode::NOT_FOUND, error.to_string()).into_response(),
             },
             ("POST", ["queues", name, "mapping"]) => {
-                match serde_json::from_slice::<Mapping>(body) {
+                match serde_json::from_slice::<MappingSwitch>(body) {
                     Ok(mapping) => match self.sqs.set_mapping(name, mapping.enabled) {
-                        Ok(()) => told(&json!({ "enabled": mapping.enabled })),
+                        Ok(()) => json_response(&json!({ "enabled": mapping.enabled })),
                         Err(error) => (StatusCode::NOT_FOUND, error.to_string()).into_response(),
                     },
                     Err(error) => bad_request(&error),
@@ -254,18 +254,18 @@ impl Services {
                         processes.push(json!(process));
                     }
                 }
-                told(&Value::Object(by_function))
+                json_response(&Value::Object(by_function))
             }
             ("POST", ["functions", id, "kill"]) => match self.functions.by_logical_id(id) {
-                Some(function) => told(&json!({ "killed": function.kill() })),
+                Some(function) => json_response(&json!({ "killed": function.kill() })),
                 None => (StatusCode::NOT_FOUND, "no such function").into_response(),
             },
-            ("GET", ["segments"]) => told(&Value::Array(self.traces.kept())),
+            ("GET", ["segments"]) => json_response(&Value::Array(self.traces.segments())),
             (_, ["gates"]) => self.gates.control(method, "", body),
             (_, ["gates", id]) => self.gates.control(method, id, body),
-            ("POST", ["index-lag"]) => match serde_json::from_slice::<IndexLag>(body) {
+            ("POST", ["index-lag"]) => match serde_json::from_slice::<LagRequest>(body) {
                 Ok(lag) => match self.dynamo.set_index_lag(lag.ms).await {
-                    Ok(()) => told(&json!({ "ms": lag.ms })),
+                    Ok(()) => json_response(&json!({ "ms": lag.ms })),
                     Err(error) => {
                         (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
                     }
@@ -276,12 +276,14 @@ impl Services {
         }
     }
 
-    fn told_clock(&self) -> Response {
-        told(&json!({ "now_ms": self.clock.now_ms(), "offset_ms": self.clock.offset_ms() }))
+    fn clock_response(&self) -> Response {
+        json_response(
+            &json!({ "now_ms": self.clock.now_ms(), "offset_ms": self.clock.offset_ms() }),
+        )
     }
 }
 
-fn told(value: &Value) -> Response {
+fn json_response(value: &Value) -> Response {
     ([("content-type", "application/json")], value.to_string()).into_response()
 }
 

@@ -2,8 +2,9 @@
 //! tells of a stack in one process, set up from the project's own `template.yaml`.
 //!
 //! Promised: programs that use the real AWS SDKs find the semantics that AWS documents, as far as the services here are
-//! concerned, and each raw answer is as AWS's own model of the service has it; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything
-//! listens on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
+//! concerned, and each raw answer is as AWS's own model of the service has it; what is not emulated is refused by its
+//! name; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything listens
+//! on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
 //!
 //! [`RuntimeApi`] is Lambda's end of one process by itself, for whoever starts that process.
 //!
@@ -14,7 +15,7 @@
 //! Deliberately absent: roles, throttles, encryption, and every property of the template that
 //! [`Engine::unhonoured`] names.
 //!
-//! Test calls beside the services, on [`Engine::endpoint`]:
+//! Test calls, next to the services on [`Engine::endpoint`]:
 //!
 //! | call | does |
 //! |---|---|

@@ -23,7 +23,7 @@ pub const MESSAGE_ID_CHARACTERS_MAX: usize = 128;
 pub const MESSAGE_ATTRIBUTES_MAX: usize = 10;
 /// Longest queue name, `.fifo` included (AWS).
 pub const QUEUE_NAME_CHARACTERS_MAX: usize = 80;
-/// Deduplication window (AWS).
+/// How long a deduplication id counts after it was sent (AWS).
 pub const DEDUPLICATION_WINDOW_MS: i64 = 5 * 60 * 1000;
 /// A message stays invisible at most this long, counted from its receive (AWS).
 pub const VISIBILITY_SECONDS_MAX: i64 = 12 * 60 * 60;
@@ -33,18 +33,18 @@ pub const WAIT_SECONDS_MAX: i64 = 20;
 pub const PURGE_INTERVAL_MS: i64 = 60 * 1000;
 /// Messages that one receive moves to a dead-letter queue before it lets others in.
 pub const DEAD_LETTERS_PER_RECEIVE_MAX: usize = 1000;
-/// Messages that a redrive moves in one transaction.
-pub const MOVED_PER_STEP_MAX: i64 = 1000;
 /// The name of a deleted queue cannot be used again for this long (AWS).
 pub const QUEUE_NAME_HELD_MS: i64 = 60 * 1000;
 /// Longest name and longest type of a message attribute in characters (AWS).
 pub const ATTRIBUTE_NAME_CHARACTERS_MAX: usize = 256;
 /// Names in one answer of `ListQueues` (AWS).
 pub const LISTED_QUEUES_MAX: usize = 1000;
-/// Messages that the look-without-receiving call returns.
+/// Messages that the test call returns which lists a queue without receiving.
 pub const PEEKED_MESSAGES_MAX: usize = 1000;
-/// A queue without any activity is looked at again after this long, so that nothing waits for a lost wake-up.
-pub const QUEUE_LOOK_INTERVAL_MS: i64 = 20 * 1000;
+/// A queue without any activity is checked again after this long, so that nothing waits for a lost wake-up.
+pub const QUEUE_CHECK_INTERVAL_MS: i64 = 20 * 1000;
+/// A queue that could not be read is read again after this long.
+pub const QUEUE_RETRY_MS: i64 = 1000;
 
 /// Longest schedule `Input` in characters (AWS).
 pub const SCHEDULE_INPUT_CHARACTERS_MAX: usize = 256 * 1024;
@@ -54,32 +54,30 @@ pub const LISTED_SCHEDULES_MAX: usize = 100;
 pub const SCHEDULE_RETRIES_MAX: i64 = 185;
 /// Age at which a firing is given up (AWS default and maximum).
 pub const SCHEDULE_AGE_SECONDS_MAX: i64 = 24 * 60 * 60;
-/// First and longest pause between the attempts of a firing.
+/// First pause between the attempts of a firing; each further one is twice as long.
 pub const SCHEDULE_BACKOFF_MS_MIN: i64 = 1000;
-/// See [`SCHEDULE_BACKOFF_MS_MIN`].
+/// Longest pause between the attempts of a firing.
 pub const SCHEDULE_BACKOFF_MS_MAX: i64 = 5 * 60 * 1000;
-/// The firing loop looks again after this long, so that nothing waits for a lost wake-up.
-pub const SCHEDULE_LOOK_INTERVAL_MS: i64 = 60 * 1000;
+/// The firing loop checks again after this long, so that nothing waits for a lost wake-up.
+pub const SCHEDULE_CHECK_INTERVAL_MS: i64 = 60 * 1000;
 /// Firings handled in one round of the loop.
 pub const FIRINGS_PER_ROUND_MAX: usize = 100;
-/// Days that a cron expression is searched for its next time: eight years hold every 29 February.
-pub const CRON_SEARCH_DAYS_MAX: u64 = 366 * 8 + 2;
 
 /// Longest segment document (AWS).
 pub const SEGMENT_BYTES_MAX: usize = 64 * 1024;
-/// Segment documents that are kept to be looked at.
-pub const SEGMENTS_KEPT_MAX: usize = 2_000;
+/// Segment documents that are kept for the tests that read them.
+pub const SEGMENTS_MAX: usize = 2_000;
 
 /// A function has this long from its start to its first request for work (AWS).
 pub const FUNCTION_INIT_MS_MAX: u64 = 10_000;
 /// `Timeout` of a function that names none (AWS).
 pub const FUNCTION_TIMEOUT_SECONDS_DEFAULT: u64 = 3;
-/// Longest `Timeout` (AWS).
+/// Longest `Timeout` of a function (AWS).
 pub const FUNCTION_TIMEOUT_SECONDS_MAX: u64 = 900;
 /// A process without work is ended after this long.
 pub const FUNCTION_IDLE_MS_MAX: i64 = 5 * 60 * 1000;
-/// How often idle processes are looked at.
-pub const FUNCTION_IDLE_LOOK_MS: i64 = 10_000;
+/// How often processes without work are checked for their age.
+pub const FUNCTION_IDLE_CHECK_MS: i64 = 10_000;
 /// After its answer a process has this long to ask for more work, else it is ended.
 pub const FUNCTION_RETURN_MS_MAX: u64 = 5_000;
 /// Processes of all invocations of one function together (AWS: account concurrency).

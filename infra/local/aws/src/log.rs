@@ -1,4 +1,4 @@
-//! What functions print, handed on line by line.
+//! What functions print, passed on line by line.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ pub enum LogStream {
     Out,
     /// The function's standard error.
     Error,
-    /// The engine's word about the function: a crash, a time-out, messages that came back.
+    /// The engine's own line about the function: a crash, a time-out, messages that came back.
     Platform,
 }
 

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limits;
 
-/// What signs requests.
+/// A key that signs requests, as AWS issues them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessKey {
     /// Names the key; stands in each request.
@@ -99,7 +99,7 @@ fn random(count: usize) -> String {
     random.take(count).map(char::from).collect()
 }
 
-/// Why a request is not let in, in AWS's words.
+/// Why a request is refused, with AWS's own text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("Request is missing Authentication Token")]
@@ -134,7 +134,7 @@ impl Denied {
 }
 
 /// The parts of an `Authorization` header.
-struct Authorization<'a> {
+struct AuthorizationHeader<'a> {
     key_id: &'a str,
     date: &'a str,
     region: &'a str,
@@ -143,7 +143,7 @@ struct Authorization<'a> {
     signature: &'a str,
 }
 
-impl<'a> Authorization<'a> {
+impl<'a> AuthorizationHeader<'a> {
     fn read(text: &'a str) -> Result<Self, Denied> {
         let incomplete =
             |what: &str| Denied::Incomplete(format!("Authorization header requires {what}."));
@@ -174,7 +174,7 @@ impl<'a> Authorization<'a> {
     }
 }
 
-/// Lets a request in whose signature is that of one of the keys, for this service (if it is known) and region, of now.
+/// Accepts a request whose signature is that of one of the keys, for this service (if it is known) and region, of now.
 ///
 /// # Errors
 ///
@@ -194,7 +194,7 @@ pub(crate) fn verify(
             .and_then(|value| value.to_str().ok())
     };
     let text = header("authorization").ok_or(Denied::Missing)?;
-    let authorization = Authorization::read(text)?;
+    let authorization = AuthorizationHeader::read(text)?;
     let sent = header("x-amz-date").ok_or_else(|| {
         Denied::Incomplete(
             "Authorization header requires existence of an 'X-Amz-Date' header.".to_owned(),
@@ -229,7 +229,7 @@ pub(crate) fn verify(
 }
 
 fn check_scope(
-    authorization: &Authorization<'_>,
+    authorization: &AuthorizationHeader<'_>,
     sent: &str,
     region: &str,
     service: Option<&str>,
@@ -286,7 +286,7 @@ const FORMAT: &str = "%Y%m%dT%H%M%SZ";
 /// The signature that the key gives to this request, by AWS's own signer.
 fn signature(
     key: &AccessKey,
-    authorization: &Authorization<'_>,
+    authorization: &AuthorizationHeader<'_>,
     parts: &Parts,
     body: &[u8],
     time: SystemTime,

@@ -41,6 +41,8 @@ CREATE TABLE IF NOT EXISTS deleted_queues (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS messages_by_queue ON messages (queue, sequence);
 CREATE INDEX IF NOT EXISTS messages_by_group ON messages (queue, group_id, visible_ms);
+CREATE INDEX IF NOT EXISTS messages_by_age ON messages (queue, sent_ms);
+CREATE INDEX IF NOT EXISTS messages_by_visibility ON messages (queue, visible_ms);
 CREATE TABLE IF NOT EXISTS deduplication (
   queue TEXT NOT NULL,
   scope TEXT NOT NULL,
@@ -50,18 +52,7 @@ CREATE TABLE IF NOT EXISTS deduplication (
   expires_ms INTEGER NOT NULL,
   PRIMARY KEY (queue, scope, deduplication_id)
 ) STRICT;
-CREATE TABLE IF NOT EXISTS move_tasks (
-  handle TEXT PRIMARY KEY,
-  source TEXT NOT NULL,
-  destination TEXT,
-  rate INTEGER,
-  status TEXT NOT NULL,
-  moved INTEGER NOT NULL DEFAULT 0,
-  to_move INTEGER NOT NULL,
-  last_sequence INTEGER NOT NULL,
-  started_ms INTEGER NOT NULL,
-  failure TEXT
-) STRICT;
+CREATE INDEX IF NOT EXISTS deduplication_by_expiry ON deduplication (queue, expires_ms);
 CREATE TABLE IF NOT EXISTS schedule_groups (
   name TEXT PRIMARY KEY,
   created_ms INTEGER NOT NULL
@@ -77,6 +68,7 @@ CREATE TABLE IF NOT EXISTS schedules (
   next_ms INTEGER,
   PRIMARY KEY (group_name, name)
 ) STRICT;
+CREATE INDEX IF NOT EXISTS schedules_by_due_time ON schedules (next_ms);
 CREATE TABLE IF NOT EXISTS firings (
   id TEXT PRIMARY KEY,
   schedule_arn TEXT NOT NULL,
@@ -86,6 +78,7 @@ CREATE TABLE IF NOT EXISTS firings (
   attempt INTEGER NOT NULL DEFAULT 1,
   next_ms INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX IF NOT EXISTS firings_by_due_time ON firings (next_ms);
 CREATE TABLE IF NOT EXISTS secrets (
   name TEXT PRIMARY KEY,
   version TEXT NOT NULL,
@@ -93,20 +86,14 @@ CREATE TABLE IF NOT EXISTS secrets (
   generated TEXT,
   template_value TEXT,
   changed_ms INTEGER NOT NULL,
-  created_ms INTEGER,
-  previous_version TEXT,
-  previous_value TEXT,
-  previous_ms INTEGER
+  created_ms INTEGER
 ) STRICT;
 ";
 
 /// Columns that came later, for files that an older version made: table, column, type.
-const LATER: [(&str, &str, &str); 5] = [
+const LATER: [(&str, &str, &str); 2] = [
     ("messages", "receives_before", "INTEGER NOT NULL DEFAULT 0"),
     ("secrets", "created_ms", "INTEGER"),
-    ("secrets", "previous_version", "TEXT"),
-    ("secrets", "previous_value", "TEXT"),
-    ("secrets", "previous_ms", "INTEGER"),
 ];
 
 /// The file, shared by everything that keeps state in it.

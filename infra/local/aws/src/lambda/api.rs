@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Functions, Outcome, request_id};
+use super::functions::Functions;
+use super::outcome::{InvocationOutcome, request_id};
 use crate::limits;
 use crate::query::decoded;
 
@@ -47,61 +48,73 @@ impl Functions {
             .get("x-amz-invocation-type")
             .map_or(Ok("RequestResponse"), |kind| kind.to_str())
             .unwrap_or_default();
-        let bytes_max = match kind {
-            "Event" => limits::EVENT_PAYLOAD_BYTES_MAX,
-            "RequestResponse" | "DryRun" => limits::FUNCTION_PAYLOAD_BYTES_MAX,
-            other => {
-                return refusal(
-                    StatusCode::BAD_REQUEST,
-                    "InvalidParameterValueException",
-                    json!({ "Type": "User", "message": format!("{other} is no invocation type; Event, RequestResponse and DryRun are.") }),
-                );
-            }
+        let payload = match payload(kind, body) {
+            Ok(payload) => payload,
+            Err(refusal) => return *refusal,
         };
-        if body.len() > bytes_max {
-            let length = body.len();
-            return refusal(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "RequestTooLargeException",
-                json!({ "Type": "User", "message": format!("{length} byte payload is too large for the {kind} invocation type (limit {bytes_max} bytes)") }),
-            );
-        }
-        let payload = if body.is_empty() {
-            Bytes::from_static(b"{}")
-        } else {
-            body
-        };
-        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&payload) {
-            return refusal(
-                StatusCode::BAD_REQUEST,
-                "InvalidRequestContentException",
-                json!({ "Type": "User", "message": format!("Could not parse request body into json: {error}") }),
-            );
-        }
         let request_id = request_id();
         let id = [("x-amzn-requestid", request_id.clone())];
-        match kind {
-            "DryRun" => (StatusCode::NO_CONTENT, id).into_response(),
-            "Event" => {
-                self.invoke_event(function, request_id, payload);
-                (StatusCode::ACCEPTED, id).into_response()
-            }
-            _ => (id, answered(function.invoke(&request_id, payload).await)).into_response(),
+        if kind == "Event" {
+            self.invoke_event(function, request_id, payload);
+            return (StatusCode::ACCEPTED, id).into_response();
         }
+        (id, answered(function.invoke(&request_id, payload).await)).into_response()
     }
 }
 
-fn answered(outcome: Outcome) -> Response {
+/// The payload of an invocation, or the refusal of one that AWS refuses.
+fn payload(kind: &str, body: Bytes) -> Result<Bytes, Box<Response>> {
+    let refuse = |status, name, message: String| {
+        let body = json!({ "Type": "User", "message": message });
+        Err(Box::new(refusal(status, name, body)))
+    };
+    let bytes_max = match kind {
+        "Event" => limits::EVENT_PAYLOAD_BYTES_MAX,
+        "RequestResponse" => limits::FUNCTION_PAYLOAD_BYTES_MAX,
+        other => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "InvalidParameterValueException",
+                format!(
+                    "{other} is not an invocation type of this engine; Event and RequestResponse are."
+                ),
+            );
+        }
+    };
+    if body.len() > bytes_max {
+        let length = body.len();
+        return refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestTooLargeException",
+            format!(
+                "{length} byte payload is too large for the {kind} invocation type (limit {bytes_max} bytes)"
+            ),
+        );
+    }
+    if body.is_empty() {
+        return Ok(Bytes::from_static(b"{}"));
+    }
+    match serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
+        Ok(_) => Ok(body),
+        Err(error) => refuse(
+            StatusCode::BAD_REQUEST,
+            "InvalidRequestContentException",
+            format!("Could not parse request body into json: {error}"),
+        ),
+    }
+}
+
+fn answered(outcome: InvocationOutcome) -> Response {
     let headers = [
         ("x-amz-executed-version", "$LATEST"),
         ("content-type", "application/json"),
     ];
     match outcome {
-        Outcome::Answer(body) => (headers, body).into_response(),
-        Outcome::Failed(body) => {
+        InvocationOutcome::Answer(body) => (headers, body).into_response(),
+        InvocationOutcome::Failed(body) => {
             (headers, [("x-amz-function-error", "Unhandled")], body).into_response()
         }
-        Outcome::Throttled => refusal(
+        InvocationOutcome::Throttled => refusal(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequestsException",
             json!({

@@ -7,12 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::mapping::Mapping;
 use crate::query::Query;
 use crate::sqs::Received;
 
-/// Records of one batch.
-pub(crate) fn sqs_event(mapping: &Mapping, batch: &[Received]) -> Bytes {
+/// Records of one batch from a queue.
+pub(crate) fn sqs_event(queue_arn: &str, region: &str, batch: &[Received]) -> Bytes {
     let records: Vec<Value> = batch
         .iter()
         .map(|message| {
@@ -20,18 +19,18 @@ pub(crate) fn sqs_event(mapping: &Mapping, batch: &[Received]) -> Bytes {
                 .message_attributes
                 .iter()
                 .map(|(name, attribute)| {
-                    let mut told = json!({
+                    let mut value = json!({
                         "dataType": attribute.data_type,
                         "stringListValues": [],
                         "binaryListValues": [],
                     });
                     if let Some(text) = &attribute.string_value {
-                        told["stringValue"] = json!(text);
+                        value["stringValue"] = json!(text);
                     }
                     if let Some(base64) = &attribute.binary_value {
-                        told["binaryValue"] = json!(base64);
+                        value["binaryValue"] = json!(base64);
                     }
-                    (name.clone(), told)
+                    (name.clone(), value)
                 })
                 .collect();
             json!({
@@ -42,8 +41,8 @@ pub(crate) fn sqs_event(mapping: &Mapping, batch: &[Received]) -> Bytes {
                 "messageAttributes": attributes,
                 "md5OfBody": format!("{:x}", md5::compute(&message.body)),
                 "eventSource": "aws:sqs",
-                "eventSourceARN": mapping.queue_arn,
-                "awsRegion": mapping.region,
+                "eventSourceARN": queue_arn,
+                "awsRegion": region,
             })
         })
         .collect();
@@ -106,13 +105,7 @@ pub(crate) fn url_event(request: &UrlRequest<'_>) -> Bytes {
         },
         "isBase64Encoded": false,
     });
-    let cookies: Vec<&str> = request
-        .headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split("; "))
-        .collect();
+    let cookies = cookies(request.headers);
     if !cookies.is_empty() {
         event["cookies"] = json!(cookies);
     }
@@ -121,16 +114,28 @@ pub(crate) fn url_event(request: &UrlRequest<'_>) -> Bytes {
         event["queryStringParameters"] = json!(parameters);
     }
     if !request.body.is_empty() {
-        let text = std::str::from_utf8(request.body)
-            .ok()
-            .filter(|_| is_text(header(header::CONTENT_TYPE)));
-        event["isBase64Encoded"] = json!(text.is_none());
-        event["body"] = match text {
-            Some(text) => json!(text),
-            None => json!(STANDARD.encode(request.body)),
-        };
+        let (body, is_base64) = encoded(request.body, header(header::CONTENT_TYPE));
+        event["isBase64Encoded"] = json!(is_base64);
+        event["body"] = json!(body);
     }
     event.to_string().into()
+}
+
+/// A body as the event carries it, and whether that is base64.
+fn encoded(body: &[u8], content_type: &str) -> (String, bool) {
+    match std::str::from_utf8(body) {
+        Ok(text) if is_text(content_type) => (text.to_owned(), false),
+        _ => (STANDARD.encode(body), true),
+    }
+}
+
+fn cookies(headers: &HeaderMap) -> Vec<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split("; "))
+        .collect()
 }
 
 /// Content types whose body arrives as it is; everything else arrives in base64, forms among it.

@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::event;
+use super::outcome::{InvocationOutcome, request_id};
 use super::pool::Function;
-use super::{Outcome, event, request_id};
 use crate::limits;
 use crate::sqs::{Received, Sqs};
 
@@ -24,7 +25,7 @@ pub(crate) struct Mapping {
     pub(crate) region: String,
     pub(crate) batch_size: usize,
     pub(crate) concurrency_max: usize,
-    /// `FunctionResponseTypes: [ReportBatchItemFailures]`.
+    /// Whether the function answers which messages failed (`ReportBatchItemFailures`).
     pub(crate) reports_failures: bool,
 }
 
@@ -38,7 +39,7 @@ pub(crate) async fn run(
 ) {
     let mapping = Arc::new(mapping);
     let batches = Arc::new(Semaphore::new(mapping.concurrency_max));
-    let mut seen = sqs.watch(&mapping.queue);
+    let mut changes = sqs.watch(&mapping.queue);
     while !stopping.is_cancelled() {
         let permit = tokio::select! {
             permit = Arc::clone(&batches).acquire_owned() => permit,
@@ -47,7 +48,7 @@ pub(crate) async fn run(
         let batch = match sqs.take_batch(&mapping.queue, mapping.batch_size) {
             Ok(batch) => batch,
             Err(error) => {
-                function.say(
+                function.log_platform(
                     None,
                     None,
                     &format!("{} was not read: {error}", mapping.queue),
@@ -58,16 +59,16 @@ pub(crate) async fn run(
         };
         if batch.is_empty() {
             drop(permit);
-            sqs.changed(&mapping.queue, &mut seen).await;
+            sqs.changed(&mapping.queue, &mut changes).await;
             continue;
         }
         let (mapping, sqs, function) = (mapping.clone(), sqs.clone(), function.clone());
         let stopping = stopping.clone();
         tasks.spawn(async move {
-            let payload = event::sqs_event(&mapping, &batch);
+            let payload = event::sqs_event(&mapping.queue_arn, &mapping.region, &batch);
             let outcome = function.invoke(&request_id(), payload).await;
             // Messages of functions that the stop of the engine killed are given back at its next start.
-            if !stopping.is_cancelled() || matches!(outcome, Outcome::Answer(_)) {
+            if !stopping.is_cancelled() || matches!(outcome, InvocationOutcome::Answer(_)) {
                 settle(&mapping, &sqs, &function, &batch, &outcome);
             }
             drop(permit);
@@ -81,21 +82,19 @@ fn settle(
     sqs: &Sqs,
     function: &Function,
     batch: &[Received],
-    outcome: &Outcome,
+    outcome: &InvocationOutcome,
 ) {
-    let failed = match outcome {
-        Outcome::Answer(body) if mapping.reports_failures => failures(body, batch),
-        Outcome::Answer(_) => Ok(Vec::new()),
-        Outcome::Failed(_) => Err("the function failed".to_owned()),
-        Outcome::Throttled => Err("the function is at its concurrency".to_owned()),
+    let failures = match outcome {
+        InvocationOutcome::Answer(body) if mapping.reports_failures => failed_ids(body, batch),
+        InvocationOutcome::Answer(_) => Ok(Vec::new()),
+        InvocationOutcome::Failed(_) => Err("the function failed".to_owned()),
+        InvocationOutcome::Throttled => Err("the function is at its concurrency".to_owned()),
     };
-    let (kept, done): (Vec<_>, Vec<_>) = match &failed {
-        Ok(failed) => batch
-            .iter()
-            .partition(|message| failed.contains(&message.id)),
+    let (failed, done): (Vec<_>, Vec<_>) = match &failures {
+        Ok(ids) => batch.iter().partition(|message| ids.contains(&message.id)),
         Err(reason) => {
             let count = batch.len();
-            function.say(
+            function.log_platform(
                 None,
                 None,
                 &format!(
@@ -106,13 +105,13 @@ fn settle(
             (batch.iter().collect(), Vec::new())
         }
     };
-    match sqs.finish_batch(&mapping.queue, &done, &kept) {
+    match sqs.finish_batch(&mapping.queue, &done, &failed) {
         Ok(refused) => {
             for line in refused {
-                function.say(None, None, &line);
+                function.log_platform(None, None, &line);
             }
         }
-        Err(error) => function.say(None, None, &format!("A batch was not ended: {error}")),
+        Err(error) => function.log_platform(None, None, &format!("A batch was not ended: {error}")),
     }
 }
 
@@ -130,7 +129,7 @@ struct BatchItemFailure {
 }
 
 /// Ids of the messages that failed. An empty answer means none; one that makes no sense fails the whole batch (AWS).
-fn failures(body: &[u8], batch: &[Received]) -> Result<Vec<String>, String> {
+fn failed_ids(body: &[u8], batch: &[Received]) -> Result<Vec<String>, String> {
     if body.trim_ascii().is_empty() {
         return Ok(Vec::new());
     }

@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Outcome;
-use super::process::{Launch, Process};
-use super::runtime_api::{Phase, Work};
+use super::outcome::InvocationOutcome;
+use super::process::{FunctionLaunch, Process};
+use super::runtime_api::{Invocation, ProcessPhase};
 use super::traces;
 use crate::clock::{Clock, system_ms};
 use crate::limits;
@@ -20,7 +20,7 @@ use crate::log::{LogLine, LogSink, LogStream};
 
 /// A function: how it starts, and the processes it has.
 pub(crate) struct Function {
-    launch: Launch,
+    launch: FunctionLaunch,
     clock: Clock,
     log: LogSink,
     tasks: TaskTracker,
@@ -37,7 +37,7 @@ struct Idle {
 
 impl Function {
     pub(super) fn new(
-        launch: Launch,
+        launch: FunctionLaunch,
         clock: Clock,
         log: LogSink,
         tasks: TaskTracker,
@@ -105,20 +105,24 @@ impl Function {
     }
 
     /// Invokes the function and waits for what it comes to. The invocation goes on when the caller goes away (AWS).
-    pub(crate) async fn invoke(self: &Arc<Self>, request_id: &str, payload: Bytes) -> Outcome {
+    pub(crate) async fn invoke(
+        self: &Arc<Self>,
+        request_id: &str,
+        payload: Bytes,
+    ) -> InvocationOutcome {
         let (function, request_id) = (Arc::clone(self), request_id.to_owned());
         let running = self
             .tasks
             .spawn(async move { function.run(request_id, payload).await });
         match running.await {
             Ok(outcome) => outcome,
-            Err(error) => Outcome::failed("Runtime.Unknown", &error.to_string()),
+            Err(error) => InvocationOutcome::failed("Runtime.Unknown", &error.to_string()),
         }
     }
 
-    async fn run(&self, request_id: String, payload: Bytes) -> Outcome {
+    async fn run(&self, request_id: String, payload: Bytes) -> InvocationOutcome {
         let Ok(_permit) = self.concurrency.try_acquire() else {
-            return Outcome::Throttled;
+            return InvocationOutcome::Throttled;
         };
         let process = match self.take_process(&request_id).await {
             Ok(process) => process,
@@ -126,7 +130,7 @@ impl Function {
         };
         let timeout_ms = i64::try_from(self.launch.timeout.as_millis()).unwrap_or(i64::MAX);
         let (reply, answered) = oneshot::channel();
-        let work = Work {
+        let invocation = Invocation {
             request_id: request_id.clone(),
             function_arn: self.launch.arn.clone(),
             trace: self.launch.daemon.map(|_| traces::header(system_ms())),
@@ -136,13 +140,13 @@ impl Function {
         };
         let mut phase = process.phase.clone();
         let mut phase_after_loss = process.phase.clone();
-        let sent = process.work.send(work).await;
+        let sent = process.work.send(invocation).await;
         tokio::select! {
             biased;
             answer = answered, if sent.is_ok() => {
                 if let Ok(invoked) = answer {
                     lock(&self.idle).push(Idle { process, since_ms: self.clock.now_ms() });
-                    return invoked.result.map_or_else(Outcome::Failed, Outcome::Answer);
+                    return invoked.result.map_or_else(InvocationOutcome::Failed, InvocationOutcome::Answer);
                 }
                 process.kill();
                 self.crashed(&request_id, &process, &mut phase_after_loss).await
@@ -157,7 +161,7 @@ impl Function {
 
     /// A process that asks for work: an idle one, else a new one. As on AWS a start that fails is tried once more, then
     /// under the function's own time limit.
-    async fn take_process(&self, request_id: &str) -> Result<Arc<Process>, Outcome> {
+    async fn take_process(&self, request_id: &str) -> Result<Arc<Process>, InvocationOutcome> {
         loop {
             let Some(idle) = lock(&self.idle).pop() else {
                 break;
@@ -175,9 +179,13 @@ impl Function {
         self.start(request_id, self.launch.timeout).await
     }
 
-    async fn start(&self, request_id: &str, within: Duration) -> Result<Arc<Process>, Outcome> {
+    async fn start(
+        &self,
+        request_id: &str,
+        within: Duration,
+    ) -> Result<Arc<Process>, InvocationOutcome> {
         if self.stopping.is_cancelled() {
-            return Err(Outcome::failed(
+            return Err(InvocationOutcome::failed(
                 "Runtime.ExitError",
                 "The engine is stopping.",
             ));
@@ -193,12 +201,12 @@ impl Function {
                     "RequestId: {request_id} Error: {} could not be started: {error}",
                     self.launch.executable.display()
                 );
-                self.say(Some(request_id), None, &message);
-                Outcome::failed("Runtime.InvalidEntrypoint", &message)
+                self.log_platform(Some(request_id), None, &message);
+                InvocationOutcome::failed("Runtime.InvalidEntrypoint", &message)
             })?;
         lock(&self.processes).insert(process.id, Arc::clone(&process));
         // It may have ended, and been taken out, before it was put in.
-        if matches!(*process.phase.borrow(), Phase::Exited(_)) {
+        if matches!(*process.phase.borrow(), ProcessPhase::Exited(_)) {
             lock(&self.processes).remove(&process.id);
         }
         if self.stopping.is_cancelled() {
@@ -208,7 +216,7 @@ impl Function {
             Ok(()) => Ok(process),
             Err(NotReady::InitFailed(body)) => {
                 process.kill();
-                Err(Outcome::Failed(body))
+                Err(InvocationOutcome::Failed(body))
             }
             Err(NotReady::Exited) => {
                 let mut phase = process.phase.clone();
@@ -226,31 +234,31 @@ impl Function {
         &self,
         request_id: &str,
         process: &Process,
-        phase: &mut watch::Receiver<Phase>,
-    ) -> Outcome {
+        phase: &mut watch::Receiver<ProcessPhase>,
+    ) -> InvocationOutcome {
         let ended = phase
-            .wait_for(|phase| matches!(phase, Phase::Exited(_)))
+            .wait_for(|phase| matches!(phase, ProcessPhase::Exited(_)))
             .await
             .map(|phase| phase.clone());
-        let words = match ended {
-            Ok(Phase::Exited(words)) => words,
+        let reason = match ended {
+            Ok(ProcessPhase::Exited(reason)) => reason,
             _ => "Runtime exited".to_owned(),
         };
-        let message = format!("RequestId: {request_id} Error: {words}");
-        self.say(Some(request_id), Some(process.id), &message);
-        Outcome::failed("Runtime.ExitError", &message)
+        let message = format!("RequestId: {request_id} Error: {reason}");
+        self.log_platform(Some(request_id), Some(process.id), &message);
+        InvocationOutcome::failed("Runtime.ExitError", &message)
     }
 
-    fn timed_out(&self, request_id: &str, process: &Process) -> Outcome {
+    fn timed_out(&self, request_id: &str, process: &Process) -> InvocationOutcome {
         let seconds = self.launch.timeout.as_secs_f64();
         let message =
             format!("RequestId: {request_id} Error: Task timed out after {seconds:.2} seconds");
-        self.say(Some(request_id), Some(process.id), &message);
-        Outcome::failed("Sandbox.Timedout", &message)
+        self.log_platform(Some(request_id), Some(process.id), &message);
+        InvocationOutcome::failed("Sandbox.Timedout", &message)
     }
 
-    /// The engine's own word about this function.
-    pub(super) fn say(&self, request_id: Option<&str>, process: Option<u32>, text: &str) {
+    /// Writes a line of the engine's own about this function to the log.
+    pub(super) fn log_platform(&self, request_id: Option<&str>, process: Option<u32>, text: &str) {
         (self.log)(LogLine {
             function: self.launch.logical_id.clone(),
             request_id: request_id.map(str::to_owned),
@@ -269,12 +277,13 @@ enum NotReady {
 
 async fn waiting(process: &Process, within: Duration) -> Result<(), NotReady> {
     let mut phase = process.phase.clone();
-    let settled = phase.wait_for(|phase| !matches!(phase, Phase::Starting | Phase::Busy));
+    let settled =
+        phase.wait_for(|phase| !matches!(phase, ProcessPhase::Starting | ProcessPhase::Busy));
     match tokio::time::timeout(within, settled).await {
         Ok(Ok(phase)) => match &*phase {
-            Phase::InitFailed(body) => Err(NotReady::InitFailed(body.clone())),
-            Phase::Exited(_) => Err(NotReady::Exited),
-            Phase::Starting | Phase::Waiting | Phase::Busy => Ok(()),
+            ProcessPhase::InitFailed(body) => Err(NotReady::InitFailed(body.clone())),
+            ProcessPhase::Exited(_) => Err(NotReady::Exited),
+            ProcessPhase::Starting | ProcessPhase::Waiting | ProcessPhase::Busy => Ok(()),
         },
         Ok(Err(_)) => Err(NotReady::Exited),
         Err(_) => Err(NotReady::TooSlow),

@@ -14,12 +14,12 @@ use bobbin_local_gate::own_only;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::net::TcpListener;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::runtime_api::{Invocations, Phase, Work};
+use super::runtime_api::{Invocation, Invocations, ProcessPhase};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
 use crate::serve::serve;
@@ -30,7 +30,7 @@ const MARKER: &str = "BOBBIN_STATE_DIR";
 
 /// Everything that a start of a function needs.
 #[derive(Clone, Debug)]
-pub(crate) struct Launch {
+pub(crate) struct FunctionLaunch {
     pub(crate) logical_id: String,
     pub(crate) name: String,
     pub(crate) arn: String,
@@ -49,7 +49,7 @@ pub(crate) struct Launch {
     pub(crate) state_dir: PathBuf,
 }
 
-impl Launch {
+impl FunctionLaunch {
     /// The complete environment of a process: what the template says, then what Lambda itself sets.
     fn environment(&self, runtime_api: &str, instance: &str) -> BTreeMap<String, String> {
         let task_root = self.executable.parent().unwrap_or(Path::new("/"));
@@ -97,40 +97,28 @@ impl Launch {
 /// A running process; dropping it does not end it, [`Process::kill`] does.
 pub(crate) struct Process {
     pub(crate) id: u32,
-    pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) work: mpsc::Sender<Work>,
+    pub(crate) phase: watch::Receiver<ProcessPhase>,
+    pub(crate) work: mpsc::Sender<Invocation>,
     invocations: Arc<Invocations>,
 }
 
 impl Process {
     /// Starts the executable with a Runtime API of its own; `on_exit` runs when it is gone.
     pub(crate) async fn start(
-        launch: &Launch,
+        launch: &FunctionLaunch,
         log: &LogSink,
         tasks: &TaskTracker,
         on_exit: impl FnOnce(u32) + Send + 'static,
     ) -> io::Result<Arc<Self>> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?.to_string();
-        let instance = uuid::Uuid::new_v4().simple().to_string();
-        let task_root = launch.executable.parent().unwrap_or(Path::new("/"));
-        let mut child = Command::new(&launch.executable)
-            .env_clear()
-            .envs(launch.environment(&address, &instance))
-            .current_dir(task_root)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A group of its own: an interrupt at the terminal reaches the engine, which ends its processes itself.
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
+        let mut child = spawn(launch, &address)?;
         let id = child
             .id()
             .ok_or_else(|| io::Error::other("the process ended while it was started"))?;
 
         let (work_sender, work) = mpsc::channel(1);
-        let (phase_sender, phase) = watch::channel(Phase::Starting);
+        let (phase_sender, phase) = watch::channel(ProcessPhase::Starting);
         let invocations = Arc::new(Invocations::new(work, phase_sender.clone()));
         let process = Arc::new(Self {
             id,
@@ -144,31 +132,25 @@ impl Process {
             own_only(invocations.router(), None),
             gone.clone(),
         ));
+        let (function, log) = (launch.logical_id.clone(), Arc::clone(log));
         if let Some(out) = child.stdout.take() {
-            tasks.spawn(process.clone().pass_on(
-                launch.logical_id.clone(),
-                Arc::clone(log),
-                LogStream::Out,
-                out,
-            ));
+            let process = Arc::clone(&process);
+            let (function, log) = (function.clone(), Arc::clone(&log));
+            tasks.spawn(process.forward_output(function, log, LogStream::Out, out));
         }
         if let Some(error) = child.stderr.take() {
-            tasks.spawn(process.clone().pass_on(
-                launch.logical_id.clone(),
-                Arc::clone(log),
-                LogStream::Error,
-                error,
-            ));
+            let process = Arc::clone(&process);
+            tasks.spawn(process.forward_output(function, log, LogStream::Error, error));
         }
         tasks.spawn(async move {
-            let words = match child.wait().await {
-                Ok(status) => exit_words(status),
+            let reason = match child.wait().await {
+                Ok(status) => exit_reason(status),
                 Err(error) => format!("Runtime exited and could not be waited for: {error}"),
             };
             // What it may have started itself goes with it.
             kill_group(id);
-            // In this order: who adds the process to a list looks at the phase afterwards.
-            phase_sender.send_replace(Phase::Exited(words));
+            // In this order: who adds the process to a list checks the phase afterwards.
+            phase_sender.send_replace(ProcessPhase::Exited(reason));
             on_exit(id);
             gone.cancel();
         });
@@ -182,13 +164,13 @@ impl Process {
 
     /// Kills the process and its group.
     pub(crate) fn kill(&self) {
-        if !matches!(*self.phase.borrow(), Phase::Exited(_)) {
+        if !matches!(*self.phase.borrow(), ProcessPhase::Exited(_)) {
             kill_group(self.id);
         }
     }
 
-    /// Hands on what the process prints, line by line, until it closes its output.
-    async fn pass_on(
+    /// Sends what the process prints to the log, line by line, until it closes its output.
+    async fn forward_output(
         self: Arc<Self>,
         function: String,
         log: LogSink,
@@ -216,7 +198,23 @@ impl Process {
     }
 }
 
-fn exit_words(status: ExitStatus) -> String {
+fn spawn(launch: &FunctionLaunch, runtime_api: &str) -> io::Result<Child> {
+    let instance = uuid::Uuid::new_v4().simple().to_string();
+    let task_root = launch.executable.parent().unwrap_or(Path::new("/"));
+    Command::new(&launch.executable)
+        .env_clear()
+        .envs(launch.environment(runtime_api, &instance))
+        .current_dir(task_root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A group of its own: an interrupt at the terminal reaches the engine, which ends its processes itself.
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+}
+
+fn exit_reason(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => "Runtime exited without providing a reason".to_owned(),
         (Some(code), _) => format!("Runtime exited with error: exit status {code}"),

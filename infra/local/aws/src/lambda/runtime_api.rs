@@ -17,28 +17,28 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{failure, request_id};
+use super::outcome::{failure, request_id};
 use crate::clock::system_ms;
 use crate::limits;
 use crate::serve::serve;
 
 /// Where a process is in its life.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Phase {
+pub(crate) enum ProcessPhase {
     /// Started, has not asked for work yet.
     Starting,
-    /// Asks for work.
+    /// Has asked for work and waits for it.
     Waiting,
-    /// Has work.
+    /// Works on an invocation that it has not answered.
     Busy,
     /// Said that it could not start; AWS's error object.
     InitFailed(Bytes),
-    /// Gone; how, in AWS's words.
+    /// Gone; the reason as AWS phrases it.
     Exited(String),
 }
 
 /// One invocation on its way to a process.
-pub(crate) struct Work {
+pub(crate) struct Invocation {
     pub(crate) request_id: String,
     pub(crate) function_arn: String,
     /// The header of its trace, if it is traced.
@@ -63,7 +63,7 @@ pub struct Invoked {
 /// What every answer of the Runtime API is.
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
-struct Pending {
+struct PendingInvocation {
     request_id: String,
     event: Bytes,
     given: Instant,
@@ -73,8 +73,8 @@ struct Pending {
 /// A Runtime API by itself, for one process that somebody else starts and ends. Its port closes when it is dropped.
 pub struct RuntimeApi {
     address: SocketAddr,
-    work: mpsc::Sender<Work>,
-    phase: watch::Receiver<Phase>,
+    work: mpsc::Sender<Invocation>,
+    phase: watch::Receiver<ProcessPhase>,
     invocations: Arc<Invocations>,
     _open: DropGuard,
 }
@@ -87,7 +87,7 @@ impl RuntimeApi {
     pub async fn start(address: IpAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((address, 0)).await?;
         let (work, taken) = mpsc::channel(1);
-        let (phase_sender, phase) = watch::channel(Phase::Starting);
+        let (phase_sender, phase) = watch::channel(ProcessPhase::Starting);
         let invocations = Arc::new(Invocations::new(taken, phase_sender));
         let open = CancellationToken::new();
         let started = Self {
@@ -111,7 +111,8 @@ impl RuntimeApi {
     /// Waits until the process asks for work; when it did so for the first time.
     pub async fn first_asked(&self) -> Instant {
         let mut phase = self.phase.clone();
-        let has_asked = |phase: &Phase| matches!(phase, Phase::Waiting | Phase::Busy);
+        let has_asked =
+            |phase: &ProcessPhase| matches!(phase, ProcessPhase::Waiting | ProcessPhase::Busy);
         // The sender is ours.
         phase.wait_for(has_asked).await.ok();
         *self.invocations.first_asked.get_or_init(Instant::now)
@@ -121,7 +122,7 @@ impl RuntimeApi {
     #[must_use]
     pub fn init_error(&self) -> Option<Bytes> {
         match &*self.phase.borrow() {
-            Phase::InitFailed(error) => Some(error.clone()),
+            ProcessPhase::InitFailed(error) => Some(error.clone()),
             _ => None,
         }
     }
@@ -131,7 +132,7 @@ impl RuntimeApi {
     pub async fn invoke(&self, event: impl Into<Bytes>, timeout: Duration) -> Option<Invoked> {
         let (reply, answered) = oneshot::channel();
         let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
-        let work = Work {
+        let invocation = Invocation {
             request_id: request_id(),
             function_arn: "arn:aws:lambda:us-east-1:123456789012:function:local".to_owned(),
             trace: None,
@@ -139,21 +140,24 @@ impl RuntimeApi {
             payload: event.into(),
             reply,
         };
-        self.work.send(work).await.ok()?;
+        self.work.send(invocation).await.ok()?;
         answered.await.ok()
     }
 }
 
 /// What one process asks for and answers, and where it is in its life.
 pub(crate) struct Invocations {
-    work: tokio::sync::Mutex<mpsc::Receiver<Work>>,
-    pending: Mutex<Option<Pending>>,
+    work: tokio::sync::Mutex<mpsc::Receiver<Invocation>>,
+    pending: Mutex<Option<PendingInvocation>>,
     first_asked: OnceLock<Instant>,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<ProcessPhase>,
 }
 
 impl Invocations {
-    pub(crate) fn new(work: mpsc::Receiver<Work>, phase: watch::Sender<Phase>) -> Self {
+    pub(crate) fn new(
+        work: mpsc::Receiver<Invocation>,
+        phase: watch::Sender<ProcessPhase>,
+    ) -> Self {
         Self {
             work: tokio::sync::Mutex::new(work),
             pending: Mutex::default(),
@@ -186,7 +190,7 @@ impl Invocations {
             .with_state(self)
     }
 
-    fn pending(&self) -> std::sync::MutexGuard<'_, Option<Pending>> {
+    fn pending(&self) -> std::sync::MutexGuard<'_, Option<PendingInvocation>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -220,16 +224,16 @@ async fn next(State(api): State<Arc<Invocations>>) -> Response {
     api.first_asked.get_or_init(Instant::now);
     let mut work = api.work.lock().await;
     api.phase.send_if_modified(|phase| {
-        let is_alive = !matches!(phase, Phase::Exited(_));
+        let is_alive = !matches!(phase, ProcessPhase::Exited(_));
         if is_alive {
-            *phase = Phase::Waiting;
+            *phase = ProcessPhase::Waiting;
         }
         is_alive
     });
     let Some(work) = work.recv().await else {
         return StatusCode::GONE.into_response();
     };
-    api.phase.send_replace(Phase::Busy);
+    api.phase.send_replace(ProcessPhase::Busy);
     let trace = work.trace.map(|trace| [("lambda-runtime-trace-id", trace)]);
     let headers = [
         ("lambda-runtime-aws-request-id", work.request_id.clone()),
@@ -237,7 +241,7 @@ async fn next(State(api): State<Arc<Invocations>>) -> Response {
         ("lambda-runtime-invoked-function-arn", work.function_arn),
         ("content-type", "application/json".to_owned()),
     ];
-    *api.pending() = Some(Pending {
+    *api.pending() = Some(PendingInvocation {
         request_id: work.request_id,
         event: work.payload.clone(),
         given: Instant::now(),
@@ -289,11 +293,11 @@ async fn init_error(
     body: Bytes,
 ) -> Response {
     api.phase
-        .send_replace(Phase::InitFailed(error_object(&headers, body)));
+        .send_replace(ProcessPhase::InitFailed(error_object(&headers, body)));
     accepted()
 }
 
-/// The error as the runtime told it; one that is not JSON is wrapped.
+/// The error as the runtime reported it; one that is not JSON is wrapped.
 fn error_object(headers: &HeaderMap, body: Bytes) -> Bytes {
     let is_object =
         serde_json::from_slice::<serde_json::Value>(&body).is_ok_and(|value| value.is_object());

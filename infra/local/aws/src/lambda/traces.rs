@@ -1,5 +1,5 @@
-//! The daemon that Lambda runs beside a traced function: it takes segment documents as datagrams, and keeps the last of
-//! them for whoever looks.
+//! The daemon that Lambda runs next to a traced function: it takes segment documents as datagrams, and keeps the last of
+//! them for the tests.
 //!
 //! Deliberately absent: sampling (every invocation is traced), the service behind the daemon, its segments of Lambda's
 //! own.
@@ -16,11 +16,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::limits;
 
-/// The documents that were taken, newest last.
+/// The daemon's address and the documents that it was sent, newest last.
 #[derive(Clone, Debug)]
 pub(crate) struct Traces {
     pub(crate) address: SocketAddr,
-    kept: Arc<Mutex<VecDeque<Value>>>,
+    segments: Arc<Mutex<VecDeque<Value>>>,
 }
 
 impl Traces {
@@ -32,16 +32,16 @@ impl Traces {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).await?;
         let traces = Self {
             address: socket.local_addr()?,
-            kept: Arc::default(),
+            segments: Arc::default(),
         };
-        let (taking, stopping) = (traces.clone(), stopping.clone());
+        let (receiver, stopping) = (traces.clone(), stopping.clone());
         tasks.spawn(async move {
             let mut datagram = vec![0; limits::SEGMENT_BYTES_MAX];
             loop {
                 tokio::select! {
                     () = stopping.cancelled() => break,
                     taken = socket.recv(&mut datagram) => if let Ok(length) = taken {
-                        taking.take(&datagram[..length]);
+                        receiver.take(&datagram[..length]);
                     },
                 }
             }
@@ -60,18 +60,18 @@ impl Traces {
             return;
         }
         if let Ok(document) = serde_json::from_slice(document) {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() == limits::SEGMENTS_KEPT_MAX {
-                kept.pop_front();
+            let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+            if segments.len() == limits::SEGMENTS_MAX {
+                segments.pop_front();
             }
-            kept.push_back(document);
+            segments.push_back(document);
         }
     }
 
-    /// The documents.
-    pub(crate) fn kept(&self) -> Vec<Value> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().cloned().collect()
+    /// The documents that are still held, oldest first.
+    pub(crate) fn segments(&self) -> Vec<Value> {
+        let segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        segments.iter().cloned().collect()
     }
 }
 

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::event::{self, UrlRequest};
-use super::{Function, Outcome, request_id};
+use super::outcome::{InvocationOutcome, request_id};
+use super::pool::Function;
 use crate::clock::Clock;
 use crate::limits;
 
@@ -59,9 +60,9 @@ async fn serve(
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     }
     let mut response = match url.function.invoke(&request_id, event).await {
-        Outcome::Answer(answer) => rendered(answer).unwrap_or_else(bad_gateway),
-        Outcome::Failed(_) => bad_gateway(),
-        Outcome::Throttled => message(StatusCode::TOO_MANY_REQUESTS, "Rate Exceeded."),
+        InvocationOutcome::Answer(answer) => rendered(answer).unwrap_or_else(bad_gateway),
+        InvocationOutcome::Failed(_) => bad_gateway(),
+        InvocationOutcome::Throttled => message(StatusCode::TOO_MANY_REQUESTS, "Rate Exceeded."),
     };
     let id = HeaderValue::from_str(&request_id).expect("an id is plain text");
     response.headers_mut().insert("x-amzn-requestid", id);

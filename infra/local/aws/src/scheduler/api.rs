@@ -7,14 +7,10 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde_json::{Value, json};
 
 use super::definition::{Definition, check_name};
-use super::{DEFAULT_GROUP, ScheduleError, Scheduler, TemplateSchedule, save};
+use super::error::ScheduleError;
+use super::{DEFAULT_GROUP, NamedSchedule, Scheduler, save};
 use crate::limits;
 use crate::query::Query;
-
-type Reply = Result<Value, ScheduleError>;
-
-/// `None` is an empty body: what AWS answers where an action has no output.
-type Answered = Result<Option<Value>, ScheduleError>;
 
 impl Scheduler {
     /// Whether a path belongs to this API.
@@ -23,7 +19,7 @@ impl Scheduler {
         matches!(first, Some("schedules" | "schedule-groups"))
     }
 
-    /// Answers one request.
+    /// Answers one request to a path that [`Scheduler::owns`].
     pub(crate) fn answer(
         &self,
         method: &Method,
@@ -42,7 +38,14 @@ impl Scheduler {
         }
     }
 
-    fn act(&self, method: &Method, path: &str, query: &Query, body: &Bytes) -> Answered {
+    /// `None` is an empty body: what AWS answers where an action has no output.
+    fn act(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &Query,
+        body: &Bytes,
+    ) -> Result<Option<Value>, ScheduleError> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let reply = match (method.as_str(), parts.as_slice()) {
             ("GET", ["schedules"]) => self.list(query),
@@ -61,7 +64,7 @@ impl Scheduler {
         reply.map(Some)
     }
 
-    fn put(&self, name: &str, body: &Bytes, is_update: bool) -> Reply {
+    fn put(&self, name: &str, body: &Bytes, is_update: bool) -> Result<Value, ScheduleError> {
         let read = |error: serde_json::Error| {
             ScheduleError::Validation(format!("The request could not be read: {error}."))
         };
@@ -74,24 +77,24 @@ impl Scheduler {
         let definition: Definition = serde_json::from_value(request).map_err(read)?;
         definition.check(name)?;
         let arn = self.arn(&group, name);
-        let schedule = TemplateSchedule {
+        let schedule = NamedSchedule {
             group,
             name: name.to_owned(),
             definition,
         };
         self.store.transaction(|tx| {
             check_group(tx, &schedule.group)?;
-            let kept: Option<(Option<String>, String)> = tx
+            let present: Option<(Option<String>, String)> = tx
                 .query_row(
                     "SELECT client_token, definition FROM schedules WHERE group_name = ?1 AND name = ?2",
                     [&schedule.group, &schedule.name],
                     |row| Ok((row.get(0)?, row.get(1)?)),
                 )
                 .optional()?;
-            match (kept, is_update) {
+            match (present, is_update) {
                 (None, true) => return Err(missing(name)),
                 // The same token again is a repeat of the same call, or else a mistake.
-                (Some((kept, definition)), _) if token.is_some() && kept == token => {
+                (Some((used, definition)), _) if token.is_some() && used == token => {
                     if definition == schedule.definition.text() {
                         return Ok(());
                     }
@@ -112,24 +115,24 @@ impl Scheduler {
         Ok(json!({ "ScheduleArn": arn }))
     }
 
-    fn get(&self, name: &str, query: &Query) -> Reply {
+    fn get(&self, name: &str, query: &Query) -> Result<Value, ScheduleError> {
         let group = query.value("groupName").unwrap_or(DEFAULT_GROUP);
         let found = self.store.transaction(|tx| {
             tx.query_row(
                 "SELECT group_name, name, definition, created_ms, modified_ms FROM schedules
                  WHERE group_name = ?1 AND name = ?2",
                 [group, name],
-                kept,
+                stored,
             )
             .optional()
             .map_err(ScheduleError::from)
         })?;
-        let kept = found.ok_or_else(|| missing(name))?;
-        let mut told = kept.definition;
-        told["Arn"] = json!(self.arn(group, name));
-        told["GroupName"] = json!(kept.group);
-        told["Name"] = json!(kept.name);
-        let policy = &mut told["Target"]["RetryPolicy"];
+        let stored = found.ok_or_else(|| missing(name))?;
+        let mut schedule = stored.definition;
+        schedule["Arn"] = json!(self.arn(group, name));
+        schedule["GroupName"] = json!(stored.group);
+        schedule["Name"] = json!(stored.name);
+        let policy = &mut schedule["Target"]["RetryPolicy"];
         for (name, default) in [
             ("MaximumEventAgeInSeconds", limits::SCHEDULE_AGE_SECONDS_MAX),
             ("MaximumRetryAttempts", limits::SCHEDULE_RETRIES_MAX),
@@ -138,12 +141,12 @@ impl Scheduler {
                 policy[name] = json!(default);
             }
         }
-        told["CreationDate"] = json!(kept.created_ms / 1000);
-        told["LastModificationDate"] = json!(kept.modified_ms / 1000);
-        Ok(told)
+        schedule["CreationDate"] = json!(stored.created_ms / 1000);
+        schedule["LastModificationDate"] = json!(stored.modified_ms / 1000);
+        Ok(schedule)
     }
 
-    fn delete(&self, name: &str, query: &Query) -> Answered {
+    fn delete(&self, name: &str, query: &Query) -> Result<Option<Value>, ScheduleError> {
         let group = query.value("groupName").unwrap_or(DEFAULT_GROUP);
         let deleted = self.store.transaction(|tx| {
             tx.execute(
@@ -158,7 +161,7 @@ impl Scheduler {
         Ok(None)
     }
 
-    fn list(&self, query: &Query) -> Reply {
+    fn list(&self, query: &Query) -> Result<Value, ScheduleError> {
         let count_max = query
             .value("MaxResults")
             .and_then(|count| count.parse().ok())
@@ -168,7 +171,7 @@ impl Scheduler {
         let prefix = query.value("NamePrefix").unwrap_or_default();
         let state = query.value("State").unwrap_or_default();
         let after = query.value("NextToken").unwrap_or_default();
-        let mut found: Vec<Kept> = self.store.transaction(|tx| {
+        let mut found: Vec<StoredSchedule> = self.store.transaction(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT group_name, name, definition, created_ms, modified_ms FROM schedules
                  WHERE (?1 = '' OR group_name = ?1) AND substr(name, 1, length(?2)) = ?2
@@ -177,7 +180,7 @@ impl Scheduler {
                  ORDER BY group_name || '/' || name LIMIT ?5",
             )?;
             let limit = i64::try_from(count_max + 1).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![group, prefix, state, after, limit], kept)?;
+            let rows = statement.query_map(params![group, prefix, state, after, limit], stored)?;
             rows.collect::<Result<_, _>>().map_err(ScheduleError::from)
         })?;
         let has_more = found.len() > count_max;
@@ -185,18 +188,18 @@ impl Scheduler {
         let token = found
             .last()
             .filter(|_| has_more)
-            .map(|kept| format!("{}/{}", kept.group, kept.name));
+            .map(|stored| format!("{}/{}", stored.group, stored.name));
         let schedules: Vec<Value> = found
             .iter()
-            .map(|kept| {
+            .map(|stored| {
                 json!({
-                    "Arn": self.arn(&kept.group, &kept.name),
-                    "GroupName": kept.group,
-                    "Name": kept.name,
-                    "State": kept.definition["State"],
-                    "Target": { "Arn": kept.definition["Target"]["Arn"] },
-                    "CreationDate": kept.created_ms / 1000,
-                    "LastModificationDate": kept.modified_ms / 1000,
+                    "Arn": self.arn(&stored.group, &stored.name),
+                    "GroupName": stored.group,
+                    "Name": stored.name,
+                    "State": stored.definition["State"],
+                    "Target": { "Arn": stored.definition["Target"]["Arn"] },
+                    "CreationDate": stored.created_ms / 1000,
+                    "LastModificationDate": stored.modified_ms / 1000,
                 })
             })
             .collect();
@@ -207,7 +210,7 @@ impl Scheduler {
         Ok(reply)
     }
 
-    fn create_group(&self, name: &str) -> Reply {
+    fn create_group(&self, name: &str) -> Result<Value, ScheduleError> {
         check_name(name)?;
         let created = self.store.transaction(|tx| {
             tx.execute(
@@ -224,13 +227,13 @@ impl Scheduler {
         Ok(json!({ "ScheduleGroupArn": self.group_arn(name) }))
     }
 
-    fn get_group(&self, name: &str) -> Reply {
+    fn get_group(&self, name: &str) -> Result<Value, ScheduleError> {
         let created_ms = self.store.transaction(|tx| check_group(tx, name))?;
-        Ok(self.told_group(name, created_ms))
+        Ok(self.group_json(name, created_ms))
     }
 
     /// Deletes a group with its schedules.
-    fn delete_group(&self, name: &str) -> Answered {
+    fn delete_group(&self, name: &str) -> Result<Option<Value>, ScheduleError> {
         if name == DEFAULT_GROUP {
             return Err(ScheduleError::Validation(
                 "The default schedule group cannot be deleted.".to_owned(),
@@ -245,7 +248,7 @@ impl Scheduler {
         Ok(None)
     }
 
-    fn list_groups(&self, query: &Query) -> Reply {
+    fn list_groups(&self, query: &Query) -> Result<Value, ScheduleError> {
         let prefix = query.value("NamePrefix").unwrap_or_default();
         let found: Vec<(String, i64)> = self.store.transaction(|tx| {
             let mut statement = tx.prepare(
@@ -256,7 +259,7 @@ impl Scheduler {
         })?;
         let groups: Vec<Value> = found
             .iter()
-            .map(|(name, created_ms)| self.told_group(name, *created_ms))
+            .map(|(name, created_ms)| self.group_json(name, *created_ms))
             .collect();
         Ok(json!({ "ScheduleGroups": groups }))
     }
@@ -266,7 +269,7 @@ impl Scheduler {
             .arn("scheduler", &format!("schedule-group/{name}"))
     }
 
-    fn told_group(&self, name: &str, created_ms: i64) -> Value {
+    fn group_json(&self, name: &str, created_ms: i64) -> Value {
         json!({
             "Arn": self.group_arn(name),
             "Name": name,
@@ -277,7 +280,7 @@ impl Scheduler {
     }
 }
 
-struct Kept {
+struct StoredSchedule {
     group: String,
     name: String,
     definition: Value,
@@ -285,9 +288,9 @@ struct Kept {
     modified_ms: i64,
 }
 
-fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredSchedule> {
     let definition: String = row.get(2)?;
-    Ok(Kept {
+    Ok(StoredSchedule {
         group: row.get(0)?,
         name: row.get(1)?,
         definition: serde_json::from_str(&definition).unwrap_or_default(),

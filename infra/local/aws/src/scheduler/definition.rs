@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-use super::ScheduleError;
+use super::error::ScheduleError;
 use super::expression::Expression;
 use crate::limits;
 use crate::sqs::name_of_arn;
@@ -28,7 +28,7 @@ pub(crate) struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kms_key_arn: Option<String>,
     pub(crate) flexible_time_window: FlexibleTimeWindow,
-    pub(crate) target: Target,
+    pub(crate) target: ScheduleTarget,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -41,7 +41,7 @@ pub(crate) struct FlexibleTimeWindow {
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Target {
+pub(crate) struct ScheduleTarget {
     pub(crate) arn: String,
     pub(crate) role_arn: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,8 +82,6 @@ pub(crate) enum Destination {
     Queue(String),
     /// By the function's ARN.
     Function(String),
-    /// The universal target `sqs:sendMessage`: the input is the whole request.
-    SendMessage,
 }
 
 fn utc() -> String {
@@ -98,7 +96,7 @@ fn none() -> String {
     "NONE".to_owned()
 }
 
-impl Target {
+impl ScheduleTarget {
     pub(crate) fn destination(&self) -> Option<Destination> {
         if let Some(queue) = name_of_arn(&self.arn) {
             return Some(Destination::Queue(queue.to_owned()));
@@ -106,9 +104,6 @@ impl Target {
         let parts: Vec<&str> = self.arn.splitn(6, ':').collect();
         match parts.as_slice() {
             ["arn", _, "lambda", _, _, _] => Some(Destination::Function(self.arn.clone())),
-            ["arn", _, "scheduler", _, _, "aws-sdk:sqs:sendMessage"] => {
-                Some(Destination::SendMessage)
-            }
             _ => None,
         }
     }

@@ -6,29 +6,21 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use rusqlite::{Transaction, params};
-use serde::Deserialize;
 use serde_json::json;
 
-use super::definition::{Definition, Destination, Target};
-use super::{ScheduleError, Scheduler};
+use super::Scheduler;
+use super::definition::{Definition, Destination, ScheduleTarget};
+use super::error::ScheduleError;
 use crate::limits;
-use crate::sqs::{Entry, SqsError, name_of_arn};
+use crate::sqs::{MessageEntry, name_of_arn};
 
 struct Firing {
     id: String,
     schedule_arn: String,
-    target: Target,
+    target: ScheduleTarget,
     scheduled_ms: i64,
     first_ms: i64,
     attempt: i64,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct SendMessageInput {
-    queue_url: String,
-    #[serde(flatten)]
-    entry: Entry,
 }
 
 impl Scheduler {
@@ -38,9 +30,9 @@ impl Scheduler {
         while !self.stopping.is_cancelled() {
             let fired = self.fire_due().and_then(|()| self.deliver_due());
             let now_ms = self.clock.now_ms();
-            let look_ms = now_ms + limits::SCHEDULE_LOOK_INTERVAL_MS;
+            let check_ms = now_ms + limits::SCHEDULE_CHECK_INTERVAL_MS;
             let next_ms = match fired.and_then(|()| self.next_ms()) {
-                Ok(next_ms) => next_ms.unwrap_or(look_ms).min(look_ms),
+                Ok(next_ms) => next_ms.unwrap_or(check_ms).min(check_ms),
                 Err(error) => {
                     tracing::error!(%error, "schedules could not be fired");
                     now_ms + limits::SCHEDULE_BACKOFF_MS_MIN
@@ -57,7 +49,8 @@ impl Scheduler {
     fn next_ms(&self) -> Result<Option<i64>, ScheduleError> {
         self.store.transaction(|tx| {
             Ok(tx.query_row(
-                "SELECT MIN(next_ms) FROM (SELECT next_ms FROM schedules UNION ALL SELECT next_ms FROM firings)",
+                "SELECT MIN(next_ms) FROM
+                   (SELECT MIN(next_ms) AS next_ms FROM schedules UNION ALL SELECT MIN(next_ms) FROM firings)",
                 [],
                 |row| row.get(0),
             )?)
@@ -69,9 +62,9 @@ impl Scheduler {
         let now_ms = self.clock.now_ms();
         self.store.transaction(|tx| {
             for (group, name, text, created_ms, due_ms) in due_schedules(tx, now_ms)? {
-                // What an older version kept and this one cannot read must not hold up the others.
+                // What an older version stored and this one cannot read must not hold up the others.
                 let Ok(definition) = serde_json::from_str::<Definition>(&text) else {
-                    tracing::error!(%group, %name, "a kept schedule cannot be read; create it again");
+                    tracing::error!(%group, %name, "a stored schedule cannot be read; create it again");
                     tx.execute(
                         "UPDATE schedules SET next_ms = NULL WHERE group_name = ?1 AND name = ?2",
                         [&group, &name],
@@ -132,7 +125,7 @@ impl Scheduler {
                 Ok::<_, ScheduleError>(())
             })?;
             if has_failed && next_ms.is_none() {
-                self.bury(&firing);
+                self.send_to_dead_letters(&firing);
             }
         }
         Ok(())
@@ -143,22 +136,14 @@ impl Scheduler {
         match firing.target.destination() {
             Some(Destination::Queue(queue)) => {
                 let group = firing.target.sqs_parameters.as_ref();
-                let entry = Entry {
+                let entry = MessageEntry {
                     message_body: Some(payload),
                     message_group_id: group.and_then(|group| group.message_group_id.clone()),
-                    ..Entry::default()
+                    ..MessageEntry::default()
                 };
                 self.sqs
                     .send(&queue, entry)
                     .map_err(|error| error.to_string())
-            }
-            Some(Destination::SendMessage) => {
-                let input: SendMessageInput =
-                    serde_json::from_str(&payload).map_err(|error| error.to_string())?;
-                let queue = input.queue_url.rsplit('/').next().unwrap_or_default();
-                self.sqs
-                    .send(queue, input.entry)
-                    .map_err(|error: SqsError| error.to_string())
             }
             Some(Destination::Function(arn)) => {
                 let function = self
@@ -203,8 +188,8 @@ impl Scheduler {
         }
     }
 
-    /// Hands a firing that was given up to the target's dead-letter queue, if it has one.
-    fn bury(&self, firing: &Firing) {
+    /// Sends a firing that was given up to the target's dead-letter queue, if it has one.
+    fn send_to_dead_letters(&self, firing: &Firing) {
         let queue = firing
             .target
             .dead_letter_config
@@ -217,9 +202,9 @@ impl Scheduler {
             );
             return;
         };
-        let entry = Entry {
+        let entry = MessageEntry {
             message_body: Some(self.payload(firing, self.clock.now_ms())),
-            ..Entry::default()
+            ..MessageEntry::default()
         };
         if let Err(error) = self.sqs.send(queue, entry) {
             tracing::warn!(schedule = firing.schedule_arn, %error, "a firing was given up and its dead-letter queue did not take it");
@@ -286,7 +271,7 @@ fn due_firings(tx: &Transaction<'_>, now_ms: i64) -> Result<Vec<Firing>, Schedul
             id: row.get(0)?,
             schedule_arn: row.get(1)?,
             target: serde_json::from_str(&target)
-                .map_err(|error| ScheduleError::Validation(format!("a kept target: {error}")))?,
+                .map_err(|error| ScheduleError::Validation(format!("a stored target: {error}")))?,
             scheduled_ms: row.get(3)?,
             first_ms: row.get(4)?,
             attempt: row.get(5)?,

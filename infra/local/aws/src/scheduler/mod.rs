@@ -1,16 +1,17 @@
 //! EventBridge Scheduler: schedules and groups by its REST-JSON API, fired on time.
 //!
-//! Promised: `at`, `rate` and `cron` in the schedule's time zone, start and end dates, states, deletion after completion,
+//! Promised: `at` in the schedule's time zone and `rate`, start and end dates, states, deletion after completion,
 //! `<aws.scheduler.…>` placeholders; into a FIFO queue with its group id and the queue's own deduplication; retries with
 //! a bound, then the dead-letter queue; what fired is on record before it is delivered, so a restart fires nothing twice.
 //! A one-time schedule whose time has passed when it is created fires at once; a schedule that missed several times while
 //! the stack was down fires once.
 //!
 //! Deliberately absent: the spread over a flexible window (fires at its start), roles, encryption, and targets other than
-//! SQS and Lambda.
+//! SQS and Lambda; `cron` and universal targets are refused.
 
 mod api;
 mod definition;
+mod error;
 mod expression;
 mod firing;
 
@@ -27,6 +28,7 @@ use crate::sqs::Sqs;
 use crate::store::Store;
 
 pub(crate) use definition::Definition;
+use error::ScheduleError;
 
 /// The schedules of this stack.
 pub(crate) struct Scheduler {
@@ -39,26 +41,9 @@ pub(crate) struct Scheduler {
     stopping: CancellationToken,
 }
 
-/// What the API refuses, by its names.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ScheduleError {
-    #[error("{0}")]
-    Validation(String),
-    #[error("{0}")]
-    Conflict(String),
-    #[error("{0}")]
-    NotFound(String),
-    #[error("{0}")]
-    UnknownOperation(String),
-    #[error(
-        "the schedules' file could not be used ({0}); check free space and rights of the state folder"
-    )]
-    Store(#[from] rusqlite::Error),
-}
-
-/// A schedule that the template declares.
+/// A schedule with its name and group.
 #[derive(Clone, Debug)]
-pub(crate) struct TemplateSchedule {
+pub(crate) struct NamedSchedule {
     pub(crate) group: String,
     pub(crate) name: String,
     pub(crate) definition: Definition,
@@ -86,11 +71,11 @@ impl Scheduler {
         }
     }
 
-    /// Makes groups and schedules of the template what it says; one that is unchanged keeps its beat.
+    /// Makes groups and schedules of the template what it says; one that is unchanged keeps its next time.
     pub(crate) fn deploy(
         &self,
         groups: &[String],
-        schedules: &[TemplateSchedule],
+        schedules: &[NamedSchedule],
     ) -> Result<(), ScheduleError> {
         let now_ms = self.clock.now_ms();
         self.store.transaction(|tx| {
@@ -120,14 +105,14 @@ impl Scheduler {
             for schedule in schedules {
                 schedule.definition.check(&schedule.name)?;
                 let text = schedule.definition.text();
-                let kept: Option<String> = tx
+                let stored: Option<String> = tx
                     .query_row(
                         "SELECT definition FROM schedules WHERE group_name = ?1 AND name = ?2",
                         [&schedule.group, &schedule.name],
                         |row| row.get(0),
                     )
                     .optional()?;
-                if kept.as_ref() != Some(&text) {
+                if stored.as_ref() != Some(&text) {
                     save(tx, schedule, None, true, now_ms)?;
                 }
             }
@@ -141,7 +126,7 @@ impl Scheduler {
             .arn("scheduler", &format!("schedule/{group}/{name}"))
     }
 
-    /// Has the firing loop look again.
+    /// Has the firing loop check again.
     fn wake(&self) {
         self.changed.send_replace(());
     }
@@ -150,7 +135,7 @@ impl Scheduler {
 /// Writes a schedule and computes when it fires next.
 fn save(
     tx: &Transaction<'_>,
-    schedule: &TemplateSchedule,
+    schedule: &NamedSchedule,
     client_token: Option<&str>,
     from_template: bool,
     now_ms: i64,

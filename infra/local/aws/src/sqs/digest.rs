@@ -13,7 +13,7 @@ pub(crate) struct MessageAttribute {
     pub(crate) data_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) string_value: Option<String>,
-    /// Base64.
+    /// The bytes of the value in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) binary_value: Option<String>,
 }

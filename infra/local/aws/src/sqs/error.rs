@@ -1,4 +1,4 @@
-//! What SQS says when it refuses, in the words and codes that SDKs branch on.
+//! What SQS says when it refuses, in the text and codes that SDKs branch on.
 
 use axum::http::StatusCode;
 
@@ -181,23 +181,6 @@ impl SqsError {
             format!("Only one PurgeQueue operation on {queue} is allowed every 60 seconds."),
         )
         .with_status(StatusCode::FORBIDDEN)
-    }
-
-    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
-        Self::sender(
-            "UnsupportedOperation",
-            "AWS.SimpleQueueService.UnsupportedOperation",
-            message,
-        )
-    }
-
-    pub(crate) fn resource_not_found(message: impl Into<String>) -> Self {
-        Self::sender(
-            "ResourceNotFoundException",
-            "ResourceNotFoundException",
-            message,
-        )
-        .with_status(StatusCode::NOT_FOUND)
     }
 
     pub(crate) fn unknown_action(action: &str) -> Self {

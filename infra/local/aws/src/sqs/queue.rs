@@ -1,18 +1,17 @@
-//! Queues and their attributes.
+//! A queue and its attributes: what they may be, and what follows from them.
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use super::{SqsError, Step};
+use super::error::SqsError;
 use crate::limits;
 
 /// A queue with the attributes that were set on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) name: String,
-    attributes: BTreeMap<String, String>,
+    pub(super) attributes: BTreeMap<String, String>,
     pub(crate) created_ms: i64,
     pub(crate) modified_ms: i64,
     pub(crate) purged_ms: Option<i64>,
@@ -47,7 +46,7 @@ fn number_or_text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<i64, D::E
 }
 
 /// Attribute, default, smallest and largest value.
-const NUMBERS: [(&str, i64, i64, i64); 6] = [
+const NUMBERS: [(&str, i64, i64, i64); 5] = [
     ("DelaySeconds", 0, 0, 900),
     (
         "MaximumMessageSize",
@@ -63,17 +62,10 @@ const NUMBERS: [(&str, i64, i64, i64); 6] = [
         limits::WAIT_SECONDS_MAX,
     ),
     ("VisibilityTimeout", 30, 0, limits::VISIBILITY_SECONDS_MAX),
-    ("KmsDataKeyReusePeriodSeconds", 300, 60, 86_400),
 ];
 
-/// Attributes that are kept and told, and have no effect on a laptop.
-const KEPT: [&str; 5] = [
-    "Policy",
-    "KmsMasterKeyId",
-    "KmsDataKeyReusePeriodSeconds",
-    "SqsManagedSseEnabled",
-    "RedriveAllowPolicy",
-];
+/// An attribute that is stored and reported, and has no effect on a laptop.
+const ENCRYPTED: &str = "SqsManagedSseEnabled";
 
 const FIFO_ONLY: [&str; 3] = [
     "ContentBasedDeduplication",
@@ -131,46 +123,42 @@ impl Queue {
     }
 
     pub(crate) fn redrive(&self) -> Option<Redrive> {
-        let policy: RedrivePolicy =
-            serde_json::from_str(self.attributes.get("RedrivePolicy")?).ok()?;
-        Some(Redrive {
-            dead_queue: name_of_arn(&policy.dead_letter_target_arn)?.to_owned(),
-            receives_max: policy.max_receive_count,
-        })
+        redrive(&self.attributes)
     }
 
-    /// Attributes as `GetQueueAttributes` tells them, counts excluded.
-    pub(crate) fn told_attributes(&self, arn: &str) -> BTreeMap<String, String> {
-        let mut told = self.attributes.clone();
+    /// Attributes as `GetQueueAttributes` reports them, counts excluded.
+    pub(crate) fn reported_attributes(&self, arn: &str) -> BTreeMap<String, String> {
+        let mut reported = self.attributes.clone();
         for (name, default, ..) in NUMBERS {
-            if !KEPT.contains(&name) {
-                told.entry(name.to_owned())
-                    .or_insert_with(|| default.to_string());
-            }
+            reported
+                .entry(name.to_owned())
+                .or_insert_with(|| default.to_string());
         }
-        told.entry("SqsManagedSseEnabled".to_owned())
+        reported
+            .entry(ENCRYPTED.to_owned())
             .or_insert_with(|| "true".to_owned());
         if self.is_fifo() {
-            told.insert("FifoQueue".to_owned(), "true".to_owned());
+            reported.insert("FifoQueue".to_owned(), "true".to_owned());
             for (name, default) in [
                 ("ContentBasedDeduplication", "false"),
                 ("DeduplicationScope", "queue"),
                 ("FifoThroughputLimit", "perQueue"),
             ] {
-                told.entry(name.to_owned())
+                reported
+                    .entry(name.to_owned())
                     .or_insert_with(|| default.to_owned());
             }
         }
-        told.insert("QueueArn".to_owned(), arn.to_owned());
-        told.insert(
+        reported.insert("QueueArn".to_owned(), arn.to_owned());
+        reported.insert(
             "CreatedTimestamp".to_owned(),
             (self.created_ms / 1000).to_string(),
         );
-        told.insert(
+        reported.insert(
             "LastModifiedTimestamp".to_owned(),
             (self.modified_ms / 1000).to_string(),
         );
-        told
+        reported
     }
 }
 
@@ -183,235 +171,20 @@ pub(crate) fn name_of_arn(arn: &str) -> Option<&str> {
     }
 }
 
-/// Reads a queue by its name.
-pub(crate) fn find(step: &Step<'_>, name: &str) -> Result<Queue, SqsError> {
-    find_optional(step, name)?.ok_or_else(SqsError::no_such_queue)
+/// The redrive policy among a queue's attributes.
+pub(super) fn redrive(attributes: &BTreeMap<String, String>) -> Option<Redrive> {
+    let policy: RedrivePolicy = serde_json::from_str(attributes.get("RedrivePolicy")?).ok()?;
+    Some(Redrive {
+        dead_queue: name_of_arn(&policy.dead_letter_target_arn)?.to_owned(),
+        receives_max: policy.max_receive_count,
+    })
 }
 
-fn find_optional(step: &Step<'_>, name: &str) -> Result<Option<Queue>, SqsError> {
-    Ok(step
-        .tx
-        .prepare_cached(
-            "SELECT name, attributes, created_ms, modified_ms, purged_ms FROM queues WHERE name = ?1",
-        )?
-        .query_row([name], |row| {
-            Ok(Queue {
-                name: row.get(0)?,
-                attributes: serde_json::from_str(&row.get::<_, String>(1)?).unwrap_or_default(),
-                created_ms: row.get(2)?,
-                modified_ms: row.get(3)?,
-                purged_ms: row.get(4)?,
-            })
-        })
-        .optional()?)
-}
-
-/// Names of queues that start with `prefix` and come after `after`, sorted.
-pub(crate) fn names(
-    step: &Step<'_>,
-    prefix: &str,
-    after: &str,
-    count_max: usize,
-) -> Result<Vec<String>, SqsError> {
-    let mut statement = step.tx.prepare_cached(
-        "SELECT name FROM queues WHERE substr(name, 1, length(?1)) = ?1 AND name > ?2 ORDER BY name LIMIT ?3",
-    )?;
-    let rows = statement.query_map(
-        params![prefix, after, i64::try_from(count_max).unwrap_or(i64::MAX)],
-        |row| row.get(0),
-    )?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// Creates a queue; the same attributes again are no error, others are.
-pub(crate) fn create(
-    step: &mut Step<'_>,
-    name: &str,
-    attributes: &BTreeMap<String, String>,
-    tags: &BTreeMap<String, String>,
-) -> Result<(), SqsError> {
-    check_name(name, attributes)?;
-    check_attributes(step, name, attributes)?;
-    if let Some(present) = find_optional(step, name)? {
-        let told = present.told_attributes("");
-        let differs = attributes
-            .iter()
-            .find(|(name, value)| told.get(*name) != Some(value));
-        return match differs {
-            Some((attribute, _)) => Err(SqsError::queue_exists(attribute)),
-            None => Ok(()),
-        };
-    }
-    if was_deleted_recently(step, name)? {
-        return Err(SqsError::deleted_recently());
-    }
-    insert(step, name, attributes, tags)
-}
-
-fn was_deleted_recently(step: &Step<'_>, name: &str) -> Result<bool, SqsError> {
-    Ok(step
-        .tx
-        .prepare("SELECT 1 FROM deleted_queues WHERE name = ?1 AND deleted_ms > ?2")?
-        .exists(params![name, step.now_ms - limits::QUEUE_NAME_HELD_MS])?)
-}
-
-/// Creates a queue or gives the present one exactly these attributes: what a deployment of a template does.
-pub(crate) fn deploy(
-    step: &mut Step<'_>,
-    name: &str,
-    attributes: &BTreeMap<String, String>,
-    tags: &BTreeMap<String, String>,
-) -> Result<(), SqsError> {
-    check_name(name, attributes)?;
-    check_attributes(step, name, attributes)?;
-    match find_optional(step, name)? {
-        Some(present) if &present.attributes == attributes => Ok(()),
-        Some(_) => {
-            save_attributes(step, name, attributes)?;
-            apply_delay(step, name)
-        }
-        None => insert(step, name, attributes, tags),
-    }
-}
-
-fn insert(
-    step: &mut Step<'_>,
-    name: &str,
-    attributes: &BTreeMap<String, String>,
-    tags: &BTreeMap<String, String>,
-) -> Result<(), SqsError> {
-    step.tx.execute(
-        "INSERT INTO queues (name, attributes, tags, created_ms, modified_ms) VALUES (?1, ?2, ?3, ?4, ?4)",
-        params![name, json(attributes), json(tags), step.now_ms],
-    )?;
-    Ok(())
-}
-
-/// Changes attributes; an empty redrive policy or policy takes it away.
-pub(crate) fn set_attributes(
-    step: &mut Step<'_>,
-    name: &str,
-    changed: &BTreeMap<String, String>,
-) -> Result<(), SqsError> {
-    let queue = find(step, name)?;
-    if changed.contains_key("FifoQueue") {
-        return Err(SqsError::attribute_value(
-            "FifoQueue",
-            "Modifying queue type is not supported.",
-        ));
-    }
-    check_attributes(step, name, changed)?;
-    let mut attributes = queue.attributes;
-    for (attribute, value) in changed {
-        if value.is_empty() {
-            attributes.remove(attribute);
-        } else {
-            attributes.insert(attribute.clone(), value.clone());
-        }
-    }
-    save_attributes(step, name, &attributes)?;
-    apply_delay(step, name)
-}
-
-fn save_attributes(
-    step: &Step<'_>,
+/// Refuses a name that no queue of these attributes can have.
+pub(super) fn check_name(
     name: &str,
     attributes: &BTreeMap<String, String>,
 ) -> Result<(), SqsError> {
-    step.tx.execute(
-        "UPDATE queues SET attributes = ?2, modified_ms = ?3 WHERE name = ?1",
-        params![name, json(attributes), step.now_ms],
-    )?;
-    Ok(())
-}
-
-/// On a FIFO queue a changed delay holds for messages that are there already (documented by AWS).
-fn apply_delay(step: &mut Step<'_>, name: &str) -> Result<(), SqsError> {
-    let queue = find(step, name)?;
-    if queue.is_fifo() {
-        step.tx.execute(
-            "UPDATE messages SET visible_ms = sent_ms + ?2 WHERE queue = ?1 AND receives = 0",
-            params![name, queue.delay_seconds() * 1000],
-        )?;
-    }
-    step.woken.insert(name.to_owned());
-    Ok(())
-}
-
-/// Deletes a queue with everything in it.
-pub(crate) fn delete(step: &mut Step<'_>, name: &str) -> Result<(), SqsError> {
-    find(step, name)?;
-    step.tx
-        .execute("DELETE FROM queues WHERE name = ?1", [name])?;
-    step.tx
-        .execute("DELETE FROM messages WHERE queue = ?1", [name])?;
-    step.tx
-        .execute("DELETE FROM deduplication WHERE queue = ?1", [name])?;
-    step.tx.execute(
-        "INSERT OR REPLACE INTO deleted_queues (name, deleted_ms) VALUES (?1, ?2)",
-        params![name, step.now_ms],
-    )?;
-    step.woken.insert(name.to_owned());
-    Ok(())
-}
-
-/// Removes every message, those in flight included.
-pub(crate) fn purge(step: &mut Step<'_>, name: &str) -> Result<(), SqsError> {
-    let queue = find(step, name)?;
-    if queue
-        .purged_ms
-        .is_some_and(|purged_ms| step.now_ms - purged_ms < limits::PURGE_INTERVAL_MS)
-    {
-        return Err(SqsError::purge_in_progress(name));
-    }
-    step.tx
-        .execute("DELETE FROM messages WHERE queue = ?1", [name])?;
-    step.tx.execute(
-        "UPDATE queues SET purged_ms = ?2 WHERE name = ?1",
-        params![name, step.now_ms],
-    )?;
-    step.woken.insert(name.to_owned());
-    Ok(())
-}
-
-/// Tags of a queue.
-pub(crate) fn tags(step: &Step<'_>, name: &str) -> Result<BTreeMap<String, String>, SqsError> {
-    let text: Option<String> = step
-        .tx
-        .query_row("SELECT tags FROM queues WHERE name = ?1", [name], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    let text = text.ok_or_else(SqsError::no_such_queue)?;
-    Ok(serde_json::from_str(&text).unwrap_or_default())
-}
-
-/// Replaces the tags of a queue.
-pub(crate) fn set_tags(
-    step: &Step<'_>,
-    name: &str,
-    tags: &BTreeMap<String, String>,
-) -> Result<(), SqsError> {
-    step.tx.execute(
-        "UPDATE queues SET tags = ?2 WHERE name = ?1",
-        params![name, json(tags)],
-    )?;
-    Ok(())
-}
-
-/// Queues whose dead letters go to `dead_queue`.
-pub(crate) fn sources_of(step: &Step<'_>, dead_queue: &str) -> Result<Vec<String>, SqsError> {
-    let mut sources = Vec::new();
-    for name in names(step, "", "", limits::LISTED_QUEUES_MAX)? {
-        let redrive = find(step, &name)?.redrive();
-        if redrive.is_some_and(|redrive| redrive.dead_queue == dead_queue) {
-            sources.push(name);
-        }
-    }
-    Ok(sources)
-}
-
-fn check_name(name: &str, attributes: &BTreeMap<String, String>) -> Result<(), SqsError> {
     let stem = name.strip_suffix(".fifo").unwrap_or(name);
     let fits = !stem.is_empty()
         && name.len() <= limits::QUEUE_NAME_CHARACTERS_MAX
@@ -433,8 +206,8 @@ fn check_name(name: &str, attributes: &BTreeMap<String, String>) -> Result<(), S
     }
 }
 
-fn check_attributes(
-    step: &Step<'_>,
+/// Refuses attributes that AWS refuses, without looking at other queues.
+pub(super) fn check_attributes(
     name: &str,
     attributes: &BTreeMap<String, String>,
 ) -> Result<(), SqsError> {
@@ -452,8 +225,8 @@ fn check_attributes(
         } else if FIFO_ONLY.contains(&attribute) {
             check_fifo_attribute(is_fifo, attribute, value)?;
         } else if attribute == "RedrivePolicy" {
-            check_redrive(step, name, value)?;
-        } else if attribute != "FifoQueue" && !KEPT.contains(&attribute) {
+            check_redrive(name, value)?;
+        } else if attribute != "FifoQueue" && attribute != ENCRYPTED {
             return Err(SqsError::attribute_name(attribute));
         }
     }
@@ -491,7 +264,7 @@ fn check_fifo_attribute(is_fifo: bool, attribute: &str, value: &str) -> Result<(
     }
 }
 
-fn check_redrive(step: &Step<'_>, name: &str, value: &str) -> Result<(), SqsError> {
+fn check_redrive(name: &str, value: &str) -> Result<(), SqsError> {
     if value.is_empty() {
         return Ok(());
     }
@@ -503,17 +276,10 @@ fn check_redrive(step: &Step<'_>, name: &str, value: &str) -> Result<(), SqsErro
     }
     let dead_queue = name_of_arn(&policy.dead_letter_target_arn)
         .ok_or_else(|| refuse("deadLetterTargetArn is not the ARN of a queue."))?;
-    if find_optional(step, dead_queue)?.is_none() {
-        return Err(refuse("Dead letter target does not exist."));
-    }
     if dead_queue.ends_with(".fifo") != name.ends_with(".fifo") {
         return Err(refuse(
             "Dead-letter queue must be same type of queue as the source.",
         ));
     }
     Ok(())
-}
-
-fn json(map: &BTreeMap<String, String>) -> String {
-    serde_json::to_string(map).expect("a map of texts is always valid JSON")
 }

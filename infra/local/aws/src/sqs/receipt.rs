@@ -1,21 +1,22 @@
-//! What a consumer does with a delivered message: delete it, or change how long it stays away from others.
+//! What a consumer does with a delivered message: delete it, or change how long it stays invisible to others.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rusqlite::{OptionalExtension, params};
 
+use super::error::SqsError;
 use super::queue::Queue;
-use super::{SqsError, Step};
+use super::transaction::QueueTransaction;
 use crate::limits;
 
 /// A receipt handle: names the queue and the message, and is new with every delivery.
-pub(crate) struct Receipt {
+pub(crate) struct ReceiptHandle {
     queue: String,
     sequence: i64,
     nonce: String,
 }
 
-impl Receipt {
+impl ReceiptHandle {
     pub(crate) fn mint(queue: &str, sequence: i64) -> Self {
         Self {
             queue: queue.to_owned(),
@@ -41,7 +42,7 @@ impl Receipt {
 }
 
 /// How a handle relates to the message that it names.
-enum Standing {
+enum DeliveryState {
     /// No such message any more.
     Gone,
     /// Delivered again since, or visible again.
@@ -57,32 +58,38 @@ enum Standing {
 ///
 /// FIFO refuses a handle whose visibility has ended; a standard queue takes it as long as nobody received the message
 /// since. Deleting what is gone already succeeds.
-pub(crate) fn delete(step: &mut Step<'_>, queue: &Queue, handle: &str) -> Result<(), SqsError> {
+pub(crate) fn delete(
+    transaction: &mut QueueTransaction<'_>,
+    queue: &Queue,
+    handle: &str,
+) -> Result<(), SqsError> {
     let receipt = checked(queue, handle)?;
-    match standing(step, &receipt, handle)? {
-        Standing::Gone => return Ok(()),
-        Standing::Expired { .. } if queue.is_fifo() => {
+    match delivery_state(transaction, &receipt, handle)? {
+        DeliveryState::Gone => return Ok(()),
+        DeliveryState::Expired { .. } if queue.is_fifo() => {
             return Err(SqsError::expired_receipt(handle));
         }
-        Standing::Expired {
+        DeliveryState::Expired {
             delivered_again: true,
         } => return Ok(()),
-        Standing::Expired { .. } | Standing::InFlight { .. } => {}
+        DeliveryState::Expired { .. } | DeliveryState::InFlight { .. } => {}
     }
-    step.tx
+    transaction
+        .sql
         .prepare_cached("DELETE FROM messages WHERE sequence = ?1")?
         .execute([receipt.sequence])?;
-    step.woken.insert(queue.name.clone());
+    transaction.woken.insert(queue.name.clone());
     Ok(())
 }
 
 /// Sets how long the message stays invisible from now on; 0 gives it back at once.
 pub(crate) fn change_visibility(
-    step: &mut Step<'_>,
+    transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
     handle: &str,
-    seconds: i64,
+    seconds: Option<i64>,
 ) -> Result<(), SqsError> {
+    let seconds = seconds.ok_or_else(|| SqsError::missing("VisibilityTimeout"))?;
     if !(0..=limits::VISIBILITY_SECONDS_MAX).contains(&seconds) {
         return Err(SqsError::value(
             "VisibilityTimeout",
@@ -91,14 +98,14 @@ pub(crate) fn change_visibility(
         ));
     }
     let receipt = checked(queue, handle)?;
-    let received_ms = match standing(step, &receipt, handle)? {
-        Standing::InFlight { received_ms } => received_ms,
-        Standing::Expired { .. } if !queue.is_fifo() => return Err(SqsError::not_in_flight()),
-        Standing::Gone | Standing::Expired { .. } => {
+    let received_ms = match delivery_state(transaction, &receipt, handle)? {
+        DeliveryState::InFlight { received_ms } => received_ms,
+        DeliveryState::Expired { .. } if !queue.is_fifo() => return Err(SqsError::not_in_flight()),
+        DeliveryState::Gone | DeliveryState::Expired { .. } => {
             return Err(SqsError::not_available(handle));
         }
     };
-    let visible_ms = step.now_ms + seconds * 1000;
+    let visible_ms = transaction.now_ms + seconds * 1000;
     if visible_ms - received_ms > limits::VISIBILITY_SECONDS_MAX * 1000 {
         return Err(SqsError::value(
             "VisibilityTimeout",
@@ -106,33 +113,43 @@ pub(crate) fn change_visibility(
             "Total VisibilityTimeout for the message is beyond the limit [43200 seconds].",
         ));
     }
-    step.tx
+    transaction
+        .sql
         .prepare_cached("UPDATE messages SET visible_ms = ?2 WHERE sequence = ?1")?
         .execute(params![receipt.sequence, visible_ms])?;
-    step.woken.insert(queue.name.clone());
+    transaction.woken.insert(queue.name.clone());
     Ok(())
 }
 
 /// Notes that no function works on the message any more.
-pub(crate) fn leave_function(step: &Step<'_>, handle: &str) -> Result<(), SqsError> {
-    step.tx
-        .prepare_cached("UPDATE messages SET in_function = 0 WHERE receipt = ?1")?
-        .execute([handle])?;
+pub(crate) fn leave_function(
+    transaction: &QueueTransaction<'_>,
+    handle: &str,
+) -> Result<(), SqsError> {
+    let receipt = ReceiptHandle::parse(handle).ok_or_else(SqsError::malformed_receipt)?;
+    transaction
+        .sql
+        .prepare_cached("UPDATE messages SET in_function = 0 WHERE sequence = ?1 AND receipt = ?2")?
+        .execute(params![receipt.sequence, handle])?;
     Ok(())
 }
 
-fn checked(queue: &Queue, handle: &str) -> Result<Receipt, SqsError> {
+fn checked(queue: &Queue, handle: &str) -> Result<ReceiptHandle, SqsError> {
     if handle.is_empty() {
         return Err(SqsError::missing("ReceiptHandle"));
     }
-    Receipt::parse(handle)
+    ReceiptHandle::parse(handle)
         .filter(|receipt| receipt.queue == queue.name)
         .ok_or_else(SqsError::malformed_receipt)
 }
 
-fn standing(step: &Step<'_>, receipt: &Receipt, handle: &str) -> Result<Standing, SqsError> {
-    let found: Option<(Option<String>, i64, Option<i64>)> = step
-        .tx
+fn delivery_state(
+    transaction: &QueueTransaction<'_>,
+    receipt: &ReceiptHandle,
+    handle: &str,
+) -> Result<DeliveryState, SqsError> {
+    let found: Option<(Option<String>, i64, Option<i64>)> = transaction
+        .sql
         .prepare_cached(
             "SELECT receipt, visible_ms, received_ms FROM messages WHERE sequence = ?1 AND queue = ?2",
         )?
@@ -141,15 +158,15 @@ fn standing(step: &Step<'_>, receipt: &Receipt, handle: &str) -> Result<Standing
         })
         .optional()?;
     Ok(match found {
-        None => Standing::Gone,
-        Some((current, ..)) if current.as_deref() != Some(handle) => Standing::Expired {
+        None => DeliveryState::Gone,
+        Some((current, ..)) if current.as_deref() != Some(handle) => DeliveryState::Expired {
             delivered_again: true,
         },
-        Some((_, visible_ms, _)) if visible_ms <= step.now_ms => Standing::Expired {
+        Some((_, visible_ms, _)) if visible_ms <= transaction.now_ms => DeliveryState::Expired {
             delivered_again: false,
         },
-        Some((.., received_ms)) => Standing::InFlight {
-            received_ms: received_ms.unwrap_or(step.now_ms),
+        Some((.., received_ms)) => DeliveryState::InFlight {
+            received_ms: received_ms.unwrap_or(transaction.now_ms),
         },
     })
 }

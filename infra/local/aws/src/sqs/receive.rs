@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use rusqlite::{Row, params};
 
 use super::digest::MessageAttribute;
-use super::queue::{self, Queue, Redrive};
-use super::receipt::Receipt;
-use super::send::{self, KeptAttributes};
-use super::{SqsError, Step};
+use super::error::SqsError;
+use super::queue::{Queue, Redrive};
+use super::receipt::ReceiptHandle;
+use super::send::{self, StoredAttributes};
+use super::stored;
+use super::transaction::QueueTransaction;
 use crate::limits;
 
-/// A delivered message.
+/// A message as its consumer gets it.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) id: String,
@@ -22,9 +24,9 @@ pub(crate) struct Received {
     pub(crate) system_attributes: BTreeMap<String, String>,
 }
 
-/// How to receive.
+/// What a receive asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct ReceiveOptions {
     pub(crate) count_max: usize,
     pub(crate) visibility_seconds: i64,
     /// Only messages of the group whose turn it is; marks them as being in a function.
@@ -56,18 +58,18 @@ const FIFO_FREE: &str = "NOT EXISTS (
 
 /// Receives what is visible now, moving what was received too often to the dead-letter queue first.
 pub(crate) fn receive(
-    step: &mut Step<'_>,
+    transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
-    wish: Wish,
+    options: ReceiveOptions,
 ) -> Result<Vec<Received>, SqsError> {
-    expire(step, queue)?;
+    expire(transaction, queue)?;
     let redrive = match queue.redrive() {
-        // A dead-letter queue that is gone keeps nobody's messages away.
-        Some(redrive) if queue::find(step, &redrive.dead_queue).is_ok() => Some(redrive),
+        // A dead-letter queue that is gone holds back nobody's messages.
+        Some(redrive) if stored::find(transaction, &redrive.dead_queue).is_ok() => Some(redrive),
         _ => None,
     };
     for _ in 0..=limits::DEAD_LETTERS_PER_RECEIVE_MAX / limits::BATCH_ENTRIES_MAX {
-        let candidates = candidates(step, queue, wish)?;
+        let candidates = candidates(transaction, queue, options)?;
         let (dead, alive): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| {
             redrive
                 .as_ref()
@@ -76,41 +78,54 @@ pub(crate) fn receive(
         if dead.is_empty() {
             return alive
                 .into_iter()
-                .map(|candidate| deliver(step, queue, wish, candidate))
+                .map(|candidate| deliver(transaction, queue, options, candidate))
                 .collect();
         }
         if let Some(redrive) = &redrive {
             for candidate in dead {
-                bury(step, queue, redrive, candidate)?;
+                move_to_dead_letters(transaction, queue, redrive, candidate)?;
             }
         }
     }
-    step.woken.insert(queue.name.clone());
+    transaction.woken.insert(queue.name.clone());
     Ok(Vec::new())
 }
 
 /// When a message of the queue becomes visible next, if one waits.
-pub(crate) fn next_visible_ms(step: &Step<'_>, queue: &str) -> Result<Option<i64>, SqsError> {
-    Ok(step
-        .tx
+pub(crate) fn next_visible_ms(
+    transaction: &QueueTransaction<'_>,
+    queue: &str,
+) -> Result<Option<i64>, SqsError> {
+    Ok(transaction
+        .sql
         .prepare_cached(
             "SELECT MIN(visible_ms) FROM messages WHERE queue = ?1 AND visible_ms > ?2",
         )?
-        .query_row(params![queue, step.now_ms], |row| row.get(0))?)
+        .query_row(params![queue, transaction.now_ms], |row| row.get(0))?)
 }
 
-fn expire(step: &Step<'_>, queue: &Queue) -> Result<(), SqsError> {
-    step.tx
+fn expire(transaction: &QueueTransaction<'_>, queue: &Queue) -> Result<(), SqsError> {
+    transaction
+        .sql
         .prepare_cached("DELETE FROM messages WHERE queue = ?1 AND sent_ms <= ?2")?
-        .execute(params![queue.name, step.now_ms - queue.retention_ms()])?;
+        .execute(params![
+            queue.name,
+            transaction.now_ms - queue.retention_ms()
+        ])?;
     Ok(())
 }
 
-fn candidates(step: &Step<'_>, queue: &Queue, wish: Wish) -> Result<Vec<Candidate>, SqsError> {
+fn candidates(
+    transaction: &QueueTransaction<'_>,
+    queue: &Queue,
+    options: ReceiveOptions,
+) -> Result<Vec<Candidate>, SqsError> {
     let free = if queue.is_fifo() { FIFO_FREE } else { "TRUE" };
-    let visible = format!("m.queue = ?1 AND m.visible_ms <= ?2 AND {free}");
+    // The plus sign keeps SQLite on the index that is in the order of delivery, so that it stops at the limit and does not
+    // sort a whole backlog.
+    let visible = format!("m.queue = ?1 AND +m.visible_ms <= ?2 AND {free}");
     // In a FIFO batch for a function all messages are of one group, that of the oldest free message.
-    let group = if queue.is_fifo() && wish.for_function {
+    let group = if queue.is_fifo() && options.for_function {
         format!(
             "AND m.group_id = (SELECT m.group_id FROM messages m WHERE {visible} ORDER BY m.sequence LIMIT 1)"
         )
@@ -120,9 +135,12 @@ fn candidates(step: &Step<'_>, queue: &Queue, wish: Wish) -> Result<Vec<Candidat
     let sql = format!(
         "SELECT {COLUMNS} FROM messages m WHERE {visible} {group} ORDER BY m.sequence LIMIT ?3"
     );
-    let mut statement = step.tx.prepare_cached(&sql)?;
-    let count_max = i64::try_from(wish.count_max).unwrap_or(1);
-    let rows = statement.query_map(params![queue.name, step.now_ms, count_max], candidate)?;
+    let mut statement = transaction.sql.prepare_cached(&sql)?;
+    let count_max = i64::try_from(options.count_max).unwrap_or(1);
+    let rows = statement.query_map(
+        params![queue.name, transaction.now_ms, count_max],
+        candidate,
+    )?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -143,15 +161,15 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
 }
 
 fn deliver(
-    step: &Step<'_>,
+    transaction: &QueueTransaction<'_>,
     queue: &Queue,
-    wish: Wish,
+    options: ReceiveOptions,
     candidate: Candidate,
 ) -> Result<Received, SqsError> {
     let receives = candidate.receives + 1;
-    let receipt = Receipt::mint(&queue.name, candidate.sequence).text();
-    let first_received_ms = candidate.first_received_ms.unwrap_or(step.now_ms);
-    step.tx
+    let receipt = ReceiptHandle::mint(&queue.name, candidate.sequence).text();
+    let first_received_ms = candidate.first_received_ms.unwrap_or(transaction.now_ms);
+    transaction.sql
         .prepare_cached(
             "UPDATE messages SET receipt = ?2, receives = ?3, received_ms = ?4, first_received_ms = ?5,
              visible_ms = ?6, in_function = ?7 WHERE sequence = ?1",
@@ -160,14 +178,15 @@ fn deliver(
             candidate.sequence,
             receipt,
             receives,
-            step.now_ms,
+            transaction.now_ms,
             first_received_ms,
-            step.now_ms + wish.visibility_seconds * 1000,
-            wish.for_function
+            transaction.now_ms + options.visibility_seconds * 1000,
+            options.for_function
         ])?;
 
-    let kept: KeptAttributes = serde_json::from_str(&candidate.attributes).unwrap_or_default();
-    let mut system: BTreeMap<String, String> = kept
+    let attributes: StoredAttributes =
+        serde_json::from_str(&candidate.attributes).unwrap_or_default();
+    let mut system: BTreeMap<String, String> = attributes
         .system
         .into_iter()
         .filter_map(|(name, attribute)| Some((name, attribute.string_value?)))
@@ -181,7 +200,7 @@ fn deliver(
         "ApproximateFirstReceiveTimestamp",
         first_received_ms.to_string(),
     );
-    tell("SenderId", step.account.to_owned());
+    tell("SenderId", transaction.account.to_owned());
     if let Some(group_id) = candidate.group_id {
         tell("MessageGroupId", group_id);
     }
@@ -196,26 +215,26 @@ fn deliver(
         id: candidate.id,
         receipt,
         body: candidate.body,
-        message_attributes: kept.message,
+        message_attributes: attributes.message,
         system_attributes: system,
     })
 }
 
 /// Moves a message to the dead-letter queue: id, body and group stay, and what it was received counts on. On a FIFO queue
-/// its own id becomes its deduplication id, so that two messages of one deduplication id can both be kept, and its age
+/// its own id becomes its deduplication id, so that two messages of one deduplication id can both be there, and its age
 /// counts anew (AWS).
-fn bury(
-    step: &mut Step<'_>,
+fn move_to_dead_letters(
+    transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
     redrive: &Redrive,
     candidate: Candidate,
 ) -> Result<(), SqsError> {
     let (sent_ms, deduplication_id) = if queue.is_fifo() {
-        (step.now_ms, Some(candidate.id.as_str()))
+        (transaction.now_ms, Some(candidate.id.as_str()))
     } else {
         (candidate.sent_ms, None)
     };
-    step.tx.execute(
+    transaction.sql.execute(
         "INSERT INTO messages (queue, id, body, attributes, group_id, deduplication_id, sent_ms, visible_ms, receives_before, dead_from)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
@@ -226,15 +245,15 @@ fn bury(
             candidate.group_id,
             deduplication_id,
             sent_ms,
-            step.now_ms,
+            transaction.now_ms,
             candidate.receives_before + candidate.receives,
-            step.arn(&queue.name)
+            transaction.arn(&queue.name)
         ],
     )?;
-    step.tx.execute(
+    transaction.sql.execute(
         "DELETE FROM messages WHERE sequence = ?1",
         [candidate.sequence],
     )?;
-    step.woken.insert(redrive.dead_queue.clone());
+    transaction.woken.insert(redrive.dead_queue.clone());
     Ok(())
 }

@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::digest::{self, MessageAttribute};
+use super::error::SqsError;
 use super::queue::Queue;
-use super::{SqsError, Step};
+use super::transaction::QueueTransaction;
 use crate::limits;
 
 /// A message to send, as the JSON protocol carries it; `id` is set in a batch only.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-pub(crate) struct Entry {
+pub(crate) struct MessageEntry {
     pub(crate) id: String,
     pub(crate) message_body: Option<String>,
     pub(crate) delay_seconds: Option<i64>,
@@ -24,10 +25,10 @@ pub(crate) struct Entry {
     pub(crate) message_group_id: Option<String>,
 }
 
-/// What the sender is told.
+/// What the sender gets as an answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) id: String,
     pub(crate) message_id: String,
@@ -47,15 +48,15 @@ pub(crate) struct Sent {
     pub(crate) sequence_number: Option<String>,
 }
 
-/// What is kept of a message beside its body.
+/// The attributes of a stored message, those of its sender and those of the system.
 #[derive(Default, Deserialize, Serialize)]
-pub(crate) struct KeptAttributes {
+pub(crate) struct StoredAttributes {
     pub(crate) message: BTreeMap<String, MessageAttribute>,
     pub(crate) system: BTreeMap<String, MessageAttribute>,
 }
 
 /// Bytes that an entry counts towards the limits.
-pub(crate) fn size_bytes(entry: &Entry) -> usize {
+pub(crate) fn size_bytes(entry: &MessageEntry) -> usize {
     let attributes: usize = entry
         .message_attributes
         .iter()
@@ -64,12 +65,16 @@ pub(crate) fn size_bytes(entry: &Entry) -> usize {
     entry.message_body.as_ref().map_or(0, String::len) + attributes
 }
 
-/// Sends one message. A duplicate within the window is answered like the first one and not kept.
-pub(crate) fn send(step: &mut Step<'_>, queue: &Queue, entry: Entry) -> Result<Sent, SqsError> {
+/// Sends one message. A duplicate within the window is answered like the first one and not stored.
+pub(crate) fn send(
+    transaction: &mut QueueTransaction<'_>,
+    queue: &Queue,
+    entry: MessageEntry,
+) -> Result<SentMessage, SqsError> {
     check(queue, &entry)?;
     let body = entry.message_body.clone().unwrap_or_default();
     let deduplication_id = deduplication_id(queue, &entry, &body)?;
-    let mut sent = Sent {
+    let mut sent = SentMessage {
         id: entry.id,
         message_id: uuid::Uuid::new_v4().to_string(),
         md5_of_message_body: digest::of_body(&body),
@@ -82,21 +87,21 @@ pub(crate) fn send(step: &mut Step<'_>, queue: &Queue, entry: Entry) -> Result<S
         _ => "",
     };
     if let Some(id) = &deduplication_id
-        && let Some((message_id, sequence)) = earlier(step, queue, scope, id)?
+        && let Some((message_id, sequence)) = earlier(transaction, queue, scope, id)?
     {
         sent.message_id = message_id;
         sent.sequence_number = Some(sequence_number(sequence));
         return Ok(sent);
     }
 
-    let delay_seconds = entry.delay_seconds.filter(|_| !queue.is_fifo());
-    let delay_ms = delay_seconds.unwrap_or_else(|| queue.delay_seconds()) * 1000;
-    let attributes = serde_json::to_string(&KeptAttributes {
+    let attributes = serde_json::to_string(&StoredAttributes {
         message: entry.message_attributes,
         system: entry.message_system_attributes,
     })
     .expect("attributes are always valid JSON");
-    step.tx
+    let delay_seconds = entry.delay_seconds.filter(|_| !queue.is_fifo());
+    let delay_ms = delay_seconds.unwrap_or_else(|| queue.delay_seconds()) * 1000;
+    transaction.sql
         .prepare_cached(
             "INSERT INTO messages (queue, id, body, attributes, group_id, deduplication_id, sent_ms, visible_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -108,28 +113,35 @@ pub(crate) fn send(step: &mut Step<'_>, queue: &Queue, entry: Entry) -> Result<S
             attributes,
             entry.message_group_id,
             deduplication_id,
-            step.now_ms,
-            step.now_ms + delay_ms
+            transaction.now_ms,
+            transaction.now_ms + delay_ms
         ])?;
-    let sequence = step.tx.last_insert_rowid();
     if let Some(id) = &deduplication_id {
-        step.tx
-            .prepare_cached(
-                "INSERT OR REPLACE INTO deduplication (queue, scope, deduplication_id, message_id, sequence, expires_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![
-                queue.name,
-                scope,
-                id,
-                sent.message_id,
-                sequence,
-                step.now_ms + limits::DEDUPLICATION_WINDOW_MS
-            ])?;
+        let sequence = transaction.sql.last_insert_rowid();
+        remember(transaction, queue, scope, id, &sent.message_id, sequence)?;
         sent.sequence_number = Some(sequence_number(sequence));
     }
-    step.woken.insert(queue.name.clone());
+    transaction.woken.insert(queue.name.clone());
     Ok(sent)
+}
+
+/// Records a deduplication id with the message that later ones of it are answered with.
+fn remember(
+    transaction: &QueueTransaction<'_>,
+    queue: &Queue,
+    scope: &str,
+    id: &str,
+    message_id: &str,
+    sequence: i64,
+) -> Result<(), SqsError> {
+    let expires_ms = transaction.now_ms + limits::DEDUPLICATION_WINDOW_MS;
+    transaction.sql
+        .prepare_cached(
+            "INSERT OR REPLACE INTO deduplication (queue, scope, deduplication_id, message_id, sequence, expires_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![queue.name, scope, id, message_id, sequence, expires_ms])?;
+    Ok(())
 }
 
 /// The number that a FIFO queue gives to a message: twenty digits, rising.
@@ -139,16 +151,17 @@ pub(crate) fn sequence_number(sequence: i64) -> String {
 }
 
 fn earlier(
-    step: &Step<'_>,
+    transaction: &QueueTransaction<'_>,
     queue: &Queue,
     scope: &str,
     id: &str,
 ) -> Result<Option<(String, i64)>, SqsError> {
-    step.tx
+    transaction
+        .sql
         .prepare_cached("DELETE FROM deduplication WHERE queue = ?1 AND expires_ms <= ?2")?
-        .execute(params![queue.name, step.now_ms])?;
-    Ok(step
-        .tx
+        .execute(params![queue.name, transaction.now_ms])?;
+    Ok(transaction
+        .sql
         .prepare_cached(
             "SELECT message_id, sequence FROM deduplication
              WHERE queue = ?1 AND scope = ?2 AND deduplication_id = ?3",
@@ -159,7 +172,11 @@ fn earlier(
         .optional()?)
 }
 
-fn deduplication_id(queue: &Queue, entry: &Entry, body: &str) -> Result<Option<String>, SqsError> {
+fn deduplication_id(
+    queue: &Queue,
+    entry: &MessageEntry,
+    body: &str,
+) -> Result<Option<String>, SqsError> {
     if !queue.is_fifo() {
         return Ok(None);
     }
@@ -174,7 +191,7 @@ fn deduplication_id(queue: &Queue, entry: &Entry, body: &str) -> Result<Option<S
     }
 }
 
-fn check(queue: &Queue, entry: &Entry) -> Result<(), SqsError> {
+fn check(queue: &Queue, entry: &MessageEntry) -> Result<(), SqsError> {
     let body = entry.message_body.as_deref().unwrap_or_default();
     if body.is_empty() {
         return Err(SqsError::missing("MessageBody"));
@@ -224,7 +241,7 @@ fn check(queue: &Queue, entry: &Entry) -> Result<(), SqsError> {
     )
 }
 
-fn check_attributes(entry: &Entry) -> Result<(), SqsError> {
+fn check_attributes(entry: &MessageEntry) -> Result<(), SqsError> {
     if entry.message_attributes.len() > limits::MESSAGE_ATTRIBUTES_MAX {
         return Err(SqsError::parameter(format!(
             "Number of message attributes [{}] exceeds the allowed maximum [{}].",

@@ -1,5 +1,5 @@
-//! The template's text as plain JSON, and the functions in it: `Ref`, `Fn::Sub`, `Fn::GetAtt`, `Fn::Join`, `Fn::Select`,
-//! `Fn::Split`, `Fn::If`, `Fn::FindInMap`. Others are refused by name.
+//! The template's text as plain JSON, and the functions in it: `Ref`, `Fn::Sub`, `Fn::GetAtt`, `Fn::If` and
+//! `Fn::FindInMap`. Others are refused by name.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_yaml_ng::Value as Yaml;
 
 /// What names in a template stand for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
+pub(crate) struct TemplateScope {
     /// Parameters, pseudo parameters and resources.
     pub(crate) references: BTreeMap<String, String>,
-    /// `Resource.Attribute`.
+    /// What `Fn::GetAtt` gives, by `Resource.Attribute`.
     pub(crate) attributes: BTreeMap<String, String>,
     /// What came of the conditions.
     pub(crate) conditions: BTreeMap<String, bool>,
-    /// The section `Mappings`.
+    /// The template's section `Mappings`, for `Fn::FindInMap`.
     pub(crate) mappings: Value,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn plain(yaml: Yaml) -> Result<Value, String> {
     })
 }
 
-impl Scope {
+impl TemplateScope {
     /// Replaces every function in a value by what it stands for.
     pub(crate) fn resolve(&self, value: &Value) -> Result<Value, String> {
         match value {
@@ -97,47 +97,7 @@ impl Scope {
                 let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
                 self.attribute(&parts.join(".")).map(Value::String)
             }
-            ("Fn::GetAtt", Value::String(path)) => self.attribute(path).map(Value::String),
-            ("Fn::Sub", Value::String(text)) => {
-                self.substitute(text, &Map::new()).map(Value::String)
-            }
-            ("Fn::Sub", Value::Array(parts)) => match parts.as_slice() {
-                [Value::String(text), Value::Object(own)] => {
-                    let own = match self.resolve(&Value::Object(own.clone()))? {
-                        Value::Object(own) => own,
-                        _ => Map::new(),
-                    };
-                    self.substitute(text, &own).map(Value::String)
-                }
-                _ => Err("Fn::Sub needs a text and a map".to_owned()),
-            },
-            ("Fn::Join", Value::Array(parts)) => match parts.as_slice() {
-                [Value::String(between), list] => {
-                    let list = self.resolve(list)?;
-                    let texts: Vec<String> =
-                        list.as_array().into_iter().flatten().map(text).collect();
-                    Ok(Value::String(texts.join(between)))
-                }
-                _ => Err("Fn::Join needs a delimiter and a list".to_owned()),
-            },
-            ("Fn::Split", Value::Array(parts)) => match parts.as_slice() {
-                [Value::String(between), source] => {
-                    let source = text(&self.resolve(source)?);
-                    Ok(json!(source.split(between.as_str()).collect::<Vec<_>>()))
-                }
-                _ => Err("Fn::Split needs a delimiter and a text".to_owned()),
-            },
-            ("Fn::Select", Value::Array(parts)) => match parts.as_slice() {
-                [index, list] => {
-                    let index: usize = text(&self.resolve(index)?)
-                        .parse()
-                        .map_err(|_| "Fn::Select needs a number".to_owned())?;
-                    let list = self.resolve(list)?;
-                    let found = list.get(index).cloned();
-                    found.ok_or_else(|| format!("Fn::Select: there is no item {index}"))
-                }
-                _ => Err("Fn::Select needs a number and a list".to_owned()),
-            },
+            ("Fn::Sub", Value::String(text)) => self.substitute(text).map(Value::String),
             // Only the branch that counts is followed: the other may name what is not there.
             ("Fn::If", Value::Array(parts)) => match parts.as_slice() {
                 [Value::String(condition), yes, no] => {
@@ -152,7 +112,9 @@ impl Scope {
                 }
                 _ => Err("Fn::FindInMap needs a mapping and two keys".to_owned()),
             },
-            _ => Err(format!("this engine does not have {name}")),
+            _ => Err(format!(
+                "this engine does not have {name}, or not in this form"
+            )),
         }
     }
 
@@ -172,7 +134,7 @@ impl Scope {
         found.ok_or_else(|| format!("{condition} is not a condition of this template"))
     }
 
-    fn substitute(&self, source: &str, own: &Map<String, Value>) -> Result<String, String> {
+    fn substitute(&self, source: &str) -> Result<String, String> {
         let mut result = String::new();
         let mut rest = source;
         while let Some((before, after)) = rest.split_once("${") {
@@ -180,11 +142,10 @@ impl Scope {
             let (name, after) = after
                 .split_once('}')
                 .ok_or_else(|| "Fn::Sub: a ${ is not closed".to_owned())?;
-            match (name.strip_prefix('!'), own.get(name)) {
-                (Some(literal), _) => result.push_str(&format!("${{{literal}}}")),
-                (None, Some(value)) => result.push_str(&text(value)),
-                (None, None) if name.contains('.') => result.push_str(&self.attribute(name)?),
-                (None, None) => result.push_str(&self.reference(name)?),
+            match name.strip_prefix('!') {
+                Some(literal) => result.push_str(&format!("${{{literal}}}")),
+                None if name.contains('.') => result.push_str(&self.attribute(name)?),
+                None => result.push_str(&self.reference(name)?),
             }
             rest = after;
         }

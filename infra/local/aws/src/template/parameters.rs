@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::TemplateError;
+use super::error::TemplateError;
 use super::intrinsic::text;
 
 /// Every declared parameter with its value: the given one, else its default.

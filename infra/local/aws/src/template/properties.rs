@@ -1,4 +1,4 @@
-//! Reading properties so that none is passed over: what nobody took is named.
+//! Reading properties so that none is passed over: what was not read is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use serde_json::{Map, Value};
 
 use super::intrinsic::text;
 
-/// What of a template has no effect here: by kind, property and reason, the places.
+/// What of a template has no effect here: by kind, property and reason, the locations.
 #[derive(Debug, Default)]
 pub(crate) struct Unhonoured(BTreeMap<(String, String, String), BTreeSet<String>>);
 
 impl Unhonoured {
-    pub(crate) fn add(&mut self, kind: &str, property: &str, place: &str, reason: &str) {
+    pub(crate) fn add(&mut self, kind: &str, property: &str, location: &str, reason: &str) {
         let key = (kind.to_owned(), property.to_owned(), reason.to_owned());
-        self.0.entry(key).or_default().insert(place.to_owned());
+        self.0.entry(key).or_default().insert(location.to_owned());
     }
 
     /// One line for each property.
     pub(crate) fn lines(self) -> Vec<String> {
         self.0
             .into_iter()
-            .map(|((kind, property, reason), places)| {
-                let places: Vec<String> = places
+            .map(|((kind, property, reason), locations)| {
+                let locations: Vec<String> = locations
                     .into_iter()
-                    .filter(|place| !place.is_empty())
+                    .filter(|location| !location.is_empty())
                     .collect();
                 let mut line = kind;
                 if !property.is_empty() {
                     line = format!("{line} {property}");
                 }
-                if !places.is_empty() {
-                    line = format!("{line} ({})", places.join(", "));
+                if !locations.is_empty() {
+                    line = format!("{line} ({})", locations.join(", "));
                 }
                 format!("{line}: {reason}")
             })
@@ -39,17 +39,12 @@ impl Unhonoured {
     }
 }
 
-/// Properties without a meaning on a laptop, and why. Others that nobody takes are named as not known.
-const WITHOUT_EFFECT: [(&str, &str, &str); 12] = [
+/// Properties without a meaning on a laptop, and why. Others that are not read are reported as not known.
+const WITHOUT_EFFECT: [(&str, &str, &str); 7] = [
     (
         "AWS::DynamoDB::Table",
         "BillingMode",
         "nothing is billed or throttled",
-    ),
-    (
-        "AWS::DynamoDB::Table",
-        "ProvisionedThroughput",
-        "nothing is throttled",
     ),
     (
         "AWS::DynamoDB::Table",
@@ -67,21 +62,6 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 12] = [
         "the file is not encrypted",
     ),
     (
-        "AWS::SQS::Queue",
-        "KmsMasterKeyId",
-        "the file is not encrypted",
-    ),
-    (
-        "AWS::SecretsManager::Secret",
-        "KmsKeyId",
-        "the file is not encrypted",
-    ),
-    (
-        "AWS::Serverless::Function",
-        "Policies",
-        "roles are not enforced, every call is allowed",
-    ),
-    (
         "AWS::Serverless::Function",
         "Role",
         "roles are not enforced, every call is allowed",
@@ -91,7 +71,6 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 12] = [
         "MemorySize",
         "told to the function, not enforced",
     ),
-    ("AWS::Serverless::Function", "Tags", "not kept"),
     (
         "AWS::Serverless::Function",
         "LoggingConfig",
@@ -102,7 +81,7 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 12] = [
 /// The properties of one resource, or a part of them.
 pub(crate) struct Properties<'a> {
     kind: String,
-    place: String,
+    location: String,
     left: Map<String, Value>,
     unhonoured: &'a mut Unhonoured,
 }
@@ -110,7 +89,7 @@ pub(crate) struct Properties<'a> {
 impl<'a> Properties<'a> {
     pub(crate) fn new(
         kind: &str,
-        place: &str,
+        location: &str,
         value: Value,
         unhonoured: &'a mut Unhonoured,
     ) -> Result<Self, String> {
@@ -121,7 +100,7 @@ impl<'a> Properties<'a> {
         };
         Ok(Self {
             kind: kind.to_owned(),
-            place: place.to_owned(),
+            location: location.to_owned(),
             left,
             unhonoured,
         })
@@ -133,7 +112,7 @@ impl<'a> Properties<'a> {
             return Ok(None);
         };
         let kind = format!("{} {name}", self.kind);
-        Properties::new(&kind, &self.place, value, self.unhonoured).map(Some)
+        Properties::new(&kind, &self.location, value, self.unhonoured).map(Some)
     }
 
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
@@ -168,7 +147,8 @@ impl<'a> Properties<'a> {
 
     /// Names a property that was read but is not followed in full.
     pub(crate) fn name_unhonoured(&mut self, name: &str, reason: &str) {
-        self.unhonoured.add(&self.kind, name, &self.place, reason);
+        self.unhonoured
+            .add(&self.kind, name, &self.location, reason);
     }
 
     /// Where what has no effect is named.
@@ -181,19 +161,20 @@ impl<'a> Properties<'a> {
         std::mem::take(&mut self.left)
     }
 
-    /// Names what nobody took.
+    /// Reports what was not read.
     pub(crate) fn end(self) {
         for name in self.left.keys() {
             let known = WITHOUT_EFFECT
                 .iter()
                 .find(|(kind, property, _)| *kind == self.kind && property == name);
             let reason = known.map_or("not known to this engine", |(.., reason)| reason);
-            self.unhonoured.add(&self.kind, name, &self.place, reason);
+            self.unhonoured
+                .add(&self.kind, name, &self.location, reason);
         }
     }
 }
 
-/// Why a property of a kind has no effect, for those that are handed on all the same.
+/// Why a property of a kind has no effect, for those that are passed on all the same.
 pub(crate) fn reason(kind: &str, property: &str) -> Option<&'static str> {
     WITHOUT_EFFECT
         .iter()

@@ -1,15 +1,14 @@
-//! Who is let in.
+//! Which calls are accepted: signatures, keys, hosts.
 
 use std::time::{Duration, SystemTime};
 
 use aws_credential_types::Credentials;
-use aws_sdk_sqs::config::{BehaviorVersion, Region};
 use axum::body::Body;
 use axum::http::Request;
 use bobbin_local_aws::{AccessKey, Keys};
 use serde_json::{Value, json};
 
-use crate::support::{Stack, key, send, sign};
+use crate::support::{Stack, key, sdk_config, send, sign};
 
 const LIST_TABLES: (&str, &str) = ("dynamodb", "DynamoDB_20120810.ListTables");
 const LIST_QUEUES: (&str, &str) = ("sqs", "AmazonSQS.ListQueues");
@@ -216,12 +215,8 @@ async fn functions_have_keys_of_their_own_and_the_rust_sdk_is_let_in_with_them()
     assert_eq!(id.as_ref(), Some(&keys.functions.id));
     let credentials = Credentials::new(id.unwrap(), secret.unwrap(), token, None, "function");
     let sqs = aws_sdk_sqs::Client::from_conf(
-        aws_sdk_sqs::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
+        sdk_config!(aws_sdk_sqs, stack.engine.endpoint())
             .credentials_provider(credentials)
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .endpoint_url(stack.engine.endpoint())
             .build(),
     );
     let listed = sqs

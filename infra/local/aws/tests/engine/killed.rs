@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Stack, echo_function, settings, until};
+use crate::support::{Folder, SMALL, SMALLS, Stack, echo_function, settings, until};
 
 /// The engine as a program of its own; its address, once it is up.
 fn serve(folder: &Folder) -> (Child, String) {
@@ -50,11 +50,7 @@ async fn a_killed_engine_loses_nothing_and_leaves_no_process_for_long() {
     engine.kill().unwrap();
     engine.wait().unwrap();
 
-    let again = settings(
-        &folder,
-        "tests/engine/template.yaml",
-        &["Echo", "Brief", "Broken"],
-    );
+    let again = settings(&folder, SMALL, &SMALLS);
     let stack = Stack::start_with(folder.clone(), again).await;
     let proc = format!("/proc/{process}/environ");
     until("the old process is gone", async || {

@@ -7,7 +7,7 @@ use axum::http::Request;
 use bobbin_local_aws::LogStream;
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Stack, send, settings, until};
+use crate::support::{Folder, SMALL, SMALLS, Stack, send, settings, until};
 
 #[tokio::test]
 async fn a_function_answers_and_its_process_is_kept_warm() {
@@ -331,11 +331,7 @@ fn is_alive(process: u64) -> bool {
 async fn a_second_engine_on_one_folder_is_refused() {
     let stack = Stack::start().await;
     let folder = Folder(stack.folder.0.clone());
-    let again = settings(
-        &folder,
-        "tests/engine/template.yaml",
-        &["Echo", "Brief", "Broken"],
-    );
+    let again = settings(&folder, SMALL, &SMALLS);
     std::mem::forget(folder);
     let refused = bobbin_local_aws::Engine::start(again).await.err().unwrap();
     assert!(

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod access;
+mod delivery;
 mod killed;
 mod lambda;
 mod mapping;
 mod older;
 mod queues;
 mod redrive;
+mod refusals;
 mod rust_sdk;
 mod schedules;
 mod sdks;

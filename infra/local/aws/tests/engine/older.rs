@@ -5,26 +5,23 @@ use std::sync::Arc;
 use crate::support::{Folder, Stack, bodies};
 
 #[tokio::test]
-async fn what_an_older_version_kept_is_taken_over() {
+async fn what_an_older_version_stored_is_taken_over() {
     let folder = Arc::new(Folder::new());
     let first = Stack::start_in(folder.clone()).await;
-    let letters = first.engine.resource("Letters").unwrap();
-    first.post(&letters, "g", "kept").await;
+    let queue = first.engine.resource("Wakes").unwrap();
+    first.post(&queue, "g", "stored").await;
     first.engine.stop().await;
     let file = rusqlite::Connection::open(folder.0.join("state/aws.sqlite")).unwrap();
     // The file as it was before these came.
     file.execute_batch(
         "ALTER TABLE messages DROP COLUMN receives_before;
          ALTER TABLE secrets DROP COLUMN created_ms;
-         ALTER TABLE secrets DROP COLUMN previous_version;
-         ALTER TABLE secrets DROP COLUMN previous_value;
-         ALTER TABLE secrets DROP COLUMN previous_ms;
          DROP TABLE deleted_queues;",
     )
     .unwrap();
     drop(file);
 
     let second = Stack::start_in(folder).await;
-    let letters = second.engine.resource("Letters").unwrap();
-    assert_eq!(bodies(&second.take(&letters, 10).await), ["kept"]);
+    let queue = second.engine.resource("Wakes").unwrap();
+    assert_eq!(bodies(&second.take(&queue, 10).await), ["stored"]);
 }

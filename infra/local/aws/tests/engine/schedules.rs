@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Stack, send, until};
 
-const LETTERS_ARN: &str = "arn:aws:sqs:us-east-1:000000000000:test-Letters.fifo";
+const WAKES_ARN: &str = "arn:aws:sqs:us-east-1:000000000000:test-Wakes.fifo";
 const PLAIN_ARN: &str = "arn:aws:sqs:us-east-1:000000000000:test-Plain";
 
 fn schedule(expression: &str, input: &str) -> Value {
@@ -15,7 +15,7 @@ fn schedule(expression: &str, input: &str) -> Value {
         "ScheduleExpression": expression,
         "FlexibleTimeWindow": { "Mode": "OFF" },
         "Target": {
-            "Arn": LETTERS_ARN,
+            "Arn": WAKES_ARN,
             "RoleArn": "arn:aws:iam::000000000000:role/x",
             "Input": input,
             "SqsParameters": { "MessageGroupId": "thread-1" },
@@ -30,8 +30,8 @@ fn at(stack: &Stack, seconds: i64, hours: i64) -> String {
     time.format("at(%Y-%m-%dT%H:%M:%S)").to_string()
 }
 
-async fn letters(stack: &Stack) -> Vec<Value> {
-    stack.peek("test-Letters.fifo").await
+async fn wakes(stack: &Stack) -> Vec<Value> {
+    stack.peek("test-Wakes.fifo").await
 }
 
 #[tokio::test]
@@ -50,15 +50,15 @@ async fn a_one_time_schedule_fires_on_time_into_its_group_and_is_deleted() {
         .call("GET", "/schedules/wake-1?groupName=wakes", None)
         .await;
     assert_eq!((status, &told["State"]), (200, &json!("ENABLED")));
-    assert!(letters(&stack).await.is_empty());
+    assert!(wakes(&stack).await.is_empty());
     stack.advance(10);
     until("the schedule fires", async || {
-        letters(&stack).await.len() == 1
+        wakes(&stack).await.len() == 1
     })
     .await;
-    let letter = &letters(&stack).await[0];
-    assert_eq!(letter["group_id"], "thread-1");
-    let payload: Value = serde_json::from_str(letter["body"].as_str().unwrap()).unwrap();
+    let message = &wakes(&stack).await[0];
+    assert_eq!(message["group_id"], "thread-1");
+    let payload: Value = serde_json::from_str(message["body"].as_str().unwrap()).unwrap();
     assert_eq!(payload["arn"], arn);
     assert_eq!(payload["attempt"], "1");
     assert!(payload["at"].as_str().unwrap().ends_with('Z'));
@@ -84,13 +84,13 @@ async fn two_schedules_with_the_same_input_become_one_message() {
     stack.call("POST", "/schedules/last", Some(last)).await;
     stack.advance(1);
     until("the last arrives", async || {
-        letters(&stack)
+        wakes(&stack)
             .await
             .iter()
-            .any(|letter| letter["body"] == "last")
+            .any(|message| message["body"] == "last")
     })
     .await;
-    assert_eq!(letters(&stack).await.len(), 3);
+    assert_eq!(wakes(&stack).await.len(), 3);
 }
 
 #[tokio::test]
@@ -101,10 +101,10 @@ async fn a_time_zone_moves_the_time() {
     body["ScheduleExpressionTimezone"] = json!("Asia/Tokyo");
     stack.call("POST", "/schedules/tokyo", Some(body)).await;
     stack.advance(110);
-    assert!(letters(&stack).await.is_empty());
+    assert!(wakes(&stack).await.is_empty());
     stack.advance(10);
     until("the schedule fires", async || {
-        letters(&stack).await.len() == 1
+        wakes(&stack).await.len() == 1
     })
     .await;
 }
@@ -116,16 +116,19 @@ async fn a_rate_fires_again_and_again_until_its_end() {
     let start = stack.clock.now_ms() / 1000 + 60;
     body["StartDate"] = json!(start);
     body["EndDate"] = json!(start + 400);
-    stack.call("POST", "/schedules/beat", Some(body)).await;
+    stack.call("POST", "/schedules/often", Some(body)).await;
     for (advance, count) in [(61, 1), (300, 2), (300, 2), (300, 2)] {
         stack.advance(advance);
-        until("the beat", async || letters(&stack).await.len() >= count).await;
+        until("the next firing", async || {
+            wakes(&stack).await.len() >= count
+        })
+        .await;
     }
-    assert_eq!(letters(&stack).await.len(), 2);
+    assert_eq!(wakes(&stack).await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_firing_that_cannot_arrive_is_retried_then_buried() {
+async fn a_firing_that_cannot_arrive_is_retried_then_becomes_a_dead_letter() {
     let stack = Stack::start().await;
     let mut body = schedule(&at(&stack, 10, 0), "lost <aws.scheduler.attempt-number>");
     body["Target"]["Arn"] = json!("arn:aws:sqs:us-east-1:000000000000:gone.fifo");
@@ -149,7 +152,7 @@ async fn a_schedule_that_fired_does_not_fire_again_after_a_restart() {
     let later = schedule(&at(&stack, 600, 0), "later");
     stack.call("POST", "/schedules/later", Some(later)).await;
     stack.advance(1);
-    until("the first fires", async || letters(&stack).await.len() == 1).await;
+    until("the first fires", async || wakes(&stack).await.len() == 1).await;
     // Past the window in which a second firing would be taken for a duplicate.
     let offset = 400;
     let folder = stack.folder.clone();
@@ -161,13 +164,10 @@ async fn a_schedule_that_fired_does_not_fire_again_after_a_restart() {
         .call("GET", "/schedules?ScheduleGroup=wakes", None)
         .await;
     assert_eq!(listed["Schedules"].as_array().unwrap().len(), 2);
-    assert_eq!(letters(&stack).await.len(), 1);
+    assert_eq!(wakes(&stack).await.len(), 1);
     stack.advance(201);
-    until("the second fires", async || {
-        letters(&stack).await.len() == 2
-    })
-    .await;
-    let last = &letters(&stack).await[1];
+    until("the second fires", async || wakes(&stack).await.len() == 2).await;
+    let last = &wakes(&stack).await[1];
     assert_eq!(last["body"], "later");
 }
 
@@ -228,7 +228,7 @@ async fn the_api_refuses_and_repeats_as_aws_does() {
             body["FlexibleTimeWindow"] = json!({ "Mode": "FLEXIBLE" })
         }),
         ("dead letters", |body| {
-            body["Target"]["DeadLetterConfig"] = json!({ "Arn": LETTERS_ARN });
+            body["Target"]["DeadLetterConfig"] = json!({ "Arn": WAKES_ARN });
         }),
     ];
     for (what, change) in wrong {

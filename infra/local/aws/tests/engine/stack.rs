@@ -1,20 +1,11 @@
-//! The template: what is set up from it, what is named, what is refused.
+//! The template: what is set up from it, and what is named as without effect.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aws_credential_types::Credentials;
 use aws_sdk_secretsmanager::Client as Secrets;
-use aws_sdk_secretsmanager::config::{BehaviorVersion, Region};
-use bobbin_local_aws::Engine;
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Stack, settings};
-
-const FUNCTIONS: [&str; 3] = ["Ingress", "Worker", "Sweeper"];
-const PROJECT: &str = "../../../template.yaml";
-const SMALL: &str = "tests/engine/template.yaml";
-const SMALLS: [&str; 3] = ["Echo", "Brief", "Broken"];
+use crate::support::{FUNCTIONS, Folder, PROJECT, SMALL, SMALLS, Stack, map, sdk_config, settings};
 
 async fn project(folder: &Arc<Folder>, parameters: &[(&str, &str)]) -> Stack {
     let mut settings = settings(folder, PROJECT, &FUNCTIONS);
@@ -23,15 +14,7 @@ async fn project(folder: &Arc<Folder>, parameters: &[(&str, &str)]) -> Stack {
 }
 
 fn secrets(stack: &Stack) -> Secrets {
-    Secrets::from_conf(
-        aws_sdk_secretsmanager::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .endpoint_url(stack.engine.endpoint())
-            .build(),
-    )
+    Secrets::from_conf(sdk_config!(aws_sdk_secretsmanager, stack.engine.endpoint()).build())
 }
 
 async fn secret(stack: &Stack, id: &str) -> Value {
@@ -48,13 +31,6 @@ async fn small(folder: &Arc<Folder>, parameters: &[(&str, &str)], keys: Option<&
     let values: Vec<_> = keys.map(|value| ("Keys", value)).into_iter().collect();
     wanted.secrets = map(&values);
     Stack::start_with(folder.clone(), wanted).await
-}
-
-fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
 }
 
 #[tokio::test]
@@ -215,9 +191,9 @@ async fn the_worker_alone_can_set_wake_ups_and_they_reach_it_in_their_threads_gr
     crate::support::until("the worker is woken", async || stack.has_line("end woken")).await;
     let grouped = |line: &String| line.contains("woken") && line.contains("discord:1:2");
     assert!(stack.texts().iter().any(grouped), "{:#?}", stack.texts());
-    crate::support::until("what cannot arrive is buried", async || {
-        let buried = stack.peek("test-WakesDead").await;
-        buried.len() == 1 && buried[0]["body"] == r#"{"name":"lost"}"#
+    crate::support::until("what cannot arrive becomes a dead letter", async || {
+        let dead_letters = stack.peek("test-WakesDead").await;
+        dead_letters.len() == 1 && dead_letters[0]["body"] == r#"{"name":"lost"}"#
     })
     .await;
     for name in ["idle-1", "idle-2"] {
@@ -249,11 +225,7 @@ async fn functions_of_the_project_get_messages_and_ticks() {
 #[tokio::test]
 async fn parameters_and_functions_of_the_template_are_resolved() {
     let folder = Arc::new(Folder::new());
-    let mut wanted = settings(
-        &folder,
-        "tests/engine/template.yaml",
-        &["Echo", "Brief", "Broken"],
-    );
+    let mut wanted = settings(&folder, SMALL, &SMALLS);
     wanted.parameters = map(&[("Greeting", "salve"), ("Days", "30")]);
     let stack = Stack::start_with(folder, wanted).await;
     let outputs = stack.engine.outputs();
@@ -266,113 +238,6 @@ async fn parameters_and_functions_of_the_template_are_resolved() {
     assert!(stack.engine.unhonoured().contains(
         &"AWS::CloudWatch::Alarm (Watch): resources of this type are not set up here".to_owned()
     ));
-}
-
-#[tokio::test]
-async fn a_key_that_no_mapping_has_and_a_policy_that_cloudformation_does_not_know_are_refused() {
-    let folder = Folder::new();
-    let small = std::fs::read_to_string(SMALL).unwrap();
-    for (from, to, said) in [
-        (
-            "!FindInMap [Sizes, !Ref Days, word]",
-            "!FindInMap [Sizes, !Ref Days, words]",
-            "output Sized in the template: Fn::FindInMap: there is no Sizes, 7, words in Mappings",
-        ),
-        (
-            "!FindInMap [Sizes, !Ref Days, word]",
-            "!FindInMap [Sizes, word]",
-            "output Sized in the template: Fn::FindInMap needs a mapping and two keys",
-        ),
-        (
-            "DeletionPolicy: RetainExceptOnCreate",
-            "DeletionPolicy: Keep",
-            "resource Plain in the template: DeletionPolicy must be one of Delete, Retain, RetainExceptOnCreate, Snapshot",
-        ),
-        (
-            "UpdateReplacePolicy: Retain",
-            "UpdateReplacePolicy: RetainExceptOnCreate",
-            "resource Plain in the template: UpdateReplacePolicy must be one of Delete, Retain, Snapshot",
-        ),
-    ] {
-        assert!(small.contains(from), "{from}");
-        let changed = folder.0.join("template.yaml");
-        std::fs::write(&changed, small.replace(from, to)).unwrap();
-        let wanted = settings(&folder, &changed.display().to_string(), &SMALLS);
-        let refused = Engine::start(wanted).await.err().unwrap().to_string();
-        assert_eq!(refused, said);
-    }
-}
-
-async fn refusal(change: impl FnOnce(&mut bobbin_local_aws::Settings)) -> String {
-    let folder = Folder::new();
-    let mut settings = settings(&folder, PROJECT, &FUNCTIONS);
-    change(&mut settings);
-    Engine::start(settings).await.err().unwrap().to_string()
-}
-
-#[tokio::test]
-async fn a_start_that_cannot_work_says_what_to_do() {
-    let unknown = refusal(|settings| {
-        settings
-            .parameters
-            .insert("Modell".to_owned(), "x".to_owned());
-    });
-    assert_eq!(
-        unknown.await,
-        "parameter Modell: the template does not declare it"
-    );
-    let missing = refusal(|settings| {
-        settings.functions.remove("Worker");
-    });
-    assert!(
-        missing
-            .await
-            .starts_with("function Worker: the template has it")
-    );
-    let unbuilt = refusal(|settings| {
-        settings
-            .functions
-            .insert("Worker".to_owned(), "/nowhere/worker".into());
-    });
-    assert!(unbuilt.await.ends_with("build it first"));
-    let absent = refusal(|settings| settings.template = "/nowhere/template.yaml".into());
-    assert!(absent.await.contains("could not be read"));
-    let pattern = refusal(|settings| {
-        settings.parameters = map(&[("DiscordPublicKey", "not hex")]);
-    });
-    assert_eq!(
-        pattern.await,
-        "parameter DiscordPublicKey: it must be the public key of the developer portal (64 hex digits), or empty"
-    );
-    let days = refusal(|settings| settings.parameters = map(&[("LogRetentionDays", "31")]));
-    assert_eq!(
-        days.await,
-        "parameter LogRetentionDays: its value is not one of AllowedValues"
-    );
-    let share = refusal(|settings| settings.parameters = map(&[("Concurrency", "11")]));
-    assert_eq!(
-        share.await,
-        "parameter Concurrency: its value is not one of AllowedValues"
-    );
-    let mut most = settings(&Folder::new(), SMALL, &SMALLS);
-    most.parameters = map(&[("Most", "6")]);
-    assert_eq!(
-        Engine::start(most).await.err().unwrap().to_string(),
-        "parameter Most: it must be 0 to 5"
-    );
-    let unknown = refusal(|settings| settings.secrets = map(&[("Secret", "{}")]));
-    assert_eq!(
-        unknown.await,
-        "secret Secret of the template could not be set up: the template has none"
-    );
-    let folder = Folder::new();
-    let mut quoted = settings(&folder, SMALL, &SMALLS);
-    quoted.parameters = map(&[("Greeting", "with\"quote")]);
-    let quoted = Engine::start(quoted).await.err().unwrap().to_string();
-    assert!(
-        quoted.contains("quotation marks") && !quoted.contains("with"),
-        "{quoted}"
-    );
 }
 
 #[tokio::test]

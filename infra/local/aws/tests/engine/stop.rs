@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bobbin_local_aws::Engine;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
-use crate::support::{Folder, Stack, settings};
+use crate::support::{Folder, SMALL, SMALLS, Stack, settings};
 
 /// Copies of every descriptor that this program has of a file, as a process has them that was just forked off and has
 /// not begun its own program yet.
@@ -33,13 +33,7 @@ async fn the_state_folder_is_free_once_a_stop_returns_though_a_process_is_being_
     let first = Stack::start_in(folder.clone()).await;
     let held = copies(&folder.0.join("state/lock"));
     assert_eq!(held.len(), 1, "the engine holds its lock by one descriptor");
-    let wanted = || {
-        settings(
-            &folder,
-            "tests/engine/template.yaml",
-            &["Echo", "Brief", "Broken"],
-        )
-    };
+    let wanted = || settings(&folder, SMALL, &SMALLS);
     let refused = Engine::start(wanted()).await.err().unwrap().to_string();
     assert!(
         refused

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use aws_credential_types::Credentials;
 use aws_sdk_sqs::Client as Sqs;
-use aws_sdk_sqs::config::{BehaviorVersion, Region};
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, QueueAttributeName};
 use aws_sigv4::http_request::{self, SignableBody, SignableRequest, SigningSettings};
 use aws_sigv4::sign::v4;
@@ -18,6 +17,15 @@ use bobbin_local_aws::{AccessKey, Clock, Engine, Keys, LogLine, Settings};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
+
+/// Logical ids of the functions of the project's template.
+pub const FUNCTIONS: [&str; 3] = ["Ingress", "Worker", "Sweeper"];
+/// The project's own template.
+pub const PROJECT: &str = "../../../template.yaml";
+/// A template that has one of everything that the engine reads.
+pub const SMALL: &str = "tests/engine/template.yaml";
+/// Logical ids of the functions of [`SMALL`].
+pub const SMALLS: [&str; 3] = ["Echo", "Brief", "Broken"];
 
 /// Longest wait for anything that the engine does by itself.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -86,16 +94,14 @@ impl Stack {
     }
 
     pub async fn start_in(folder: Arc<Folder>) -> Self {
-        let functions = ["Echo", "Brief", "Broken"];
-        let settings = settings(&folder, "tests/engine/template.yaml", &functions);
+        let settings = settings(&folder, SMALL, &SMALLS);
         Self::start_with(folder, settings).await
     }
 
     /// One that lets in only what is signed with these keys.
     pub async fn start_signed(keys: &Keys) -> Self {
         let folder = Arc::new(Folder::new());
-        let functions = ["Echo", "Brief", "Broken"];
-        let settings = settings(&folder, "tests/engine/template.yaml", &functions);
+        let settings = settings(&folder, SMALL, &SMALLS);
         Self::start_keyed(folder, settings, Some(keys.clone())).await
     }
 
@@ -174,6 +180,13 @@ impl Stack {
             .unwrap_or_default()
     }
 
+    /// Deletes a message that was taken.
+    pub async fn delete(&self, url: &str, message: &Message) {
+        let delete = self.sqs().delete_message().queue_url(url);
+        let delete = delete.receipt_handle(receipt(message));
+        delete.send().await.unwrap();
+    }
+
     /// Lists a queue without receiving.
     pub async fn peek(&self, name: &str) -> Vec<Value> {
         let path = format!("/_bobbin/queues/{name}/messages");
@@ -214,17 +227,25 @@ impl Stack {
     }
 }
 
+/// Settings for a client of one of the real SDKs, by the SDK's crate; they can be added to.
+macro_rules! sdk_config {
+    ($sdk:ident, $endpoint:expr) => {
+        $sdk::Config::builder()
+            .behavior_version($sdk::config::BehaviorVersion::latest())
+            .region($sdk::config::Region::new("us-east-1"))
+            .credentials_provider(aws_credential_types::Credentials::new(
+                "key", "secret", None, None, "test",
+            ))
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .endpoint_url($endpoint)
+    };
+}
+
+pub(crate) use sdk_config;
+
 /// A client of the real SDK.
 pub fn sqs(endpoint: &str) -> Sqs {
-    Sqs::from_conf(
-        aws_sdk_sqs::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .endpoint_url(endpoint)
-            .build(),
-    )
+    Sqs::from_conf(sdk_config!(aws_sdk_sqs, endpoint).build())
 }
 
 /// A call on an endpoint; status and JSON.
@@ -259,6 +280,14 @@ pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
         );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Pairs as a map of texts.
+pub fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 pub fn bodies(messages: &[Message]) -> Vec<&str> {

@@ -2,37 +2,23 @@
 
 use std::collections::HashMap;
 
-use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use std::sync::Arc;
 
-use crate::support::{Folder, Stack, settings};
+use crate::support::{FUNCTIONS, Folder, PROJECT, Stack, sdk_config, settings};
 
 const TABLE: &str = "test-Table";
 
 async fn stack(folder: Arc<Folder>) -> Stack {
-    let settings = settings(
-        &folder,
-        "../../../template.yaml",
-        &["Ingress", "Worker", "Sweeper"],
-    );
+    let settings = settings(&folder, PROJECT, &FUNCTIONS);
     Stack::start_with(folder, settings).await
 }
 
 fn client(stack: &Stack) -> Client {
-    Client::from_conf(
-        aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .endpoint_url(stack.engine.endpoint())
-            .build(),
-    )
+    Client::from_conf(sdk_config!(aws_sdk_dynamodb, stack.engine.endpoint()).build())
 }
 
 async fn put(client: &Client, thread: &str, due_at: u32) {
@@ -127,11 +113,7 @@ async fn an_index_lags_as_long_as_asked_while_the_table_is_fresh() {
 async fn a_table_is_protected_from_deletion_while_the_template_says_so() {
     let folder = Arc::new(Folder::new());
     let with = async |protect: &str| {
-        let mut settings = settings(
-            &folder,
-            "../../../template.yaml",
-            &["Ingress", "Worker", "Sweeper"],
-        );
+        let mut settings = settings(&folder, PROJECT, &FUNCTIONS);
         let parameter = ("ProtectTable".to_owned(), protect.to_owned());
         settings.parameters = [parameter].into();
         Stack::start_with(folder.clone(), settings).await

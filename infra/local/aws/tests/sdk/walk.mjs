@@ -41,12 +41,12 @@ const watched = (client) => {
 }
 
 // Refused, and the SDK makes its own class of error of it.
-const refused = async (kind, promise, look = () => true) => {
+const refused = async (kind, promise, inspect = () => true) => {
   const error = await promise.then(() => undefined, (error) => error)
   if (!error) return faults.push(`${kind.name} was expected`)
   holds(`${error.name}: ${error.message} is ${kind.name}`, error instanceof kind)
   holds(`${kind.name} has a request id`, error.$metadata?.requestId)
-  holds(`${kind.name} tells what it has to`, look(error))
+  holds(`${kind.name} tells what it has to`, inspect(error))
 }
 
 const queues = async () => {

@@ -1,0 +1,134 @@
+//! From the template's plan to resources and executables.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use super::error::Error;
+use super::settings::Settings;
+use crate::account::Account;
+use crate::endpoint::Services;
+use crate::lambda::FunctionLaunch;
+use crate::limits;
+use crate::secrets::Secrets;
+use crate::signature::AccessKey;
+use crate::template::{FunctionSettings, Plan};
+
+/// Sets up what the plan says: tables, queues, secrets, schedules.
+pub(super) async fn deploy(plan: &Plan, services: &Services) -> Result<(), Error> {
+    for table in &plan.tables {
+        services.dynamo.deploy(table).await.map_err(|error| {
+            Error::resource(format!("table {}", table.create["TableName"]), &error)
+        })?;
+    }
+    for queue in &plan.queues {
+        services
+            .sqs
+            .deploy(&queue.name, &queue.attributes, &queue.tags)
+            .map_err(|error| Error::resource(format!("queue {}", queue.name), &error))?;
+    }
+    for (name, source) in &plan.secrets {
+        services
+            .secrets
+            .deploy(name, source)
+            .map_err(|error| Error::resource(format!("secret {name}"), &error))?;
+    }
+    services
+        .scheduler
+        .deploy(&plan.groups, &plan.schedules)
+        .map_err(|error| Error::resource("a schedule", &error))
+}
+
+/// Puts the values of secrets that are given with the start, before any function runs.
+pub(super) fn put_secrets(
+    plan: &Plan,
+    secrets: &Secrets,
+    values: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    for (logical_id, value) in values {
+        let secret = format!("secret {logical_id}");
+        let Some(id) = plan.references.get(logical_id) else {
+            return Err(Error::resource(secret, &"the template has none"));
+        };
+        secrets
+            .put(id, value)
+            .map_err(|error| Error::resource(secret, &error))?;
+    }
+    Ok(())
+}
+
+/// How each function of the plan is started.
+pub(super) fn launches(
+    plan: &Plan,
+    settings: &Settings,
+    account: &Account,
+    state_dir: &Path,
+    daemon: SocketAddr,
+    key: Option<&AccessKey>,
+) -> Result<Vec<FunctionLaunch>, Error> {
+    let functions = plan.functions.iter();
+    functions
+        .map(|function| launch(function, settings, account, state_dir, daemon, key))
+        .collect()
+}
+
+fn launch(
+    function: &FunctionSettings,
+    settings: &Settings,
+    account: &Account,
+    state_dir: &Path,
+    daemon: SocketAddr,
+    key: Option<&AccessKey>,
+) -> Result<FunctionLaunch, Error> {
+    let refuse = |reason: String| Error::Executable {
+        logical_id: function.logical_id.clone(),
+        reason,
+    };
+    let source = settings
+        .functions
+        .get(&function.logical_id)
+        .ok_or_else(|| {
+            refuse("the template has it, the settings name no executable for it".to_owned())
+        })?;
+    let folder = state_dir.join("functions").join(&function.logical_id);
+    let executable = folder.join("bootstrap");
+    install_executable(source, &folder, &executable).map_err(|error| {
+        let source = source.display();
+        refuse(format!(
+            "{source} could not be made ready ({error}); build it first"
+        ))
+    })?;
+    let mut environment = function.environment.clone();
+    environment.extend(settings.extra_environment.clone());
+    Ok(FunctionLaunch {
+        logical_id: function.logical_id.clone(),
+        name: function.name.clone(),
+        arn: account.arn("lambda", &format!("function:{}", function.name)),
+        region: account.region.clone(),
+        timeout: Duration::from_secs(function.timeout_seconds),
+        memory_mb: function.memory_mb,
+        daemon: function.is_traced.then_some(daemon),
+        concurrency_max: function
+            .concurrency_max
+            .unwrap_or(limits::FUNCTION_CONCURRENCY_MAX),
+        environment,
+        key: key.cloned(),
+        executable,
+        endpoint: account.endpoint.clone(),
+        state_dir: state_dir.to_owned(),
+    })
+}
+
+/// Puts the executable under the name `bootstrap` in a folder of its own, so that a build that goes on meanwhile does
+/// not pull it away. A hard link costs nothing; where the folder is on another disk it is copied.
+fn install_executable(source: &Path, folder: &Path, executable: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    match fs::remove_file(executable) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::hard_link(source, executable).or_else(|_| fs::copy(source, executable).map(|_| ()))
+}

@@ -1,0 +1,307 @@
+//! Start and stop of everything.
+
+mod deployment;
+mod error;
+mod ports;
+mod settings;
+mod state;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bobbin_local_gate::own_only;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::account::Account;
+use crate::cloudformation::CloudFormation;
+use crate::dynamodb::Dynamo;
+use crate::endpoint::{self, Services};
+use crate::folder::FolderLock;
+use crate::lambda::{self, Functions, Traces};
+use crate::limits;
+use crate::scheduler::Scheduler;
+use crate::secrets::Secrets;
+use crate::serve::serve;
+use crate::signature::Keys;
+use crate::sqs::Sqs;
+use crate::store::Store;
+use crate::tables::Tables;
+use crate::template::{Plan, Template};
+
+pub use error::Error;
+pub use settings::Settings;
+
+use deployment::{deploy, launches, put_secrets};
+use ports::{UrlListeners, address, listen, listen_for_urls};
+use state::{prepare_folder, stack_id};
+
+/// A running engine; [`Engine::stop`] ends it and waits for its end.
+pub struct Engine {
+    account: Account,
+    urls: BTreeMap<String, String>,
+    outputs: BTreeMap<String, String>,
+    references: BTreeMap<String, String>,
+    unhonoured: Vec<String>,
+    tables: Tables,
+    functions: Arc<Functions>,
+    background: Background,
+    /// Released when the engine is dropped, after everything else of it.
+    _folder: FolderLock,
+}
+
+/// All twelve-digit accounts are equal here; the one that emulators commonly use.
+const ACCOUNT_ID: &str = "000000000000";
+
+impl Engine {
+    /// Starts everything: reads the template, sets up what it declares, opens the ports, runs mappings and schedules.
+    /// Whoever reaches the endpoint may call it, signed or not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what stands in the way and what to do.
+    pub async fn start(settings: Settings) -> Result<Self, Error> {
+        Self::start_with(settings, None).await
+    }
+
+    /// The same, for calls of the services that are signed with these keys alone, and for test calls that say theirs.
+    /// Functions have theirs in their environment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what stands in the way and what to do.
+    pub async fn start_signed(settings: Settings, keys: Keys) -> Result<Self, Error> {
+        Self::start_with(settings, Some(keys)).await
+    }
+
+    async fn start_with(settings: Settings, keys: Option<Keys>) -> Result<Self, Error> {
+        let template = Template::read(&settings.template, &settings.parameters)?;
+        let state_dir = prepare_folder(&settings.state_dir)?;
+        let unusable = |error: &dyn Display| Error::state_folder(&state_dir, &error);
+        let folder = FolderLock::take(&state_dir).map_err(|error| unusable(&error))?;
+        let leftovers = lambda::kill_leftovers(&state_dir);
+
+        let listener = listen(settings.endpoint_port).await?;
+        let account = Account {
+            id: ACCOUNT_ID.to_owned(),
+            region: settings.region.clone(),
+            endpoint: format!("http://{}", address(&listener)?),
+        };
+        let (url_listeners, urls) = listen_for_urls(&template, settings.ingress_port).await?;
+        let stack_id = stack_id(&state_dir, &settings.stack_name, &account)?;
+        let plan = template.plan((&settings.stack_name, &stack_id), &account, &urls)?;
+        let cloudformation = CloudFormation {
+            stack: settings.stack_name.clone(),
+            id: stack_id,
+            started_ms: settings.clock.now_ms(),
+            parameters: template.reported_parameters(),
+            outputs: plan.outputs.clone(),
+        };
+
+        let background = Background::default();
+        // From here on tasks run: a start that fails must end them again.
+        let guard = background.stopping.clone().drop_guard();
+        let start = Start {
+            settings: &settings,
+            account: &account,
+            state_dir: &state_dir,
+            plan: &plan,
+            background: &background,
+        };
+        let services = start.services(keys, cloudformation).await?;
+        deploy(&plan, &services).await?;
+        put_secrets(&plan, &services.secrets, &settings.secrets)?;
+        // Only who knows that no function of an earlier run is alive may give its messages to others.
+        if leftovers.is_some() {
+            let released = services.sqs.release_abandoned();
+            released.map_err(|error| unusable(&error))?;
+        }
+        let (dynamo, functions) = (services.dynamo.clone(), services.functions.clone());
+        start.run(services, listener, url_listeners)?;
+        guard.disarm();
+        Ok(Self {
+            account,
+            urls,
+            outputs: plan.outputs,
+            references: plan.references,
+            unhonoured: plan.unhonoured,
+            tables: Tables(dynamo),
+            functions,
+            background,
+            _folder: folder,
+        })
+    }
+
+    /// Address of all services, as for `AWS_ENDPOINT_URL`, without a slash at its end.
+    pub fn endpoint(&self) -> &str {
+        &self.account.endpoint
+    }
+
+    /// URL of a function by its logical id, with a slash at its end; `None` when it has none.
+    pub fn function_url(&self, logical_id: &str) -> Option<String> {
+        self.urls.get(logical_id).cloned()
+    }
+
+    /// Its tables, read within this program.
+    pub fn tables(&self) -> Tables {
+        self.tables.clone()
+    }
+
+    /// The template's outputs by name.
+    pub fn outputs(&self) -> BTreeMap<String, String> {
+        self.outputs.clone()
+    }
+
+    /// What `Ref` of a resource gives: a queue's URL, a table's name, a secret's ARN, a function's name.
+    pub fn resource(&self, logical_id: &str) -> Option<String> {
+        self.references.get(logical_id).cloned()
+    }
+
+    /// What of the template has no effect here, one line each, to be shown at start.
+    pub fn unhonoured(&self) -> Vec<String> {
+        self.unhonoured.clone()
+    }
+
+    /// Live processes of functions: logical id and process id.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        self.functions.processes()
+    }
+
+    /// Ends everything: kills the functions' processes, closes the ports, and returns when all is gone and the state
+    /// folder can be used again.
+    pub async fn stop(self) {
+        self.background.stopping.cancel();
+        self.functions.kill_all();
+        self.background.tasks.close();
+        let limit = Duration::from_millis(2 * limits::STOP_MS_MAX);
+        if tokio::time::timeout(limit, self.background.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some requests did not end in time; they end with the program");
+        }
+    }
+}
+
+impl Drop for Engine {
+    /// An engine that is dropped without [`Engine::stop`] ends its processes as well, without waiting.
+    fn drop(&mut self) {
+        self.background.stopping.cancel();
+        self.functions.kill_all();
+    }
+}
+
+/// What runs until the engine stops.
+#[derive(Clone, Default)]
+struct Background {
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// What every part of a start needs.
+struct Start<'a> {
+    settings: &'a Settings,
+    account: &'a Account,
+    state_dir: &'a Path,
+    plan: &'a Plan,
+    background: &'a Background,
+}
+
+impl Start<'_> {
+    /// Opens every service on its files; none of them answers yet.
+    async fn services(
+        &self,
+        keys: Option<Keys>,
+        cloudformation: CloudFormation,
+    ) -> Result<Services, Error> {
+        let Self {
+            settings,
+            account,
+            state_dir,
+            background: Background { tasks, stopping },
+            ..
+        } = self;
+        let unusable = |error: &dyn Display| Error::state_folder(state_dir, &error);
+        let traces = Traces::start(tasks, stopping)
+            .await
+            .map_err(|error| Error::Port { port: 0, error })?;
+        let key = keys.as_ref().map(|keys| &keys.functions);
+        let launches = launches(self.plan, settings, account, state_dir, traces.address, key)?;
+        let clock = &settings.clock;
+        let store = Store::open(&state_dir.join("aws.sqlite")).map_err(|error| unusable(&error))?;
+        let store = Arc::new(store);
+        let sqs = Arc::new(Sqs::new(
+            Arc::clone(&store),
+            clock.clone(),
+            (*account).clone(),
+            stopping.clone(),
+        ));
+        let functions = Functions::new(launches, clock.clone(), &settings.log, tasks, stopping);
+        let scheduler = Scheduler::new(
+            Arc::clone(&store),
+            clock.clone(),
+            (*account).clone(),
+            Arc::clone(&sqs),
+            Arc::clone(&functions),
+            stopping.clone(),
+        );
+        let dynamo = Dynamo::start(state_dir, clock.clone(), tasks, stopping).await;
+        Ok(Services {
+            control: keys.as_ref().map(|keys| keys.control.clone().into()),
+            keys,
+            region: account.region.clone(),
+            cloudformation,
+            clock: clock.clone(),
+            dynamo: Arc::new(dynamo.map_err(|error| unusable(&error))?),
+            sqs,
+            secrets: Secrets::new(store, clock.clone(), (*account).clone()),
+            scheduler: Arc::new(scheduler),
+            functions,
+            traces,
+            gates: settings.gates.clone(),
+        })
+    }
+
+    /// Answers at the ports, and runs mappings and schedules.
+    fn run(
+        &self,
+        services: Services,
+        listener: TcpListener,
+        url_listeners: UrlListeners,
+    ) -> Result<(), Error> {
+        let Background { tasks, stopping } = self.background;
+        let (sqs, functions) = (services.sqs.clone(), services.functions.clone());
+        tasks.spawn(Arc::clone(&services.scheduler).run());
+        tasks.spawn(Arc::clone(&functions).end_idle());
+        let gates = &self.settings.gates;
+        gates.know(Arc::clone(&functions) as _);
+        let router = endpoint::router(Arc::new(services));
+        let router = own_only(router, self.settings.also_named.clone());
+        let router = gates.before("aws", bobbin_local_gate::peer, router);
+        tasks.spawn(serve(listener, router, stopping.clone()));
+        for (logical_id, listener) in url_listeners {
+            if let Some(function) = functions.by_logical_id(&logical_id) {
+                let clock = self.settings.clock.clone();
+                let domain = address(&listener)?;
+                let router = lambda::url_router(Arc::clone(function), clock, domain);
+                tasks.spawn(serve(listener, router, stopping.clone()));
+            }
+        }
+        for (logical_id, mapping) in &self.plan.mappings {
+            if let Some(function) = functions.by_logical_id(logical_id) {
+                tasks.spawn(lambda::run_mapping(
+                    mapping.clone(),
+                    Arc::clone(&sqs),
+                    Arc::clone(function),
+                    tasks.clone(),
+                    stopping.clone(),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

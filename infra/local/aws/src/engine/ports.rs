@@ -1,0 +1,46 @@
+//! The ports that an engine listens on.
+
+use std::collections::BTreeMap;
+
+use tokio::net::TcpListener;
+
+use super::error::Error;
+use crate::template::Template;
+
+/// A listener for each function that has a URL, by logical id.
+pub(super) type UrlListeners = Vec<(String, TcpListener)>;
+
+/// Listens for function URLs; returns the listeners and the URLs. The first gets the port that was asked for.
+pub(super) async fn listen_for_urls(
+    template: &Template,
+    ingress_port: u16,
+) -> Result<(UrlListeners, BTreeMap<String, String>), Error> {
+    let mut listeners = Vec::new();
+    let mut urls = BTreeMap::new();
+    let mut port = ingress_port;
+    for logical_id in template.functions_with_url() {
+        let listener = listen(port).await?;
+        port = 0;
+        urls.insert(
+            logical_id.clone(),
+            format!("http://{}/", address(&listener)?),
+        );
+        listeners.push((logical_id, listener));
+    }
+    Ok((listeners, urls))
+}
+
+/// Listens on a port of loopback; 0 takes a free one.
+pub(super) async fn listen(port: u16) -> Result<TcpListener, Error> {
+    TcpListener::bind(("127.0.0.1", port))
+        .await
+        .map_err(|error| Error::Port { port, error })
+}
+
+/// Host and port of a listener.
+pub(super) fn address(listener: &TcpListener) -> Result<String, Error> {
+    let address = listener
+        .local_addr()
+        .map_err(|error| Error::Port { port: 0, error })?;
+    Ok(address.to_string())
+}

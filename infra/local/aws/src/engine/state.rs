@@ -1,0 +1,35 @@
+//! The state folder: made ready, and the stack's id in it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use crate::account::Account;
+
+/// The folder, made if it is not there, in the form that the marker of processes carries.
+pub(super) fn prepare_folder(folder: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(folder)
+        .and_then(|()| folder.canonicalize())
+        .map_err(|error| unwritable(folder, &error))
+}
+
+/// The stack's ARN. What is unique in it is made once and stays with the state, as a stack's own does with the stack.
+pub(super) fn stack_id(state_dir: &Path, name: &str, account: &Account) -> Result<String, Error> {
+    let file = state_dir.join("stack-id");
+    let present = fs::read_to_string(&file).ok().filter(|id| !id.is_empty());
+    let id = match present {
+        Some(id) => id,
+        None => {
+            let id = uuid::Uuid::new_v4().to_string();
+            fs::write(&file, &id).map_err(|error| unwritable(state_dir, &error))?;
+            id
+        }
+    };
+    Ok(account.arn("cloudformation", &format!("stack/{name}/{id}")))
+}
+
+fn unwritable(folder: &Path, error: &io::Error) -> Error {
+    let reason = format!("{error}; choose a folder that can be written");
+    Error::state_folder(folder, &reason)
+}

@@ -1,0 +1,74 @@
+//! Where the value of a secret of the template comes from.
+
+use rand::Rng as _;
+use serde_json::Value;
+
+use super::error::SecretError;
+
+/// How a secret of the template gets its value.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// The text that `SecretString` gives.
+    Text(String),
+    /// Made once, as `GenerateSecretString` describes.
+    Generated(Generate),
+}
+
+/// The parts of `GenerateSecretString` that are honoured.
+#[derive(Clone, Debug)]
+pub(crate) struct Generate {
+    pub(crate) secret_string_template: Option<String>,
+    pub(crate) generate_string_key: Option<String>,
+    pub(crate) password_length: usize,
+    pub(crate) exclude_punctuation: bool,
+}
+
+/// `PasswordLength` when the template names none (AWS).
+pub(crate) const PASSWORD_LENGTH_DEFAULT: usize = 32;
+
+/// The value of a secret, and the part of it that was generated; `present` is what an earlier start generated.
+pub(super) fn compose(
+    source: &Source,
+    present: Option<String>,
+) -> Result<(String, Option<String>), SecretError> {
+    let generate = match source {
+        Source::Text(text) => return Ok((text.clone(), None)),
+        Source::Generated(generate) => generate,
+    };
+    let generated = present.unwrap_or_else(|| password(generate));
+    let value = match (
+        &generate.secret_string_template,
+        &generate.generate_string_key,
+    ) {
+        (Some(template), Some(key)) => {
+            // The parse error would quote the text, and the text holds credentials.
+            let mut object: serde_json::Map<String, Value> = serde_json::from_str(template)
+                .map_err(|_| {
+                    SecretError::Invalid(
+                        "SecretStringTemplate is not a JSON object after its parameters were put in; look for quotation marks or backslashes in the parameters".to_owned(),
+                    )
+                })?;
+            object.insert(key.clone(), Value::String(generated.clone()));
+            Value::Object(object).to_string()
+        }
+        (None, None) => generated.clone(),
+        _ => {
+            return Err(SecretError::Invalid(
+                "SecretStringTemplate and GenerateStringKey belong together".to_owned(),
+            ));
+        }
+    };
+    Ok((value, Some(generated)))
+}
+
+fn password(generate: &Generate) -> String {
+    const PUNCTUATION: &str = "!#$%&'()*+,-./:;<=>?@[]^_`{|}~";
+    let mut alphabet: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    if !generate.exclude_punctuation {
+        alphabet.extend(PUNCTUATION.chars());
+    }
+    let mut random = rand::rng();
+    (0..generate.password_length)
+        .map(|_| alphabet[random.random_range(0..alphabet.len())])
+        .collect()
+}

@@ -1,0 +1,45 @@
+//! What a template comes to: everything that the engine sets up.
+
+use std::collections::BTreeMap;
+
+use crate::dynamodb::TableSettings;
+use crate::lambda::Mapping;
+use crate::scheduler::NamedSchedule;
+use crate::secrets::Source;
+
+/// A queue to create.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueSettings {
+    pub(crate) name: String,
+    pub(crate) attributes: BTreeMap<String, String>,
+    pub(crate) tags: BTreeMap<String, String>,
+}
+
+/// A function to run.
+#[derive(Clone, Debug)]
+pub(crate) struct FunctionSettings {
+    pub(crate) logical_id: String,
+    pub(crate) name: String,
+    pub(crate) timeout_seconds: u64,
+    pub(crate) memory_mb: u64,
+    pub(crate) is_traced: bool,
+    pub(crate) concurrency_max: Option<usize>,
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+/// Everything that the engine sets up.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) tables: Vec<TableSettings>,
+    pub(crate) queues: Vec<QueueSettings>,
+    pub(crate) secrets: Vec<(String, Source)>,
+    pub(crate) functions: Vec<FunctionSettings>,
+    /// Logical id of the function, and its mapping.
+    pub(crate) mappings: Vec<(String, Mapping)>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) schedules: Vec<NamedSchedule>,
+    pub(crate) outputs: BTreeMap<String, String>,
+    /// What `Ref` of each resource gives.
+    pub(crate) references: BTreeMap<String, String>,
+    pub(crate) unhonoured: Vec<String>,
+}
