@@ -39,7 +39,7 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) ->
         Some(held) => held,
         // The prompt itself is in its group and is worked on all the same.
         None => {
-            tracing::warn!(event = "prompt.unshown", thread = %announce.thread, turn = announce.turn, ?failure, "a waiting prompt could not be shown");
+            tracing::warn!(event = "prompt.unshown", thread = %announce.thread, turn = %announce.turn, ?failure, "a waiting prompt could not be shown");
             Verdict::Done
         }
     }

@@ -4,6 +4,7 @@
 //! worker alone. Deliberately absent: a condition on the write, since two workers take nothing from each other that the
 //! next turn does not mend.
 
+use bobbin_core::ids::Tenant;
 use std::time::Duration;
 
 use bobbin_cloud::store::{Store, StoreError};
@@ -14,7 +15,7 @@ use bobbin_core::settings::Offer;
 pub const NOTE_MS_MAX: u64 = 2_000;
 
 /// Notes what an agent offers and what a turn uses.
-pub async fn note(store: &Store, tenant: &str, offer: &Offer, used: &Selection) {
+pub async fn note(store: &Store, tenant: &Tenant, offer: &Offer, used: &Selection) {
     let noting = write(store, tenant, offer, used);
     let why = match tokio::time::timeout(Duration::from_millis(NOTE_MS_MAX), noting).await {
         Ok(Ok(())) => return,
@@ -23,14 +24,14 @@ pub async fn note(store: &Store, tenant: &str, offer: &Offer, used: &Selection) 
     };
     tracing::info!(
         event = "catalogue.skipped",
-        tenant,
+        %tenant,
         "catalogue.skipped: what a turn uses was not noted: {why}"
     );
 }
 
 async fn write(
     store: &Store,
-    tenant: &str,
+    tenant: &Tenant,
     offer: &Offer,
     used: &Selection,
 ) -> Result<(), StoreError> {

@@ -17,7 +17,7 @@ use bobbin_core::decide::queue::{Steering, steer};
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, digest};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work};
@@ -96,7 +96,7 @@ impl Lane<'_> {
             post: Box::new(Post::Notice(words::not_carried_out(word, seen))),
         };
         let (thread, kind) = (&control.thread, &PostKind::Notice);
-        let told = self.chat.post(thread, &control.id, kind, None, &post).await;
+        let told = self.chat.post(thread, &control.id.as_str().into(), kind, None, &post).await;
         let Err(failure) = told else {
             return Verdict::Done;
         };
@@ -130,7 +130,7 @@ impl Lane<'_> {
             Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
             Want::StopAll => self.stop_all(control, &found, arrival).await,
             Want::Now { turn } => self.now(control, &found, turn).await,
-            Want::Diff { turn } => self.diff(control, turn.as_deref(), &found).await,
+            Want::Diff { turn } => self.diff(control, turn.as_ref(), &found).await,
             Want::Configure { change } => {
                 self.configure(control, change, found.settings, now_ms)
                     .await
@@ -151,7 +151,7 @@ impl Lane<'_> {
         self.store.record(thread).await.map_err(|e| e.failure())
     }
 
-    async fn entries(&self, thread: &ThreadKey, turns: &[String]) -> Result<Vec<Entry>, Failure> {
+    async fn entries(&self, thread: &ThreadKey, turns: &[TurnId]) -> Result<Vec<Entry>, Failure> {
         let found = self.store.entries(thread, turns).await;
         found.map_err(|e| e.failure())
     }
@@ -171,7 +171,7 @@ impl Lane<'_> {
     async fn diff(
         &self,
         control: &Control,
-        turn: Option<&str>,
+        turn: Option<&TurnId>,
         found: &Loaded,
     ) -> Result<(), Failure> {
         let thread = &control.thread;
@@ -179,7 +179,7 @@ impl Lane<'_> {
             Some(_) => None,
             None => self.changed_last(thread, found).await?,
         };
-        let Some(turn) = turn.or(last.as_deref()) else {
+        let Some(turn) = turn.or(last.as_ref()) else {
             const NOTHING: &str = "No task of this thread has changed files yet.";
             return self.chat.tell(&control.reply, NOTHING).await;
         };
@@ -206,9 +206,9 @@ impl Lane<'_> {
         &self,
         thread: &ThreadKey,
         found: &Loaded,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<TurnId>, Failure> {
         let ended = found.session.iter().flat_map(|session| &session.ended);
-        let turns: Vec<String> = ended.map(|ended| ended.id.clone()).collect();
+        let turns: Vec<TurnId> = ended.map(|ended| ended.id.clone()).collect();
         let entries = self.entries(thread, &turns).await?;
         let changed = entries.into_iter().filter(|entry| entry.usage.files > 0);
         let last = changed.max_by_key(|entry| entry.ended_at_ms);
@@ -217,7 +217,7 @@ impl Lane<'_> {
 
     /// The prompt of a turn that came to nothing goes into the thread's group once more, as a turn of its own whose id
     /// is made of the first one's: however often it is clicked, it runs once.
-    async fn again(&self, control: &Control, turn: &str, now_ms: Ms) -> Result<(), Failure> {
+    async fn again(&self, control: &Control, turn: &TurnId, now_ms: Ms) -> Result<(), Failure> {
         let found = self
             .entries(&control.thread, &[turn.to_owned()])
             .await?
@@ -229,7 +229,7 @@ impl Lane<'_> {
             return self.chat.tell(&control.reply, GONE).await;
         };
         let message = Body::Message(Message {
-            id: again_id(&control.thread, turn),
+            id: again_id(&control.thread, turn).into(),
             thread: control.thread.clone(),
             accepted_at_ms: now_ms,
             work: Work::Prompt(Prompt {
@@ -272,15 +272,15 @@ impl Lane<'_> {
         let Loaded { session, marks, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
-            (Some(id), Some(turn)) if turn.id != id && turn.covers(id) => {
+            (Some(id), Some(turn)) if turn.id != id && turn.covers(&id.into()) => {
                 return self.sent_already(control, turn, id, now_ms).await;
             }
             (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
-                let ended = self.entries(&control.thread, &[id.to_owned()]).await?.pop();
+                let ended = self.entries(&control.thread, &[id.into()]).await?.pop();
                 return match ended {
                     Some(turn) => self.show_ended(&control.thread, &turn).await,
                     None => {
-                        self.withdraw(control, id, marks.queued.get(id), now_ms)
+                        self.withdraw(control, &id.into(), marks.queued.get(id), now_ms)
                             .await
                     }
                 };
@@ -368,7 +368,7 @@ impl Lane<'_> {
     }
 
     /// The mark alone: whoever follows the run puts the intent on record and sends the words.
-    async fn now(&self, control: &Control, found: &Loaded, turn: &str) -> Result<(), Failure> {
+    async fn now(&self, control: &Control, found: &Loaded, turn: &TurnId) -> Result<(), Failure> {
         let words = match steer(found.session.as_ref(), &found.marks, turn) {
             Steering::Mark => {
                 let marked = self
@@ -407,7 +407,7 @@ impl Lane<'_> {
                 },
                 usage: Usage::default(),
             };
-            let card = Card::new(id, state, steered.accepted_at_ms, now_ms, self.model);
+            let card = Card::new(&id.into(), state, steered.accepted_at_ms, now_ms, self.model);
             self.show(&control.thread, at, &PostKind::Card, card)
                 .await?;
         }
@@ -444,7 +444,7 @@ impl Lane<'_> {
     async fn take_back(
         &self,
         control: &Control,
-        turn: &str,
+        turn: &TurnId,
         marks: &Marks,
         now_ms: Ms,
     ) -> Result<(), Failure> {
@@ -458,7 +458,7 @@ impl Lane<'_> {
     async fn withdraw(
         &self,
         control: &Control,
-        turn: &str,
+        turn: &TurnId,
         queued: Option<&Queued>,
         now_ms: Ms,
     ) -> Result<(), Failure> {
@@ -477,7 +477,12 @@ impl Lane<'_> {
         self.show(&control.thread, at, &PostKind::Card, card).await
     }
 
-    async fn mark(&self, thread: &ThreadKey, turn: &str, control: &Control) -> Result<(), Failure> {
+    async fn mark(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        control: &Control,
+    ) -> Result<(), Failure> {
         self.store
             .mark_cancelled(thread, turn, &control.by)
             .await
@@ -558,7 +563,7 @@ fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
 }
 
 /// The id of the turn that runs a turn's task again.
-fn again_id(thread: &ThreadKey, turn: &str) -> String {
+fn again_id(thread: &ThreadKey, turn: &TurnId) -> String {
     format!(
         "again-{}",
         &digest(&["again", &thread.to_string(), turn])[..24]

@@ -6,7 +6,7 @@
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{ThreadKey, digest};
+use bobbin_core::ids::{ThreadKey, TurnId, digest};
 use bobbin_core::message::{Body, DeadPrompt, Message, Place, Reply, Work};
 
 use crate::arrival::Arrival;
@@ -55,7 +55,7 @@ pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
 pub async fn bury_in_thread(
     lane: &Lane<'_>,
     thread: ThreadKey,
-    turn: &str,
+    turn: &TurnId,
     prompt: Option<DeadPrompt>,
     arrival: Arrival,
 ) -> Verdict {
@@ -67,7 +67,7 @@ pub async fn bury_in_thread(
         Ok(found) => {
             let record = found.session.as_ref();
             let is_recorded =
-                record.is_some_and(|session| session.ended.iter().any(|ended| ended.id == turn));
+                record.is_some_and(|session| session.ended.iter().any(|ended| ended.id == *turn));
             if found.in_ledger || is_recorded {
                 return Verdict::Done;
             }
@@ -80,7 +80,7 @@ pub async fn bury_in_thread(
         }
     }
     let burial = Message {
-        id: format!("bury-{}", &digest(&["bury", turn])[..24]),
+        id: format!("bury-{}", &digest(&["bury", turn])[..24]).into(),
         thread,
         accepted_at_ms: arrival.now_ms,
         work: Work::Bury {

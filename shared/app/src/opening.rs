@@ -4,6 +4,7 @@
 //! anchor's, and the prompt keeps its id, so that a crash in between costs nothing. What passes is waited out: once the
 //! interaction's token has ended the anchor, or the word that nothing came of it, is a message of the bot in the channel.
 
+use bobbin_core::ids::Tenant;
 use bobbin_cloud::store::Store;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
@@ -89,7 +90,7 @@ pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -
 
 /// Nobody gets a thread for a task that would only be refused in it.
 async fn admitted(store: &Store, open: &Open) -> Result<(), Failure> {
-    let tenant = format!("discord:{}", open.guild);
+    let tenant = Tenant::discord(&open.guild);
     let settings = store.settings(&tenant).await.map_err(|e| e.failure())?;
     let prompt = &open.prompt;
     settings

@@ -8,7 +8,7 @@ use bobbin_cloud::store::DUE_SHARDS;
 use bobbin_core::access::Refusal;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Overview, Place, Reply, Want};
 use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::person::Standing;
@@ -51,7 +51,7 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
         Place::Home => None,
         Place::Answer { channel, .. } => Some(channel.as_str()),
     };
-    let tenant = format!("slack:{}", wanted.team);
+    let tenant = Tenant::slack(&wanted.team);
     let notice = change(lane, wanted, &tenant, now_ms).await?;
     let settings = lane.store.settings(&tenant).await;
     let settings = settings.map_err(|e| e.failure())?;
@@ -78,7 +78,7 @@ fn own_thread(wanted: &Overview) -> Result<ThreadKey, Failure> {
 async fn change(
     lane: &Lane<'_>,
     wanted: &Overview,
-    tenant: &str,
+    tenant: &Tenant,
     now_ms: Ms,
 ) -> Result<Option<String>, Failure> {
     let Some(change) = &wanted.change else {
@@ -125,7 +125,7 @@ async fn picture(
     picture.runs.sort_by_key(|run| run.since_ms);
     for (session, _) in records.iter().take(THREADS_WITH_ENDED_MAX) {
         let last = session.ended.iter().rev().take(ENDED_OF_THREAD_MAX);
-        let turns: Vec<String> = last.map(|turn| turn.id.clone()).collect();
+        let turns: Vec<TurnId> = last.map(|turn| turn.id.clone()).collect();
         let entries = lane
             .store
             .entries(&session.thread, &turns)

@@ -26,7 +26,9 @@ use bobbin_core::card::Card;
 use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, sandbox_name, sandbox_password};
+use bobbin_core::ids::{
+    AgentSessionId, AskId, Ms, PostKind, PostRef, ThreadKey, TurnId, sandbox_name, sandbox_password,
+};
 use bobbin_core::limits::Limits;
 use bobbin_core::session::{Marks, StrayRun};
 use bobbin_core::settings::Offer;
@@ -166,7 +168,7 @@ impl Sandboxes {
                 watch,
             } => {
                 let look = self.observe(thread, *generation, *after_ms);
-                unless_cancelled(beside, thread, watch.as_deref(), look).await
+                unless_cancelled(beside, thread, watch.as_ref(), look).await
             }
             SandboxEffect::Start { generation } => self.start(thread, *generation).await,
             SandboxEffect::Stop { generation } => self.stop(beside, thread, *generation).await,
@@ -178,7 +180,7 @@ impl Sandboxes {
                 watch,
             } => {
                 let clone = self.clone_repository(thread, *generation, repo, *within_ms);
-                unless_cancelled(beside, thread, watch.as_deref(), clone).await
+                unless_cancelled(beside, thread, watch.as_ref(), clone).await
             }
             SandboxEffect::EnsureServer {
                 generation,
@@ -187,7 +189,7 @@ impl Sandboxes {
                 watch,
             } => {
                 let ensure = self.ensure_server(thread, *generation, *restart, *within_ms);
-                unless_cancelled(beside, thread, watch.as_deref(), ensure).await
+                unless_cancelled(beside, thread, watch.as_ref(), ensure).await
             }
         };
         done.unwrap_or_else(Event::Failed)
@@ -206,7 +208,7 @@ impl Sandboxes {
                 within_ms,
             } => self.check_server(thread, *generation, *within_ms).await,
             AgentEffect::FindAgentSession { generation, known } => {
-                self.find_session(thread, *generation, known.as_deref())
+                self.find_session(thread, *generation, known.as_ref())
                     .await
             }
             AgentEffect::Attach {
@@ -289,7 +291,7 @@ impl Sandboxes {
         (session, message, turn): (&str, &str, &[String]),
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        let ended = agent.cancel(session, message, turn).await;
+        let ended = agent.cancel(&session.into(), message, turn).await;
         ended.map(|()| Event::Aborted).map_err(|e| e.failure)
     }
 
@@ -302,7 +304,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        agent_session: &str,
+        agent_session: &AgentSessionId,
         turn: &[String],
     ) -> Result<(), Failure> {
         let agent = self.agent(thread, generation).await?;
@@ -332,7 +334,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        ask: &str,
+        ask: &AskId,
         about: &About,
         choice: &Choice,
     ) -> Result<(), Failure> {
@@ -347,7 +349,7 @@ impl Sandboxes {
         beside: &B,
         thread: &ThreadKey,
         generation: u32,
-        ask: &str,
+        ask: &AskId,
         about: &About,
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
@@ -429,7 +431,7 @@ impl Sandboxes {
 async fn unless_cancelled<B: Beside>(
     beside: &B,
     thread: &ThreadKey,
-    turn: Option<&str>,
+    turn: Option<&TurnId>,
     waiting: impl Future<Output = Result<Event, Failure>>,
 ) -> Result<Event, Failure> {
     let Some(turn) = turn else {

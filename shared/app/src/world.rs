@@ -20,7 +20,7 @@ use bobbin_core::card::{Card, Post, ShownFile};
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::selection::Selection;
@@ -187,7 +187,7 @@ impl Live {
     fn turn(&self) -> String {
         let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = recorded.as_ref().and_then(|session| session.turn.as_ref());
-        turn.map(|turn| turn.id.clone()).unwrap_or_default()
+        turn.map(|turn| turn.id.to_string()).unwrap_or_default()
     }
 
     fn note(&self, marks: &Marks) {
@@ -211,7 +211,7 @@ impl World for Live {
         self.visibility.get()
     }
 
-    async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+    async fn load(&self, thread: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
         let ahead = self
             .ahead
             .lock()
@@ -342,7 +342,7 @@ impl World for Live {
                 ended_ms,
                 failed: matches!(event, Event::Failed(_) | Event::NotSent(_)),
                 thread: &thread.to_string(),
-                turn: &self.turn(),
+                turn: &self.turn().as_str().into(),
             },
         );
         match &event {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Ms, PostRef};
+use crate::ids::{AskId, Ms, PostRef};
 use crate::person::Person;
 use crate::text::{one_line, shorten};
 
@@ -34,7 +34,7 @@ pub const WORDS_CHARS_MAX: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ask {
     /// Its id at OpenCode (`per_…` or `que_…`).
-    pub id: String,
+    pub id: AskId,
     /// What is asked.
     pub about: About,
     /// After this it counts as no.

@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn who_decided_what_is_told_with_every_answer() {
         let ask = Ask {
-            id: "que_1".to_owned(),
+            id: "que_1".into(),
             about: About::Question {
                 questions: vec![question(&["a"], false, true), question(&["b"], false, true)],
             },
@@ -461,7 +461,7 @@ mod tests {
         let thread = crate::ids::ThreadKey::discord("1", "2").expect("valid");
         let mut session = Session::new(thread, 0);
         let ask = Ask {
-            id: "que_1".to_owned(),
+            id: "que_1".into(),
             about: About::Question {
                 questions: vec![question(&["a", "b"], false, false)],
             },
@@ -505,7 +505,7 @@ mod tests {
             by: person("Ada"),
             choice: Choice::Answers(vec![vec!["b".to_owned()]]),
         };
-        found.1.settled.insert("que_1".to_owned(), settlement);
+        found.1.settled.insert("que_1".into(), settlement);
         assert!(ruled(&found, "Ada", 2, 500).starts_with("TellAgent { generation: 3"));
         for (by, receive) in [("Ada", 1), ("Sam", 1), ("Sam", 2)] {
             assert!(

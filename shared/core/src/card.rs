@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Ask;
-use crate::ids::{Ms, PostKind, PostRef};
+use crate::ids::{Ms, PostKind, PostRef, TurnId};
 use crate::outcome::Outcome;
 use crate::usage::Usage;
 
@@ -12,7 +12,7 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Card {
     /// The turn whose Stop button it carries.
-    pub turn: String,
+    pub turn: TurnId,
     /// What is happening now.
     pub state: CardState,
     /// What the agent means to do, in its order, already bounded; empty without a plan.
@@ -36,7 +36,7 @@ pub struct Card {
 impl Card {
     /// A card of which nothing more is known than this: no steps, and nothing goes wrong.
     #[must_use]
-    pub fn new(turn: &str, state: CardState, since_ms: Ms, now_ms: Ms, model: &str) -> Self {
+    pub fn new(turn: &TurnId, state: CardState, since_ms: Ms, now_ms: Ms, model: &str) -> Self {
         Self {
             turn: turn.to_owned(),
             state,

@@ -3,7 +3,7 @@
 use crate::artifacts::Artifact;
 use crate::ask::{About, Ask};
 use crate::card::{CardState, Post};
-use crate::ids::{Ms, PostKind, PostRef, PromptIds};
+use crate::ids::{AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::images::Image;
 use crate::message::Attachment;
 use crate::selection::Selection;
@@ -29,7 +29,7 @@ pub enum Effect {
     /// Read what the ledger holds of these turns. Answers `Recalled`.
     Recall {
         /// Turn ids.
-        turns: Vec<String>,
+        turns: Vec<TurnId>,
     },
     /// Wake the thread with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
     /// it: the sweeper is the net.
@@ -59,7 +59,7 @@ pub enum SandboxEffect {
         /// Milliseconds to wait first.
         after_ms: u64,
         /// A cancel mark of this turn ends the wait.
-        watch: Option<String>,
+        watch: Option<TurnId>,
     },
     /// Look, start if it is stopped, look again. Answers `Observed`.
     Start {
@@ -85,7 +85,7 @@ pub enum SandboxEffect {
         /// How long it may take.
         within_ms: u64,
         /// A cancel mark of this turn ends the wait.
-        watch: Option<String>,
+        watch: Option<TurnId>,
     },
     /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `CancelSeen` or `Failed`.
     EnsureServer {
@@ -96,7 +96,7 @@ pub enum SandboxEffect {
         /// How long it may take.
         within_ms: u64,
         /// A cancel mark of this turn ends the wait.
-        watch: Option<String>,
+        watch: Option<TurnId>,
     },
 }
 
@@ -115,14 +115,14 @@ pub enum AgentEffect {
         /// Generation.
         generation: u32,
         /// The id on record.
-        known: Option<String>,
+        known: Option<AgentSessionId>,
     },
     /// Bring attachments into the sandbox. Answers `Attached`.
     Attach {
         /// Generation.
         generation: u32,
         /// Turn id: names the folder.
-        turn: String,
+        turn: TurnId,
         /// The files.
         files: Vec<Attachment>,
     },
@@ -131,18 +131,18 @@ pub enum AgentEffect {
         /// Generation.
         generation: u32,
         /// OpenCode session.
-        agent_session: String,
+        agent_session: AgentSessionId,
         /// Its message id.
         message: String,
     },
     /// Send the prompt. Answers `Prompted`; of a first sending that the agent certainly did not get, `NotSent`.
     SendPrompt {
         /// The prompt's own turn: stored beside the words, so that what is in the sandbox is found by the id of the logs.
-        turn: String,
+        turn: TurnId,
         /// Generation.
         generation: u32,
         /// OpenCode session.
-        agent_session: String,
+        agent_session: AgentSessionId,
         /// Our ids: the same ids are deduplicated.
         ids: PromptIds,
         /// The words.
@@ -164,7 +164,7 @@ pub enum AgentEffect {
         /// Generation.
         generation: u32,
         /// OpenCode session.
-        agent_session: String,
+        agent_session: AgentSessionId,
         /// Message id of the newest prompt of the run: accepted is not yet stored, and before that nothing can be ended.
         message: String,
         /// Message ids of all prompts of the turn: what the agent does for another one is not hit.
@@ -177,7 +177,7 @@ pub enum AgentEffect {
         /// Generation.
         generation: u32,
         /// The ask's id at OpenCode.
-        ask: String,
+        ask: AskId,
         /// What it was about.
         about: About,
     },
@@ -186,7 +186,7 @@ pub enum AgentEffect {
         /// Generation.
         generation: u32,
         /// OpenCode session.
-        agent_session: String,
+        agent_session: AgentSessionId,
         /// Message id of the prompt.
         message: String,
     },
@@ -206,7 +206,7 @@ pub enum ChatEffect {
         /// Generation.
         generation: u32,
         /// The turn that it belongs to.
-        turn: String,
+        turn: TurnId,
         /// Its place among those of the turn: with thread and turn it is the nonce.
         index: u32,
         /// The file.
@@ -215,7 +215,7 @@ pub enum ChatEffect {
     /// Post, or edit what stands. Answers `Posted`.
     Post {
         /// The turn (or message) that the post belongs to.
-        turn: String,
+        turn: TurnId,
         /// What the post is for: with thread and turn it is the nonce.
         kind: PostKind,
         /// Edit this one.
@@ -244,13 +244,13 @@ pub struct Follow {
     /// Generation.
     pub generation: u32,
     /// OpenCode session.
-    pub agent_session: String,
+    pub agent_session: AgentSessionId,
     /// Message id of the prompt.
     pub message: String,
     /// Message ids of the prompts that were sent into the run after it: the run is theirs too.
     pub further: Vec<String>,
     /// Turn id.
-    pub turn: String,
+    pub turn: TurnId,
     /// Card to keep alive.
     pub card: Option<PostRef>,
     /// What that card is called.
@@ -266,7 +266,7 @@ pub struct Follow {
     /// A cancel mark is already known: do not report it again.
     pub cancel_known: bool,
     /// A waiting prompt may be sent into the run. None: not now. Else those whose wish is known already.
-    pub steers: Option<Vec<String>>,
+    pub steers: Option<Vec<TurnId>>,
     /// Give back control at this time at the latest.
     pub until_ms: Ms,
     /// More assistant messages than this mean a loop.

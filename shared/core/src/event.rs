@@ -5,7 +5,7 @@ use crate::ask::{About, Settlement};
 use crate::changes::Changes;
 use crate::effect::Effect;
 use crate::failure::Failure;
-use crate::ids::PostRef;
+use crate::ids::{AgentSessionId, AskId, PostRef, TurnId};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::person::Person;
@@ -59,7 +59,7 @@ pub enum Event {
     /// The OpenCode session to use.
     AgentSession {
         /// Its id.
-        id: String,
+        id: AgentSessionId,
     },
     /// The attachments are in the sandbox, as far as they could be had.
     Attached {
@@ -86,7 +86,7 @@ pub enum Event {
     /// Somebody wants a waiting prompt to be sent into the run that is under way.
     SteerSeen {
         /// The turn that waits.
-        turn: String,
+        turn: TurnId,
         /// As it is kept beside the record.
         queued: Queued,
         /// Who wants that.
@@ -97,14 +97,14 @@ pub enum Event {
     /// The agent waits for a person.
     Asked {
         /// The ask's id at OpenCode.
-        id: String,
+        id: AskId,
         /// What is asked.
         about: About,
     },
     /// An ask is no longer open at OpenCode.
     AskClosed {
         /// The ask's id at OpenCode.
-        id: String,
+        id: AskId,
         /// The decision, if it was made in the thread.
         settlement: Option<Settlement>,
     },
@@ -115,7 +115,7 @@ pub enum Event {
     /// An ask was answered with no.
     Declined {
         /// The ask's id at OpenCode.
-        id: String,
+        id: AskId,
     },
     /// What the turn changed in the files.
     Changed(Changes),

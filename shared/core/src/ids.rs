@@ -2,7 +2,9 @@
 //!
 //! Every name is a pure function of what it names, so that a repeat after a crash finds the first try.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,126 @@ use sha2::{Digest, Sha256};
 
 /// Milliseconds since the Unix epoch.
 pub type Ms = u64;
+
+/// Declares an id: a text that is nobody else's id, however it is spelled.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// As the platform or the agent writes it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.0 == *other
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id! {
+    /// A message in a thread's group, and so the turn that a prompt begins: the platform's own id of what a person did, or
+    /// one made from it. It is the deduplication id at the queue.
+    TurnId
+}
+
+id! {
+    /// A question or a permission request, as the agent calls it.
+    AskId
+}
+
+id! {
+    /// A conversation at the agent, as the agent calls it.
+    AgentSessionId
+}
+
+/// The unit of isolation, policy and quota: `discord:<guild>` or `slack:<team>`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(String);
+
+impl Tenant {
+    /// The tenant of a Discord guild (snowflake).
+    #[must_use]
+    pub fn discord(guild: &str) -> Self {
+        Self(format!("discord:{guild}"))
+    }
+
+    /// The tenant of a Slack team (`T…`) or of an organisation-wide installation (`E…`).
+    #[must_use]
+    pub fn slack(team: &str) -> Self {
+        Self(format!("slack:{team}"))
+    }
+
+    /// As it is stored, and written by people.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Tenant> for String {
+    fn from(tenant: Tenant) -> Self {
+        tenant.0
+    }
+}
+
+impl fmt::Display for Tenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// A conversation: the unit of order (message group), of a session and of a sandbox.
 ///
@@ -71,10 +193,10 @@ impl ThreadKey {
 
     /// The unit of isolation that the thread belongs to: `discord:<guild>` or `slack:<team>`.
     #[must_use]
-    pub fn tenant(&self) -> String {
+    pub fn tenant(&self) -> Tenant {
         match self {
-            Self::Discord { guild, .. } => format!("discord:{guild}"),
-            Self::Slack { team, .. } => format!("slack:{team}"),
+            Self::Discord { guild, .. } => Tenant::discord(guild),
+            Self::Slack { team, .. } => Tenant::slack(team),
         }
     }
 
@@ -156,7 +278,7 @@ pub struct SandboxKey(ThreadKey);
 impl SandboxKey {
     /// The tenant that it belongs to.
     #[must_use]
-    pub fn tenant(&self) -> String {
+    pub fn tenant(&self) -> Tenant {
         self.0.tenant()
     }
 
@@ -238,7 +360,7 @@ impl PromptIds {
     /// messages by id. The tail names tenant, thread and turn, because an id that is used again in another session
     /// overwrites the first (measured on 1.18.33).
     #[must_use]
-    pub fn mint(thread: &ThreadKey, turn: &str, now_ms: Ms) -> Self {
+    pub fn mint(thread: &ThreadKey, turn: &TurnId, now_ms: Ms) -> Self {
         let time = format!("{:012x}", (now_ms.wrapping_mul(0x1000)) & 0xffff_ffff_ffff);
         let tail = &digest(&["prompt", &thread.to_string(), turn])[..14];
         Self {
@@ -276,7 +398,7 @@ pub enum PostKind {
     /// One part of the answer, counted from 0.
     Chunk(u32),
     /// The question or permission request with this id.
-    Ask(String),
+    Ask(AskId),
     /// A short word about the session (reset, sandbox deleted).
     Notice,
     /// A file that the agent left to be shown, counted from 0.
@@ -289,7 +411,7 @@ pub enum PostKind {
 
 /// The name of a post: 24 hex digits (Discord's nonce holds 25 characters; Slack carries it as metadata).
 #[must_use]
-pub fn post_key(thread: &ThreadKey, turn: &str, kind: &PostKind) -> String {
+pub fn post_key(thread: &ThreadKey, turn: &TurnId, kind: &PostKind) -> String {
     let kind = match kind {
         PostKind::Card => "card".to_owned(),
         PostKind::Rolled(n) => format!("card-{n}"),
@@ -339,7 +461,7 @@ mod tests {
         ] {
             let key: ThreadKey = text.parse().expect("valid");
             assert_eq!(key.to_string(), text);
-            assert!(text.starts_with(&key.tenant()));
+            assert!(text.starts_with(key.tenant().as_str()));
         }
     }
 
@@ -369,9 +491,9 @@ mod tests {
             sandbox_name("dev", &a.sandbox(), 1),
             sandbox_name("dev", &a.sandbox(), 2)
         );
-        let nonce = post_key(&a, "t", &PostKind::Chunk(0));
+        let nonce = post_key(&a, &"t".into(), &PostKind::Chunk(0));
         assert!(nonce.len() <= 25);
-        assert_ne!(nonce, post_key(&a, "t", &PostKind::Chunk(1)));
+        assert_ne!(nonce, post_key(&a, &"t".into(), &PostKind::Chunk(1)));
     }
 
     #[test]
@@ -393,10 +515,10 @@ mod tests {
     fn prompt_ids_ascend_with_time_and_differ_by_thread() {
         let a = ThreadKey::discord("1", "2").expect("valid");
         let b = ThreadKey::discord("1", "3").expect("valid");
-        let first = PromptIds::mint(&a, "t1", 1_795_294_965_124);
-        let second = PromptIds::mint(&a, "t2", 1_795_294_965_125);
+        let first = PromptIds::mint(&a, &"t1".into(), 1_795_294_965_124);
+        let second = PromptIds::mint(&a, &"t2".into(), 1_795_294_965_125);
         assert!(first.message < second.message);
         assert!(first.message.starts_with("msg_") && first.part(0).starts_with("prt_"));
-        assert_ne!(first, PromptIds::mint(&b, "t1", 1_795_294_965_124));
+        assert_ne!(first, PromptIds::mint(&b, &"t1".into(), 1_795_294_965_124));
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Ms, PostRef};
+use crate::ids::{Ms, PostRef, TurnId};
 use crate::message::Prompt;
 use crate::outcome::Outcome;
 use crate::person::Person;
@@ -28,7 +28,7 @@ const AGAIN_BYTES_MAX: usize = 300_000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {
     /// The message's id.
-    pub turn: String,
+    pub turn: TurnId,
     /// Who asked.
     pub by: Person,
     /// When ingress accepted it.
@@ -133,7 +133,7 @@ mod tests {
 
     fn entry(n: u64, asked: &str, answered: &str) -> Entry {
         Entry {
-            turn: format!("t{n}"),
+            turn: format!("t{n}").into(),
             by: Person {
                 id: "1".to_owned(),
                 name: "Ada".to_owned(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Choice;
-use crate::ids::{Ms, ThreadKey};
+use crate::ids::{AskId, Ms, ThreadKey, TurnId};
 use crate::person::{Person, Standing};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
@@ -98,7 +98,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Announce {
     /// The prompt's message id.
-    pub turn: String,
+    pub turn: TurnId,
     /// Its thread.
     pub thread: ThreadKey,
     /// Who asked.
@@ -139,8 +139,8 @@ impl Announce {
 /// One accepted piece of work for a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Message {
-    /// From the platform; also the deduplication id. Names the turn.
-    pub id: String,
+    /// From the platform; also the deduplication id. A prompt's is its turn's.
+    pub id: TurnId,
     /// Whose session it is for; also the message group.
     pub thread: ThreadKey,
     /// When ingress accepted it.
@@ -152,7 +152,7 @@ pub struct Message {
 impl Message {
     /// The turn that it is about.
     #[must_use]
-    pub fn about(&self) -> &str {
+    pub const fn about(&self) -> &TurnId {
         match &self.work {
             Work::Bury { turn, .. } => turn,
             Work::Prompt(_)
@@ -165,9 +165,9 @@ impl Message {
 
     /// The prompt of the turn with this id, where this message holds it.
     #[must_use]
-    pub fn prompt_of(&self, turn: &str) -> Option<&Prompt> {
+    pub fn prompt_of(&self, turn: &TurnId) -> Option<&Prompt> {
         match &self.work {
-            Work::Prompt(prompt) if self.id == turn => Some(prompt),
+            Work::Prompt(prompt) if self.id == *turn => Some(prompt),
             Work::Bury {
                 turn: buried,
                 prompt,
@@ -198,7 +198,7 @@ pub enum Work {
     /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
     Bury {
         /// The id of that message.
-        turn: String,
+        turn: TurnId,
         /// What it asked for, if it was a prompt: it can be run again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<Box<DeadPrompt>>,
@@ -314,7 +314,7 @@ pub struct Attachment {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Open {
     /// The interaction's id: names the turn and the anchor's nonce.
-    pub id: String,
+    pub id: TurnId,
     /// Guild in which it was asked.
     pub guild: String,
     /// Channel in which it was asked.
@@ -376,29 +376,29 @@ pub enum Want {
     /// End the present turn (or exactly this one).
     Stop {
         /// The turn whose button was pressed; none for a typed command.
-        turn: Option<String>,
+        turn: Option<TurnId>,
     },
     /// End the present turn, and every one that waits behind it.
     StopAll,
     /// End exactly this turn, if it is the present one. Said by who runs the stack: no tenant's settings can forbid it.
     Halt {
         /// The turn.
-        turn: String,
+        turn: TurnId,
     },
     /// Give a waiting prompt to the agent at once, within the run that is under way.
     Now {
         /// The turn that waits.
-        turn: String,
+        turn: TurnId,
     },
     /// Take back a prompt that still waits, because its message was deleted; nothing if it does not wait.
     Withdraw {
         /// The turn that may wait.
-        turn: String,
+        turn: TurnId,
     },
     /// Show what a turn changed in the files.
     Diff {
         /// The turn; none for the last one that has ended.
-        turn: Option<String>,
+        turn: Option<TurnId>,
     },
     /// Show or change the settings of the tenant.
     Configure {
@@ -410,7 +410,7 @@ pub enum Want {
     /// Run the prompt of this ended turn again, as a new turn of who asks.
     Again {
         /// The turn that was lost or has failed.
-        turn: String,
+        turn: TurnId,
     },
     /// Say in the thread how Bobbin is used.
     Help {
@@ -425,7 +425,7 @@ pub enum Want {
     /// Settle a permission or question.
     Settle {
         /// The ask's id at OpenCode.
-        ask: String,
+        ask: AskId,
         /// What was chosen.
         choice: Choice,
     },

@@ -1,5 +1,6 @@
 //! How a turn ended.
 
+use crate::ids::TurnId;
 use serde::{Deserialize, Serialize};
 
 /// How a turn ended.
@@ -11,7 +12,7 @@ pub enum Outcome {
     /// It was sent into the run of another turn, and that one's answer is its answer too.
     Joined {
         /// The id of that turn.
-        turn: String,
+        turn: TurnId,
     },
     /// It failed, and the thread was told why.
     Failed {
@@ -34,7 +35,7 @@ pub enum Outcome {
 enum StoredOutcome {
     Answered {
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        joined: Option<String>,
+        joined: Option<TurnId>,
     },
     Failed {
         reason: String,

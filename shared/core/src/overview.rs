@@ -4,7 +4,7 @@
 //! a record does not say who may see that channel.
 
 use crate::ask::About;
-use crate::ids::{Ms, ThreadKey};
+use crate::ids::{Ms, ThreadKey, TurnId};
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
 use crate::selection::Selection;
@@ -27,7 +27,7 @@ pub struct Run {
     /// Its thread.
     pub thread: ThreadKey,
     /// Its id.
-    pub turn: String,
+    pub turn: TurnId,
     /// How it stands, in a word or two: `Working`.
     pub state: &'static str,
     /// When it was accepted.
@@ -160,11 +160,13 @@ mod tests {
             serde_json::from_value(queued).expect("a waiting prompt")
         };
         let mut marks = Marks::default();
-        marks.queued.insert("two".to_owned(), queued("U2"));
-        marks.queued.insert("three".to_owned(), queued("U1"));
+        marks.queued.insert("two".into(), queued("U2"));
+        marks.queued.insert("three".into(), queued("U1"));
         let of = |user: &str| -> Vec<(String, &str)> {
             let runs = runs(&session("U1"), &marks, user);
-            runs.into_iter().map(|run| (run.turn, run.state)).collect()
+            runs.into_iter()
+                .map(|run| (run.turn.to_string(), run.state))
+                .collect()
         };
         assert_eq!(
             of("U1"),
@@ -181,7 +183,7 @@ mod tests {
     fn an_open_ask_is_named_on_one_line_and_a_settled_one_is_not() {
         let mut session = session("U1");
         let ask = |subject: &str, settled| Ask {
-            id: "per_1".to_owned(),
+            id: "per_1".into(),
             about: About::Permission {
                 action: "bash".to_owned(),
                 subject: subject.to_owned(),

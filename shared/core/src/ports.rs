@@ -5,7 +5,7 @@ use std::future::Future;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::ids::{Ms, ThreadKey};
+use crate::ids::{Ms, ThreadKey, TurnId};
 use crate::ledger::Entry;
 use crate::session::{Marks, Session};
 use crate::settings::Settings;
@@ -45,7 +45,7 @@ pub trait World: Sync {
     fn load(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
     ) -> impl Future<Output = Result<Loaded, Failure>> + Send;
 
     /// Writes the record if its stored version is still `expected` (0: none is stored), as version `expected + 1`, and

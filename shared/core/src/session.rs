@@ -11,7 +11,7 @@ use crate::artifacts::Artifact;
 use crate::ask::{Ask, Settlement};
 use crate::card::{CardState, card_kind};
 use crate::changes::Changes;
-use crate::ids::{Ms, PostRef, PromptIds, ThreadKey};
+use crate::ids::{AgentSessionId, AskId, Ms, PostRef, PromptIds, ThreadKey, TurnId};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::message::{Operation, Prompt};
@@ -90,7 +90,7 @@ pub struct Session {
     pub generation: u32,
     /// The OpenCode session in the present sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_session: Option<String>,
+    pub agent_session: Option<AgentSessionId>,
     /// The turn that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
@@ -113,7 +113,7 @@ pub struct Session {
     pub wake_at_ms: Option<Ms>,
     /// The OpenCode session that has been given a prompt of this thread: another one knows nothing of it yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub briefed: Option<String>,
+    pub briefed: Option<AgentSessionId>,
     /// Turns that ended before this are not told to a new agent session: somebody wanted a fresh start.
     #[serde(default)]
     pub fresh_since_ms: Ms,
@@ -147,7 +147,7 @@ pub struct StrayRun {
     /// Generation of the sandbox.
     pub generation: u32,
     /// OpenCode session.
-    pub agent_session: String,
+    pub agent_session: AgentSessionId,
     /// Message ids of its prompts, the newest last.
     pub messages: Vec<String>,
 }
@@ -165,7 +165,7 @@ pub struct Surveyed {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Turn {
     /// The message's id.
-    pub id: String,
+    pub id: TurnId,
     /// Who asked.
     pub by: Person,
     /// When ingress accepted it.
@@ -259,8 +259,8 @@ impl Turn {
 
     /// Whether this is its message, or that of a prompt that was sent into it.
     #[must_use]
-    pub fn covers(&self, id: &str) -> bool {
-        self.id == id || self.steered.iter().any(|steered| steered.turn == id)
+    pub fn covers(&self, id: &TurnId) -> bool {
+        self.id == *id || self.steered.iter().any(|steered| steered.turn == *id)
     }
 
     /// Message ids of all its prompts that the agent may have, the newest last.
@@ -283,7 +283,7 @@ impl Turn {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Steered {
     /// Its message's id.
-    pub turn: String,
+    pub turn: TurnId,
     /// What was asked, and by whom.
     pub prompt: Prompt,
     /// When ingress accepted it.
@@ -307,7 +307,7 @@ pub struct Steered {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EndedTurn {
     /// The message's id.
-    pub id: String,
+    pub id: TurnId,
     /// How it ended.
     pub outcome: Outcome,
     /// When.
@@ -318,7 +318,7 @@ pub struct EndedTurn {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Operated {
     /// The message's id.
-    pub id: String,
+    pub id: TurnId,
     /// What was wanted.
     pub want: Operation,
     /// When it was over.
@@ -369,7 +369,7 @@ pub struct Seen {
     /// A new card that could not be posted is not tried again before this time.
     pub card_retry_ms: Option<Ms>,
     /// Waiting prompts whose wish to be sent at once was turned down.
-    pub not_steered: Vec<String>,
+    pub not_steered: Vec<TurnId>,
     /// What the card was last made to say.
     pub card_state: Option<CardState>,
     /// What the agent was found to know of the prompt that may have been sent.
@@ -377,7 +377,7 @@ pub struct Seen {
     /// The run that no turn follows any more could not be ended in this delivery.
     pub run_left: bool,
     /// Asks that are no longer open at OpenCode, with the decision where one was made in the thread.
-    pub closed_asks: BTreeMap<String, Option<Settlement>>,
+    pub closed_asks: BTreeMap<AskId, Option<Settlement>>,
     /// The repository is in the sandbox.
     pub cloned: bool,
     /// What the agent offers; empty where it did not say.
@@ -415,14 +415,14 @@ pub struct Seen {
     /// The message in hand is a turn that the ledger knows as ended.
     pub in_ledger: bool,
     /// A turn whose end the chat did not take, for good: its record says how it ended, its thread does not.
-    pub untold: Option<String>,
+    pub untold: Option<TurnId>,
 }
 
 /// A post beside the turn's own card and answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Aside {
     /// The card of a prompt that was sent into the run.
-    Steered(String),
+    Steered(TurnId),
     /// The card before the present one.
     OldCard,
     /// The line that calls who asked.
@@ -433,13 +433,13 @@ pub enum Aside {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Marks {
     /// Who cancelled which turn (by turn id).
-    pub cancelled: BTreeMap<String, Person>,
+    pub cancelled: BTreeMap<TurnId, Person>,
     /// How asks were settled (by ask id).
-    pub settled: BTreeMap<String, Settlement>,
+    pub settled: BTreeMap<AskId, Settlement>,
     /// Prompts that wait behind the present turn (by turn id).
-    pub queued: BTreeMap<String, Queued>,
+    pub queued: BTreeMap<TurnId, Queued>,
     /// Who wants which of them sent into the present turn (by turn id).
-    pub now: BTreeMap<String, Person>,
+    pub now: BTreeMap<TurnId, Person>,
 }
 
 impl Turn {
@@ -455,8 +455,8 @@ impl Marks {
     /// What still waits in the queue keeps its marks.
     #[must_use]
     pub fn spent(&self, session: &Session) -> Self {
-        let ended = |id: &String| session.ended.iter().any(|turn| turn.id == *id);
-        let present = |id: &String| session.turn.as_ref().is_some_and(|turn| turn.covers(id));
+        let ended = |id: &TurnId| session.ended.iter().any(|turn| turn.id == *id);
+        let present = |id: &TurnId| session.turn.as_ref().is_some_and(|turn| turn.covers(id));
         let mut spent = self.clone();
         spent.cancelled.retain(|turn, _| ended(turn));
         spent.queued.retain(|turn, _| ended(turn) || present(turn));
@@ -482,9 +482,9 @@ impl Marks {
 
     /// The prompts that wait behind the present turn and will be worked on, oldest first.
     #[must_use]
-    pub fn waiting(&self) -> Vec<(&String, &Queued)> {
+    pub fn waiting(&self) -> Vec<(&TurnId, &Queued)> {
         let wait =
-            |(turn, one): &(&String, &Queued)| !one.refused && !self.cancelled.contains_key(*turn);
+            |(turn, one): &(&TurnId, &Queued)| !one.refused && !self.cancelled.contains_key(*turn);
         let mut waiting: Vec<_> = self.queued.iter().filter(wait).collect();
         waiting.sort_by_key(|(_, one)| one.accepted_at_ms);
         waiting

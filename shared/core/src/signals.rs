@@ -4,7 +4,7 @@
 //! The names are those of log lines and of metrics alike (`template.yaml` alarms on them). Deliberately absent: words of
 //! people, agents and providers.
 
-use crate::ids::Ms;
+use crate::ids::{Ms, TurnId};
 use crate::outcome::Outcome;
 use crate::schema::NEWER;
 use crate::session::{EndedTurn, Phase, Session, Turn};
@@ -202,7 +202,7 @@ pub struct Signal {
     /// What.
     pub kind: Kind,
     /// To which turn, if to one.
-    pub turn: Option<String>,
+    pub turn: Option<TurnId>,
     /// Milliseconds that it took, where that is known.
     pub took_ms: Option<u64>,
 }
@@ -363,7 +363,7 @@ mod tests {
         };
         let active = Session {
             phase: Phase::Active,
-            agent_session: Some("a".to_owned()),
+            agent_session: Some("a".into()),
             ..creating.clone()
         };
         let paused = Session {
@@ -398,7 +398,7 @@ mod tests {
             [("sandbox.destroy.done", None)]
         );
         let other = Session {
-            agent_session: Some("b".to_owned()),
+            agent_session: Some("b".into()),
             ..active.clone()
         };
         assert_eq!(names(Some(&active), &other), [("session.replaced", None)]);
@@ -424,7 +424,7 @@ mod tests {
         let before = session();
         let ended = Session {
             ended: vec![EndedTurn {
-                id: "t".to_owned(),
+                id: "t".into(),
                 outcome: Outcome::Lost,
                 at_ms: 5_000,
             }],

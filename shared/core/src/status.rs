@@ -1,6 +1,6 @@
 //! The answer to "what is it doing?", in words.
 
-use crate::ids::Ms;
+use crate::ids::{Ms, TurnId};
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
 use crate::selection::Selection;
@@ -82,7 +82,7 @@ pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms
 
 /// The turns that the answer needs from the ledger.
 #[must_use]
-pub fn wanted(session: &Session) -> Vec<String> {
+pub fn wanted(session: &Session) -> Vec<TurnId> {
     let last = session.ended.iter().rev().take(ENDED_SHOWN);
     last.map(|turn| turn.id.clone()).collect()
 }
@@ -176,7 +176,7 @@ mod tests {
         let mut marks = Marks::default();
         for (id, name, at) in [("b", "Bo", 2), ("a", "Al", 1)] {
             marks.queued.insert(
-                id.to_owned(),
+                id.into(),
                 crate::session::Queued {
                     by: person(name),
                     accepted_at_ms: at,
@@ -187,7 +187,7 @@ mod tests {
             );
         }
         let entry = Entry {
-            turn: "t".to_owned(),
+            turn: "t".into(),
             by: person("Cy"),
             accepted_at_ms: 1_000,
             ended_at_ms: 31_000,

@@ -6,7 +6,7 @@
 //! is the core's (`bobbin_core::settings`).
 
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::message::Control;
 use bobbin_core::person::Standing;
 use bobbin_core::settings::{Change, List, Settings, change_words, listing};
@@ -66,7 +66,7 @@ impl Lane<'_> {
             let made = next == settings;
             if made || self.write(&tenant, &next, settings.version).await? {
                 let done = change_words(change, |list, id| named(&control.thread, list, id));
-                tracing::info!(event = "settings.changed", tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
+                tracing::info!(event = "settings.changed", %tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
                 return Ok(format!("Done: {done}."));
             }
             settings = self
@@ -81,7 +81,7 @@ impl Lane<'_> {
         })
     }
 
-    async fn write(&self, tenant: &str, next: &Settings, version: u64) -> Result<bool, Failure> {
+    async fn write(&self, tenant: &Tenant, next: &Settings, version: u64) -> Result<bool, Failure> {
         let saved = self.store.save_settings(tenant, next, version).await;
         saved.map_err(|e| e.failure())
     }

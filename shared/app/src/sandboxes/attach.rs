@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use bobbin_agent::InlineImage;
 use bobbin_core::event::Event;
-use bobbin_core::ids::{ThreadKey, digest};
+use bobbin_core::ids::{ThreadKey, TurnId, digest};
 use bobbin_core::images::{Image, is_image, media_type};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
@@ -126,7 +126,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        turn: &str,
+        turn: &TurnId,
         files: &[Attachment],
     ) -> Event {
         let limits = &self.settings.limits;

@@ -11,7 +11,7 @@ use bobbin_core::card::{Card, CardState, CardStep, PlanItem};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostRef, ThreadKey};
+use bobbin_core::ids::{PostRef, ThreadKey, TurnId};
 use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::session::{Marks, Queued};
 use tokio::time::{Instant, sleep, timeout};
@@ -188,7 +188,7 @@ impl<'a, B: Beside> Watch<'a, B> {
         {
             return Some(wish);
         }
-        let behind = |(turn, _): &&(&String, &Queued)| **turn != self.what.turn;
+        let behind = |(turn, _): &&(&TurnId, &Queued)| **turn != self.what.turn;
         self.waiting = marks.waiting().iter().filter(behind).count();
         None
     }
@@ -345,9 +345,9 @@ impl<'a, B: Beside> Watch<'a, B> {
 }
 
 /// The oldest of the waiting prompts that somebody wants to be sent into the run of this turn, and whose wish is not known.
-fn steer(marks: &Marks, turn: &str, known: &[String]) -> Option<Event> {
-    let wanted = |(id, queued): &(&String, &Queued)| {
-        id.as_str() != turn && queued.prompt.is_some() && !known.contains(id)
+fn steer(marks: &Marks, turn: &TurnId, known: &[TurnId]) -> Option<Event> {
+    let wanted = |(id, queued): &(&TurnId, &Queued)| {
+        *id != turn && queued.prompt.is_some() && !known.contains(id)
     };
     let mut waiting = marks.waiting().into_iter().filter(wanted);
     waiting.find_map(|(id, queued)| {

@@ -29,7 +29,7 @@ impl Sandboxes {
         message: &str,
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        let files = agent.changes(session, message).await;
+        let files = agent.changes(&session.into(), message).await;
         let files = files.map_err(|e| e.failure)?;
         Ok(Event::Changed(Changes { files }))
     }

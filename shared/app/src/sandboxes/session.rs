@@ -4,7 +4,7 @@ use bobbin_agent::Submission;
 use bobbin_core::effect::Sending;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{AgentSessionId, ThreadKey};
 
 use super::Sandboxes;
 
@@ -13,7 +13,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        known: Option<&str>,
+        known: Option<&AgentSessionId>,
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
         let found = agent.ensure_session(thread, known).await;
@@ -25,7 +25,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        session: &str,
+        session: &AgentSessionId,
         prompt: Submission<'_>,
     ) -> Result<Event, Failure> {
         let is_first = matches!(prompt.sending, Sending::First { .. });
@@ -46,7 +46,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        session: &str,
+        session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;

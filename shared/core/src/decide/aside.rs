@@ -8,7 +8,7 @@ use super::{Context, Next, outage, words};
 use crate::card::{Card, CardState, Post, card_kind};
 use crate::effect::{ChatEffect, Effect};
 use crate::failure::Failure;
-use crate::ids::{PostKind, PostRef};
+use crate::ids::{PostKind, PostRef, TurnId};
 use crate::outcome::Outcome;
 use crate::session::{Aside, Session, Steered, Turn};
 use crate::usage::Usage;
@@ -43,7 +43,7 @@ pub(super) fn told(session: &Session, outcome: &Outcome) -> Option<Next> {
 }
 
 /// How a prompt that was sent into a turn ended, by how that turn did.
-pub(super) fn of_steered(outcome: &Outcome, turn: &str) -> Outcome {
+pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
     match outcome {
         Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined {
             turn: turn.to_owned(),

@@ -1,6 +1,7 @@
 //! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
 
 use super::{Context, Next, choose, mark, prompt, teardown, tell, words};
+use crate::ids::TurnId;
 use crate::message::DeadPrompt;
 use crate::outcome::Outcome;
 use crate::session::{EndedTurn, Session};
@@ -8,7 +9,7 @@ use crate::session::{EndedTurn, Session};
 /// What the burial of a message needs next.
 pub(super) fn next(
     session: &mut Session,
-    turn: &str,
+    turn: &TurnId,
     dead: Option<&DeadPrompt>,
     context: &Context<'_>,
 ) -> Next {
@@ -42,7 +43,7 @@ pub(super) fn next(
 }
 
 /// A prompt ends as any that has failed does: on its card, with its words in the ledger.
-fn begin(session: &mut Session, turn: &str, dead: &DeadPrompt, context: &Context<'_>) {
+fn begin(session: &mut Session, turn: &TurnId, dead: &DeadPrompt, context: &Context<'_>) {
     let waited = context.marks.queued.get(turn);
     let card = waited.and_then(|queued| queued.card.clone());
     let DeadPrompt {

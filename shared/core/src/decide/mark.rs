@@ -2,7 +2,7 @@
 
 use super::{Context, Next, aside};
 use crate::effect::Effect;
-use crate::ids::Ms;
+use crate::ids::{Ms, TurnId};
 use crate::ledger::{self, Entry};
 use crate::outcome::Outcome;
 use crate::run::Answer;
@@ -305,8 +305,8 @@ pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Contex
 }
 
 /// Whether the turn that the message in hand is about has ended before.
-pub(super) fn has_ended(session: &Session, id: &str) -> bool {
-    session.seen.in_ledger || session.ended.iter().any(|turn| turn.id == id)
+pub(super) fn has_ended(session: &Session, id: &TurnId) -> bool {
+    session.seen.in_ledger || session.ended.iter().any(|turn| turn.id == *id)
 }
 
 /// Forgets the sandbox of this generation: it does not exist any more.

@@ -3,7 +3,7 @@
 use super::{Context, Next, aside, choose, mark, provision, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
-use crate::ids::{Ms, PostKind, PostRef, PromptIds};
+use crate::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::message::Prompt;
 use crate::selection::Selection;
 use crate::session::{EndedTurn, Phase, Session, Turn};
@@ -69,7 +69,7 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
 
 /// A turn of which nothing is done yet; `card` is what shows it already.
 pub(super) fn new_turn(
-    (id, accepted_at_ms): (&str, Ms),
+    (id, accepted_at_ms): (&TurnId, Ms),
     prompt: &Prompt,
     selection: Selection,
     card: Option<PostRef>,
@@ -263,7 +263,7 @@ fn gather(
 }
 
 /// The ended turns that a new agent session is told about.
-fn past(session: &Session) -> Vec<String> {
+fn past(session: &Session) -> Vec<TurnId> {
     let told = |ended: &&EndedTurn| ended.at_ms > session.fresh_since_ms;
     let turns = session.ended.iter().filter(told);
     turns.map(|ended| ended.id.clone()).collect()

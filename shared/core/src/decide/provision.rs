@@ -3,6 +3,7 @@
 use super::{Context, Next, mark, words};
 use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
+use crate::ids::TurnId;
 use crate::outcome::Outcome;
 use crate::sandbox::SandboxState;
 use crate::session::{Phase, Session};
@@ -202,7 +203,7 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 }
 
 /// The turn whose Stop ends a wait for its sandbox: once it is known, what is under way goes on to its end.
-fn watch(session: &Session) -> Option<String> {
+fn watch(session: &Session) -> Option<TurnId> {
     let turn = session.turn.as_ref()?;
     let stoppable = turn.stage.is_received() && turn.cancelled_by.is_none();
     stoppable.then(|| turn.id.clone())

@@ -1,5 +1,6 @@
 //! A prompt that has been put behind others: whether it is shown as waiting, and when too many wait.
 
+use crate::ids::TurnId;
 use crate::limits::Limits;
 use crate::message::{Announce, Prompt};
 use crate::session::{Marks, Queued, Session};
@@ -97,16 +98,16 @@ pub enum Steering {
 
 /// Judges that wish by what is on record.
 #[must_use]
-pub fn steer(session: Option<&Session>, marks: &Marks, turn: &str) -> Steering {
+pub fn steer(session: Option<&Session>, marks: &Marks, turn: &TurnId) -> Steering {
     let running = session.and_then(|session| session.turn.as_ref());
-    if running.is_some_and(|running| running.id != turn && running.covers(turn)) {
+    if running.is_some_and(|running| running.id != *turn && running.covers(turn)) {
         return Steering::Sent;
     }
     let waits = marks.queued.get(turn).filter(|queued| !queued.refused);
     match (waits, running) {
         (None, _) => Steering::Over,
         (Some(_), _) if marks.cancelled.contains_key(turn) => Steering::Over,
-        (Some(_), Some(running)) if running.id == turn => Steering::Over,
+        (Some(_), Some(running)) if running.id == *turn => Steering::Over,
         (Some(_), None) => Steering::NothingRuns,
         (Some(_), Some(running)) if running.stage.is_ending() => Steering::NothingRuns,
         (Some(queued), Some(_)) if queued.prompt.is_none() => Steering::NotKept,
@@ -122,7 +123,7 @@ mod tests {
 
     fn announce(turn: &str) -> Announce {
         Announce {
-            turn: turn.to_owned(),
+            turn: turn.into(),
             thread: ThreadKey::discord("1", "2").expect("valid"),
             by: Person::default(),
             accepted_at_ms: 1,
@@ -140,7 +141,7 @@ mod tests {
                 refused: false,
                 prompt: None,
             };
-            marks.queued.insert(format!("w{n}"), queued);
+            marks.queued.insert(format!("w{n}").into(), queued);
         }
         marks
     }

@@ -53,8 +53,8 @@ pub fn replay(
         Body::Message(message) => {
             let id = message.about();
             let over = |session: &Session| {
-                session.ended.iter().any(|turn| turn.id == id)
-                    || session.operated.iter().any(|one| one.id == id)
+                session.ended.iter().any(|turn| turn.id == *id)
+                    || session.operated.iter().any(|one| one.id == *id)
             };
             if in_ledger || session.is_some_and(over) {
                 return Replay::Ended;
@@ -102,7 +102,7 @@ mod tests {
 
     fn message(work: Work) -> Body {
         Body::Message(Message {
-            id: "m1".to_owned(),
+            id: "m1".into(),
             thread: thread(),
             accepted_at_ms: NOW_MS - 60_000,
             work,
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(judged(Some(&session), false), Replay::UnderWay);
         session.turn = None;
         session.ended.push(EndedTurn {
-            id: "m1".to_owned(),
+            id: "m1".into(),
             outcome: Outcome::Lost,
             at_ms: 1,
         });
@@ -153,7 +153,7 @@ mod tests {
         });
         let open = |accepted_at_ms| {
             Body::Open(Open {
-                id: "o1".to_owned(),
+                id: "o1".into(),
                 guild: "1".to_owned(),
                 channel: "3".to_owned(),
                 accepted_at_ms,

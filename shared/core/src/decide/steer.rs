@@ -6,20 +6,20 @@
 
 use super::{Context, Next, mark, words};
 use crate::effect::{AgentEffect, Effect, Sending};
-use crate::ids::PromptIds;
+use crate::ids::{PromptIds, TurnId};
 use crate::person::Person;
 use crate::session::{Queued, Session, Steered, Turn};
 
 /// Somebody wants this waiting prompt sent now: the intent, unless it is too late for it.
 pub(super) fn take(
     session: &mut Session,
-    id: &str,
+    id: &TurnId,
     queued: Queued,
     by: Person,
     context: &Context<'_>,
 ) {
     let limits = context.delivery.limits;
-    let ended = session.ended.iter().any(|turn| turn.id == id);
+    let ended = session.ended.iter().any(|turn| turn.id == *id);
     let ids = PromptIds::mint(&session.thread, id, context.now_ms);
     let wanted = session
         .turn
@@ -47,7 +47,7 @@ pub(super) fn take(
 }
 
 /// What following is told: whose wish is known, or that none is heard now.
-pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Option<Vec<String>> {
+pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Option<Vec<TurnId>> {
     let room = turn.steered.len() < context.delivery.limits.steers;
     let steered = turn.steered.iter().map(|one| &one.turn);
     let known = steered.chain(&session.seen.not_steered).cloned();

@@ -25,7 +25,7 @@ use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::{Effect, Sending};
 use crate::event::{Event, NotCloned};
 use crate::failure::Failure;
-use crate::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
+use crate::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, post_key};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::limits::{DELIVERIES_MAX, Limits};
@@ -515,7 +515,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
             id,
             Work::Bury {
                 prompt: None,
-                turn: turn.to_owned(),
+                turn: turn.into(),
             },
         )
     };

@@ -32,7 +32,7 @@ fn ann() -> Person {
 
 fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
     let message = Message {
-        id: "m1".to_owned(),
+        id: "m1".into(),
         thread: ThreadKey::discord("1", "2").unwrap(),
         accepted_at_ms: NOW.ms,
         work: Work::Prompt(Prompt {
@@ -72,9 +72,9 @@ fn answer(effect: &Effect) -> Event {
         | Effect::Sandbox(SandboxEffect::Observe { .. }) => Event::Observed(SandboxState::Running),
         Effect::Sandbox(SandboxEffect::EnsureServer { .. })
         | Effect::Agent(AgentEffect::CheckServer { .. }) => Event::Healthy,
-        Effect::Agent(AgentEffect::FindAgentSession { .. }) => Event::AgentSession {
-            id: "ses_1".to_owned(),
-        },
+        Effect::Agent(AgentEffect::FindAgentSession { .. }) => {
+            Event::AgentSession { id: "ses_1".into() }
+        }
         Effect::Survey { .. } => Event::Surveyed(Offer::default()),
         Effect::Agent(AgentEffect::SendPrompt { .. }) => Event::Prompted,
         Effect::Agent(AgentEffect::Follow(_)) => finished(RunEnd::Completed),
@@ -233,7 +233,7 @@ fn what_is_got_ready_during_a_write_is_what_is_asked_for_after_it() {
 fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written_again() {
     with(|delivery| {
         let mut marks = Marks::default();
-        marks.cancelled.insert("m2".to_owned(), ann());
+        marks.cancelled.insert("m2".into(), ann());
         let mut written = 0;
         for machine in places(delivery) {
             let Step::Write {
@@ -331,7 +331,7 @@ fn whether_a_run_was_stopped_is_judged_by_the_marks_as_they_stand_when_it_is_ove
             .after(Outcome::Done(finished(RunEnd::Aborted)), NOW, delivery);
         assert_eq!(look.step(LAPSED, delivery), Step::Read);
         let mut found = Loaded::default();
-        found.marks.cancelled.insert("m1".to_owned(), ann());
+        found.marks.cancelled.insert("m1".into(), ann());
         // Only the marks count: what else was read is not what the delivery stands on.
         let stopped = look
             .clone()

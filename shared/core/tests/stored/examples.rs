@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::breaker::Breaker;
-use bobbin_core::ids::{PostRef, PromptIds, ThreadKey};
+use bobbin_core::ids::{PostRef, PromptIds, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
     Announce, Attachment, Body, Control, DeadPrompt, Message, Open, Operation, Overview, Place,
@@ -45,12 +45,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
             ("answered", stored(shape, &entry(Outcome::Answered))),
             (
                 "joined",
-                stored(
-                    shape,
-                    &entry(Outcome::Joined {
-                        turn: "t-0".to_owned(),
-                    }),
-                ),
+                stored(shape, &entry(Outcome::Joined { turn: "t-0".into() })),
             ),
             ("failed", stored(shape, &entry(failed()))),
             ("cancelled", stored(shape, &entry(cancelled()))),
@@ -148,14 +143,14 @@ fn cancelled() -> Outcome {
     }
 }
 
-fn ids(turn: &str) -> PromptIds {
+fn ids(turn: &TurnId) -> PromptIds {
     PromptIds::mint(&thread(), turn, T)
 }
 
 fn asks() -> Vec<Ask> {
     vec![
         Ask {
-            id: "per_1".to_owned(),
+            id: "per_1".into(),
             about: About::Permission {
                 action: "bash".to_owned(),
                 subject: "rm -rf build".to_owned(),
@@ -168,7 +163,7 @@ fn asks() -> Vec<Ask> {
             settled: true,
         },
         Ask {
-            id: "que_1".to_owned(),
+            id: "que_1".into(),
             about: About::Question {
                 questions: vec![Question {
                     header: "Port".to_owned(),
@@ -190,7 +185,7 @@ fn asks() -> Vec<Ask> {
 
 fn turn(stage: Stage) -> Turn {
     Turn {
-        id: "t-1".to_owned(),
+        id: "t-1".into(),
         by: anna(),
         accepted_at_ms: T,
         selection: selection(),
@@ -212,11 +207,11 @@ fn turn(stage: Stage) -> Turn {
         chat_outage_since_ms: Some(T + 6_500),
         aborting: Some("It ran too long.".to_owned()),
         steered: vec![Steered {
-            turn: "t-2".to_owned(),
+            turn: "t-2".into(),
             prompt: prompt(),
             accepted_at_ms: T + 1_000,
             wanted_by: anna(),
-            ids: ids("t-2"),
+            ids: ids(&"t-2".into()),
             card: Some(post("1790000000.000600")),
             sent: true,
             shown: true,
@@ -238,9 +233,7 @@ fn turn(stage: Stage) -> Turn {
 fn session(phase: Phase, stage: Stage) -> Session {
     let outcomes = [
         Outcome::Answered,
-        Outcome::Joined {
-            turn: "t-0".to_owned(),
-        },
+        Outcome::Joined { turn: "t-0".into() },
         failed(),
         cancelled(),
         Outcome::Lost,
@@ -249,7 +242,7 @@ fn session(phase: Phase, stage: Stage) -> Session {
         .into_iter()
         .enumerate()
         .map(|(n, outcome)| EndedTurn {
-            id: format!("e-{n}"),
+            id: format!("e-{n}").into(),
             outcome,
             at_ms: T - 1_000,
         });
@@ -259,11 +252,11 @@ fn session(phase: Phase, stage: Stage) -> Session {
         phase,
         phase_since_ms: T,
         generation: 2,
-        agent_session: Some("ses_1".to_owned()),
+        agent_session: Some("ses_1".into()),
         turn: Some(turn(stage)),
         stray: Some(StrayRun {
             generation: 2,
-            agent_session: "ses_1".to_owned(),
+            agent_session: "ses_1".into(),
             messages: vec!["msg_0".to_owned()],
         }),
         ended: ended.collect(),
@@ -274,7 +267,7 @@ fn session(phase: Phase, stage: Stage) -> Session {
         due_at_ms: Some(T + 1_800_000),
         last_activity_ms: T,
         wake_at_ms: Some(T + 1_800_000),
-        briefed: Some("ses_1".to_owned()),
+        briefed: Some("ses_1".into()),
         fresh_since_ms: T - 5_000,
         repo: Some("https://github.com/acme/shop".to_owned()),
         surveyed: Some(Surveyed {
@@ -288,7 +281,7 @@ fn session(phase: Phase, stage: Stage) -> Session {
             note: "a prompt came".to_owned(),
         }],
         operated: vec![Operated {
-            id: "op-1".to_owned(),
+            id: "op-1".into(),
             want: Operation::Pause,
             at_ms: T,
             trouble: Some("it runs a turn".to_owned()),
@@ -300,7 +293,7 @@ fn session(phase: Phase, stage: Stage) -> Session {
 
 fn prompted() -> Prompted {
     Prompted {
-        ids: ids("t-1"),
+        ids: ids(&"t-1".into()),
         generation: 2,
         at_ms: T + 5_000,
     }
@@ -313,7 +306,7 @@ fn records() -> Vec<(&'static str, String)> {
         prompted: Some(prompted()),
     };
     let received = Stage::Received {
-        ids: Some(ids("t-1")),
+        ids: Some(ids(&"t-1".into())),
     };
     [
         ("creating", Phase::Creating, received.clone()),
@@ -370,7 +363,7 @@ fn settled(choice: Choice) -> Settlement {
 
 fn entry(outcome: Outcome) -> Entry {
     Entry {
-        turn: "t-1".to_owned(),
+        turn: "t-1".into(),
         by: anna(),
         accepted_at_ms: T,
         ended_at_ms: T + 60_000,
@@ -461,7 +454,7 @@ fn breaker() -> Breaker {
 
 fn message(name: &'static str, work: Work) -> (&'static str, String) {
     let body = Body::Message(Message {
-        id: "m-1".to_owned(),
+        id: "m-1".into(),
         thread: thread(),
         accepted_at_ms: T,
         work,
@@ -497,7 +490,10 @@ fn bodies() -> Vec<(&'static str, String)> {
     let turn = || "t-1".to_owned();
     let text = || "words".to_owned();
     let ask = || "per_1".to_owned();
-    let settle = |choice| Want::Settle { ask: ask(), choice };
+    let settle = |choice| Want::Settle {
+        ask: ask().into(),
+        choice,
+    };
     let reply = || Reply::Discord {
         application: "1240000000000000001".to_owned(),
         token: "a-token".to_owned(),
@@ -527,7 +523,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         message(
             "message-bury",
             Work::Bury {
-                turn: turn(),
+                turn: turn().into(),
                 prompt: Some(Box::new(DeadPrompt {
                     accepted_at_ms: T,
                     prompt: prompt(),
@@ -543,7 +539,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         (
             "open",
             Body::Open(Open {
-                id: "m-1".to_owned(),
+                id: "m-1".into(),
                 guild: "1240000000000000100".to_owned(),
                 channel: "1240000000000000200".to_owned(),
                 accepted_at_ms: T,
@@ -555,7 +551,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         (
             "announce",
             Body::Announce(Announce {
-                turn: turn(),
+                turn: turn().into(),
                 thread: thread(),
                 by: anna(),
                 accepted_at_ms: T,
@@ -571,14 +567,44 @@ fn bodies() -> Vec<(&'static str, String)> {
                 channel: "C0BUILD0001".to_owned(),
             }),
         ),
-        control("control-stop", Want::Stop { turn: Some(turn()) }),
+        control(
+            "control-stop",
+            Want::Stop {
+                turn: Some(turn().into()),
+            },
+        ),
         control("control-stop-all", Want::StopAll),
-        control("control-halt", Want::Halt { turn: turn() }),
-        control("control-now", Want::Now { turn: turn() }),
-        control("control-withdraw", Want::Withdraw { turn: turn() }),
-        control("control-diff", Want::Diff { turn: Some(turn()) }),
+        control(
+            "control-halt",
+            Want::Halt {
+                turn: turn().into(),
+            },
+        ),
+        control(
+            "control-now",
+            Want::Now {
+                turn: turn().into(),
+            },
+        ),
+        control(
+            "control-withdraw",
+            Want::Withdraw {
+                turn: turn().into(),
+            },
+        ),
+        control(
+            "control-diff",
+            Want::Diff {
+                turn: Some(turn().into()),
+            },
+        ),
         control("control-status", Want::Status),
-        control("control-again", Want::Again { turn: turn() }),
+        control(
+            "control-again",
+            Want::Again {
+                turn: turn().into(),
+            },
+        ),
         control("control-help", Want::Help { text: text() }),
         control("control-say", Want::Say { text: text() }),
         control("control-settle-once", settle(Choice::Once)),

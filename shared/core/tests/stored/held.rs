@@ -8,7 +8,7 @@ use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::effect::Effect;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Prompt, Work};
@@ -44,7 +44,7 @@ impl World for Place {
         100_000
     }
 
-    async fn load(&self, _: &ThreadKey, _: &str) -> Result<Loaded, Failure> {
+    async fn load(&self, _: &ThreadKey, _: &TurnId) -> Result<Loaded, Failure> {
         match self.met {
             Met::Loading => Err(newer()),
             _ => Ok(Loaded::default()),
@@ -73,7 +73,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
         performed: Mutex::new(0),
     };
     let message = Message {
-        id: "m-1".to_owned(),
+        id: "m-1".into(),
         thread: ThreadKey::discord("1", "2").unwrap(),
         accepted_at_ms: 1,
         work: Work::Prompt(Prompt {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
+use crate::ids::{AskId, TurnId};
 use crate::signals::signals;
 
 /// What exists outside, and what a test wants to go wrong.
@@ -14,7 +15,7 @@ pub(super) struct State {
     /// Prompts that the agent has, by (generation, message id).
     pub(super) prompted: Vec<(u32, String)>,
     pub(super) finished: BTreeSet<String>,
-    pub(super) asks: Vec<String>,
+    pub(super) asks: Vec<AskId>,
     pub(super) aborted: bool,
     /// Posts by key: what stands in the thread.
     pub(super) posts: BTreeMap<String, Post>,
@@ -34,7 +35,7 @@ pub(super) struct State {
     pub(super) abort_wins: bool,
     /// The message in hand has become visible to others.
     pub(super) lapsed: bool,
-    pub(super) ledger: BTreeMap<String, Entry>,
+    pub(super) ledger: BTreeMap<TurnId, Entry>,
     pub(super) wakes: Vec<Ms>,
     pub(super) tenant_sandboxes: u32,
     /// Those of them that were made before the thread's own.
@@ -253,7 +254,7 @@ impl Fake {
                     }),
                 },
                 Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => Event::AgentSession {
-                    id: format!("ses_{generation}"),
+                    id: format!("ses_{generation}").into(),
                 },
                 Effect::Agent(AgentEffect::Attach { files, .. }) => Event::Attached {
                     note: "files".into(),
@@ -499,7 +500,7 @@ impl World for Fake {
         })
     }
 
-    async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+    async fn load(&self, _: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
         let after = self.call();
         if self.is_out(&[Out::Table]) {
             return Err(outage(Out::Table));
@@ -623,8 +624,8 @@ pub(super) fn wants_now(world: &Fake, id: &str) {
         })),
     };
     world.with(|s| {
-        s.marks.queued.insert(id.to_owned(), queued);
-        s.marks.now.insert(id.to_owned(), person("bob"));
+        s.marks.queued.insert(id.into(), queued);
+        s.marks.now.insert(id.into(), person("bob"));
     });
 }
 

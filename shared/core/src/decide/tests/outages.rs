@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::decide::words;
+use crate::ids::TurnId;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -143,7 +144,7 @@ fn burial(id: &str, turn: &str) -> Message {
         prompt: asked,
     };
     let buried = Work::Bury {
-        turn: turn.to_owned(),
+        turn: turn.into(),
         prompt: Some(Box::new(dead)),
     };
     work(id, buried)

@@ -1,6 +1,7 @@
 //! Prompts that are sent into a running turn, cards that grow old, and who is called when.
 
 use super::*;
+use crate::ids::TurnId;
 
 /// A turn runs, and `m3`, which waits behind it, is wanted at once.
 fn steered() -> Fake {
@@ -10,9 +11,7 @@ fn steered() -> Fake {
 }
 
 fn joined(turn: &str) -> Outcome {
-    Outcome::Joined {
-        turn: turn.to_owned(),
-    }
+    Outcome::Joined { turn: turn.into() }
 }
 
 #[test]
@@ -210,8 +209,8 @@ fn an_old_card_makes_room_for_a_new_one_and_says_where_it_goes_on() {
     world.with(|s| s.silent_agent = true);
     deliver_until_done(&world, &prompt("m2"), 1);
     // The run was silent until its bound of 90 minutes: one roll.
-    let first = post_key(&thread(), "m2", &PostKind::Card);
-    let second = post_key(&thread(), "m2", &PostKind::Rolled(1));
+    let first = post_key(&thread(), &"m2".into(), &PostKind::Card);
+    let second = post_key(&thread(), &"m2".into(), &PostKind::Rolled(1));
     world.with(|s| {
         assert!(
             matches!(&s.posts[&first], Post::Moved { to, .. } if to.id == second),
@@ -285,7 +284,7 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
     deliver_until_done(&world, &prompt("m3"), 1);
     assert_eq!(outcomes(&world)[2], Outcome::Lost);
     assert_eq!(called(&world)[3..], [ann()], "lost: by a line of its own");
-    let line = post_key(&thread(), "m3", &PostKind::Call);
+    let line = post_key(&thread(), &"m3".into(), &PostKind::Call);
     world.with(|s| {
         assert_eq!(
             s.posts[&line].bare(),
