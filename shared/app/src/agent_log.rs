@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::credentials::hide as hide_credentials;
+use bobbin_core::credentials::redact;
 use bobbin_sandbox::{Provider, ProviderError, Sandbox};
 
 /// Bytes of one read.
@@ -22,7 +22,7 @@ const NO_LOG: i64 = 66;
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// OpenCode's own.
+    /// What the agent's server writes about itself.
     Agent,
     /// What the program wrote to its terminal.
     Server,
@@ -33,23 +33,23 @@ pub enum Which {
 pub struct Place {
     /// Path in the sandbox.
     pub file: String,
-    /// Bytes read.
+    /// Bytes that were read from the sandbox so far.
     pub bytes: u64,
 }
 
 /// From where to read.
 #[derive(Debug, Clone, Copy)]
 pub enum From<'a> {
-    /// The last lines.
+    /// Only the newest lines.
     End {
-        /// So many.
+        /// How many lines.
         lines: u32,
     },
     /// What has come since; of another file everything.
     Place(&'a Place),
 }
 
-/// A read failed.
+/// Why the log could not be read on.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// There is no such log in the sandbox.
@@ -96,7 +96,7 @@ pub async fn read(
     }
     let unreadable = || {
         let seen = bobbin_core::text::shorten(&bobbin_core::text::one_line(&done.text), 200);
-        LogError::Unreadable(hide_credentials(&seen))
+        LogError::Unreadable(redact(&seen))
     };
     let (head, text) = done.text.split_once('\n').ok_or_else(unreadable)?;
     let (bytes, file) = head.split_once(' ').ok_or_else(unreadable)?;
@@ -108,5 +108,5 @@ pub async fn read(
         file: file.to_owned(),
         bytes: end.saturating_sub(half),
     };
-    Ok((hide_credentials(whole), place))
+    Ok((redact(whole), place))
 }

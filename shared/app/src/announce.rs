@@ -21,7 +21,7 @@ use crate::control::Lane;
 /// Times that the record may move between reading it and marking, within one delivery.
 const TRIES_MAX: u32 = 5;
 
-/// Announces a prompt.
+/// Shows a prompt as waiting, or has it sent into the run that it waits for.
 pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) -> Verdict {
     let failure = match step(lane, announce, arrival.now_ms).await {
         Ok(true) => return Verdict::Done,

@@ -15,7 +15,7 @@ pub struct Arrival {
     pub receive: u32,
     /// When the queue took the message.
     pub sent_ms: Ms,
-    /// The present time.
+    /// When it was delivered.
     pub now_ms: Ms,
 }
 

@@ -34,15 +34,15 @@ use crate::sandboxes::Sandboxes;
 
 /// What the control lane works with.
 pub struct Lane<'a> {
-    /// The records.
+    /// Where the thread's record and its flags are.
     pub store: &'a Store,
-    /// The queues.
+    /// Where a prompt that is run again goes.
     pub queues: &'a Queues,
-    /// The chats.
+    /// Where people are answered.
     pub chat: &'a Chats,
-    /// The sandboxes.
+    /// Where a run is ended and an ask is answered.
     pub sandboxes: &'a Arc<Sandboxes>,
-    /// The bounds.
+    /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
     /// Model of the agent, for cards.
     pub model: &'a str,
@@ -96,7 +96,10 @@ impl Lane<'_> {
             post: Box::new(Post::Notice(words::not_carried_out(word, seen))),
         };
         let (thread, kind) = (&control.thread, &PostKind::Notice);
-        let told = self.chat.post(thread, &control.id.as_str().into(), kind, None, &post).await;
+        let told = self
+            .chat
+            .post(thread, &control.id.as_str().into(), kind, None, &post)
+            .await;
         let Err(failure) = told else {
             return Verdict::Done;
         };
@@ -407,7 +410,13 @@ impl Lane<'_> {
                 },
                 usage: Usage::default(),
             };
-            let card = Card::new(&id.into(), state, steered.accepted_at_ms, now_ms, self.model);
+            let card = Card::new(
+                &id.into(),
+                state,
+                steered.accepted_at_ms,
+                now_ms,
+                self.model,
+            );
             self.show(&control.thread, at, &PostKind::Card, card)
                 .await?;
         }

@@ -7,14 +7,14 @@ use bobbin_http::{Answer, Hosts, Http, HttpError};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-/// Who gives models.
+/// A company whose models the agent calls with the operator's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelProvider {
-    /// `anthropic/…`
+    /// Anthropic: models called `anthropic/…`.
     Anthropic,
-    /// `openai/…`
+    /// OpenAI: models called `openai/…`.
     OpenAi,
-    /// `openrouter/…`
+    /// `OpenRouter`: models called `openrouter/…`.
     OpenRouter,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for ModelProvider {
 pub enum KeyState {
     /// It counts; what else the provider said, in a few words.
     Valid(String),
-    /// It does not.
+    /// The provider refuses it: it was revoked, or belongs to somebody else.
     Refused,
     /// It counts, but may not ask this; it may still be good for models.
     Restricted,

@@ -4,10 +4,10 @@
 //! anchor's, and the prompt keeps its id, so that a crash in between costs nothing. What passes is waited out: once the
 //! interaction's token has ended the anchor, or the word that nothing came of it, is a message of the bot in the channel.
 
-use bobbin_core::ids::Tenant;
 use bobbin_cloud::store::Store;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
+use bobbin_core::ids::Tenant;
 use bobbin_core::message::{Body, Message, Open, Work};
 
 use crate::arrival::Arrival;

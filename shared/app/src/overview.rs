@@ -22,7 +22,7 @@ const ENDED_OF_THREAD_MAX: usize = 5;
 /// Threads whose ended turns are looked up.
 const THREADS_WITH_ENDED_MAX: usize = 5;
 
-/// Shows an overview.
+/// Shows a person what runs for them, and what has ended of late.
 pub async fn show(lane: &Lane<'_>, overview: &Overview, arrival: Arrival) -> Verdict {
     let Err(failure) = step(lane, overview, arrival.now_ms).await else {
         return Verdict::Done;

@@ -24,7 +24,7 @@ pub struct ProviderSettings<'a> {
     pub stack_id: &'a str,
     /// Name of a prepared image; empty builds one.
     pub snapshot: &'a str,
-    /// The bounds.
+    /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
 }
 

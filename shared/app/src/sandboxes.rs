@@ -48,7 +48,7 @@ const CLIENTS_MAX: usize = 64;
 
 /// What lies beside the sandbox while a run is followed: the record's marks, the platform, the queue, the clock.
 pub trait Beside: Sync {
-    /// The present time.
+    /// The time as the worker's clock has it, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
@@ -85,7 +85,7 @@ pub struct SandboxSettings {
     pub slack_api: String,
     /// Bot token, sent only to Slack's hosts when a file is fetched. `None` without Slack.
     pub slack_bot_token: Option<String>,
-    /// The bounds.
+    /// The bounds of every wait, retry and size.
     pub limits: Limits,
 }
 
@@ -208,8 +208,7 @@ impl Sandboxes {
                 within_ms,
             } => self.check_server(thread, *generation, *within_ms).await,
             AgentEffect::FindAgentSession { generation, known } => {
-                self.find_session(thread, *generation, known.as_ref())
-                    .await
+                self.find_session(thread, *generation, known.as_ref()).await
             }
             AgentEffect::Attach {
                 generation,

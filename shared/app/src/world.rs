@@ -84,12 +84,12 @@ pub fn chat(config: &Config, keys: &Keys) -> Result<Chats, String> {
 pub struct Visibility(Arc<AtomicU64>);
 
 impl Visibility {
-    /// Notes a renewal.
+    /// The message was made invisible until then.
     pub fn set(&self, until_ms: Ms) {
         self.0.store(until_ms, Ordering::Relaxed);
     }
 
-    /// Until when.
+    /// Until when the message in hand is invisible to others.
     #[must_use]
     pub fn get(&self) -> Ms {
         self.0.load(Ordering::Relaxed)
@@ -113,19 +113,19 @@ pub struct Live {
 /// What a world is made of: the clients of one process, which every delivery shares.
 #[derive(Clone)]
 pub struct Parts {
-    /// The records.
+    /// Where records, flags and ledger are.
     pub store: Store,
-    /// The chats.
+    /// Where turns are shown.
     pub chat: Arc<Chats>,
-    /// The sandboxes.
+    /// Where sandboxes and their agents are reached.
     pub sandboxes: Arc<Sandboxes>,
-    /// Wake-ups.
+    /// Where a thread asks to be looked at later.
     pub wakes: Wakes,
     /// Breakers of the providers.
     pub breakers: Breakers,
-    /// Where metrics go.
+    /// Where the counts of what happened go.
     pub metrics: Metrics,
-    /// Where spans go.
+    /// Where the parts of a turn's time go.
     pub spans: Spans,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,

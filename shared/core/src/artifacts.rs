@@ -25,7 +25,7 @@ const PATH_BYTES_MAX: usize = 4_096;
 pub struct Artifact {
     /// Path below the folder.
     pub path: String,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// Checksum of its content; `-` where it was too large to be read.
     pub sum: String,

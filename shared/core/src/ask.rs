@@ -11,7 +11,7 @@ use crate::text::{one_line, shorten};
 pub const QUESTIONS_MAX: usize = 10;
 /// Options of one question that are kept.
 pub const OPTIONS_MAX: usize = 100;
-/// A question's words.
+/// Characters of a question that are kept; more are cut.
 pub const TEXT_CHARS_MAX: usize = 1_000;
 /// A question's short name (OpenCode's schema: 30 characters).
 pub const HEADER_CHARS_MAX: usize = 40;
@@ -35,7 +35,7 @@ pub const WORDS_CHARS_MAX: usize = 1_000;
 pub struct Ask {
     /// Its id at OpenCode (`per_…` or `que_…`).
     pub id: AskId,
-    /// What is asked.
+    /// What the agent wants to know or to be allowed.
     pub about: About,
     /// After this it counts as no.
     pub expires_at_ms: Ms,
@@ -69,7 +69,7 @@ pub enum About {
     },
     /// The agent asks, one question or several together.
     Question {
-        /// The questions.
+        /// The questions, in the order in which they are shown.
         #[serde(default)]
         questions: Vec<Question>,
     },
@@ -105,7 +105,7 @@ impl About {
 pub struct Question {
     /// A word or two that name it; may be empty.
     pub header: String,
-    /// The words.
+    /// What was typed.
     pub text: String,
     /// What can be chosen.
     pub options: Vec<Opt>,
@@ -169,28 +169,28 @@ impl Question {
 pub enum Field {
     /// Options of a question.
     Picked {
-        /// Which question.
+        /// The question's place among those of the ask, from 0.
         question: usize,
-        /// Which options.
+        /// The places of the chosen options, from 0.
         options: Vec<usize>,
     },
     /// Own words, as they are.
     Words {
-        /// Which question.
-        question: usize,
-        /// The words.
-        text: String,
-    },
-    /// Numbers of options (from 1), their labels, or own words.
-    Typed {
-        /// Which question.
+        /// The question's place among those of the ask, from 0.
         question: usize,
         /// What was typed.
         text: String,
     },
+    /// Numbers of options (from 1), their labels, or own words.
+    Typed {
+        /// The question's place among those of the ask, from 0.
+        question: usize,
+        /// What was typed into its field.
+        text: String,
+    },
     /// A line a question: its number (from 1), a colon, and what [`Field::Typed`] takes.
     Lines {
-        /// The lines.
+        /// A line for each question, numbered where there are several.
         text: String,
     },
 }
@@ -203,7 +203,7 @@ pub enum Choice {
     Once,
     /// Permission for calls like this one.
     Always,
-    /// No.
+    /// It is denied, or the question is skipped.
     Reject,
     /// A question's form, as it was filled in: what it comes to is found beside the record of what was asked.
     Form(Vec<Field>),
@@ -214,8 +214,8 @@ pub enum Choice {
 /// How an ask was settled, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settlement {
-    /// Who decided.
+    /// Who decided first.
     pub by: Person,
-    /// What.
+    /// What they decided.
     pub choice: Choice,
 }

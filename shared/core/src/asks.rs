@@ -200,18 +200,18 @@ pub enum Ruling<'a> {
     Mark {
         /// The generation whose agent asks.
         generation: u32,
-        /// What it asks.
+        /// The ask that it is about.
         ask: &'a Ask,
-        /// What was decided.
+        /// What was decided, and by whom.
         settlement: Settlement,
     },
     /// It is marked already, by an earlier delivery of the same word: the agent is told again, which is harmless.
     TellAgent {
         /// The generation whose agent asks.
         generation: u32,
-        /// What it asks.
+        /// The ask that it is about.
         ask: &'a Ask,
-        /// What was decided.
+        /// What was decided for it.
         choice: Choice,
     },
     /// It changes nothing; these words are for who made it.

@@ -31,11 +31,11 @@ pub struct Breaker {
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Admission {
-    /// Yes.
+    /// The call may go out.
     Yes,
     /// Yes, as the one caller that looks whether the provider is back. To be claimed before the call is made.
     Probe,
-    /// No.
+    /// The call is not made: the provider has failed too often of late.
     No {
         /// When it is worth asking again, in milliseconds from now; at least 1.
         retry_in_ms: u64,

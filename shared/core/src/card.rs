@@ -77,17 +77,17 @@ pub enum CardState {
     Creating,
     /// A paused sandbox, or its server, is being started.
     Resuming,
-    /// The agent works.
+    /// The agent works on the prompt.
     Working,
     /// The agent waits for a person.
     Waiting,
-    /// Somebody pressed Stop.
+    /// Somebody pressed Stop, and the run has not ended yet.
     Stopping,
-    /// It is over.
+    /// The turn has ended.
     Ended {
-        /// How.
+        /// How it ended.
         outcome: Outcome,
-        /// What it took.
+        /// Time, tokens and money that it took.
         usage: Usage,
     },
 }
@@ -97,7 +97,7 @@ pub enum CardState {
 pub struct CardStep {
     /// What, as a person would say it: `Running cargo test`, `Wrote src/main.rs`.
     pub text: String,
-    /// How it stands.
+    /// How far it has come.
     pub state: StepState,
 }
 
@@ -105,11 +105,11 @@ pub struct CardStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
-    /// Under way.
+    /// The tool is at work.
     Running,
-    /// Finished.
+    /// It has come to its end without an error.
     Done,
-    /// It failed.
+    /// It ended with an error.
     Failed,
 }
 
@@ -118,7 +118,7 @@ pub enum StepState {
 pub struct PlanItem {
     /// What is to be done, in the agent's words, on one line.
     pub text: String,
-    /// How it stands.
+    /// How far it has come.
     pub state: PlanState,
 }
 
@@ -126,24 +126,24 @@ pub struct PlanItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
-    /// Finished.
+    /// It has come to its end without an error.
     Done,
-    /// Under way.
+    /// The agent is at it.
     Now,
-    /// Still to come.
+    /// The agent has not begun it.
     Next,
-    /// Given up.
+    /// The agent has given it up.
     Dropped,
 }
 
 /// What is posted or edited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Post {
-    /// The living card.
+    /// The card that shows how a turn stands, edited as that changes.
     Card(Card),
     /// One part of an answer, Markdown, already within the platform's limit.
     Chunk {
-        /// The words.
+        /// The words, as they are shown.
         text: String,
         /// The last part carries the Reply button.
         last: bool,
@@ -152,7 +152,7 @@ pub enum Post {
     },
     /// A permission request or a question.
     Ask {
-        /// What is asked.
+        /// The question or permission request.
         ask: Ask,
         /// How it was settled, once it was.
         settled: Option<String>,
@@ -170,9 +170,9 @@ pub enum Post {
     },
     /// A new post that also calls these people; nobody else is ever called, and an edit calls nobody.
     Calling {
-        /// Platform ids.
+        /// The platform's ids of who is called.
         people: Vec<String>,
-        /// What is posted.
+        /// What is posted with the call.
         post: Box<Post>,
     },
 }

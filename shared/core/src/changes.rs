@@ -14,24 +14,24 @@ const PATH_UNITS_MAX: usize = 80;
 /// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum How {
-    /// It is new.
+    /// The turn made the file.
     Added,
-    /// It is gone.
+    /// The turn deleted the file.
     Deleted,
     /// It was there before, and is.
     Modified,
 }
 
-/// One changed file.
+/// What a turn did to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
     /// Path relative to the project.
     pub file: String,
-    /// How.
+    /// Whether it was made, changed or deleted.
     pub how: How,
-    /// Lines added.
+    /// Lines that it has and had not before.
     pub added: u64,
-    /// Lines removed.
+    /// Lines that it had before and has not any more.
     pub removed: u64,
     /// A unified diff; empty where there is no text to compare.
     pub patch: String,
@@ -40,7 +40,7 @@ pub struct Change {
 /// What a turn changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Changes {
-    /// File by file.
+    /// The changed files, in the order in which the agent lists them.
     pub files: Vec<Change>,
 }
 

@@ -12,14 +12,14 @@ pub enum Verdict {
     Done,
     /// Give it back: it comes again after the delay.
     Hold {
-        /// Milliseconds.
+        /// Milliseconds from now until it comes again.
         delay_ms: u64,
         /// Why, for the log.
         why: String,
     },
     /// Give it back for a newer worker: something of it, or of its thread, is of a shape that this one does not read.
     Newer {
-        /// Milliseconds.
+        /// Milliseconds from now until it comes again.
         delay_ms: u64,
         /// What, for the log.
         seen: String,
@@ -40,7 +40,7 @@ impl Verdict {
 /// One delivery of a message, and how it is driven.
 #[derive(Debug, Clone)]
 pub struct Delivery<'a> {
-    /// The message.
+    /// The message that was delivered.
     pub message: &'a Message,
     /// Names this delivery: message id and receive count.
     pub id: String,
@@ -52,7 +52,7 @@ pub struct Delivery<'a> {
     pub model: &'a str,
     /// Providers whose models can be chosen: there is a key for them.
     pub providers: &'a [String],
-    /// The bounds.
+    /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
     /// Cuts an answer into parts that fit this platform's messages.
     pub split: fn(&str) -> Vec<String>,

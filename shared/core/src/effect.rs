@@ -16,25 +16,25 @@ pub enum Effect {
     Sandbox(SandboxEffect),
     /// The agent in the sandbox, or what reads and writes beside it there.
     Agent(AgentEffect),
-    /// The chat.
+    /// What the thread's chat shows.
     Chat(ChatEffect),
     /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `Surveyed`,
     /// whatever became of it.
     Survey {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// What the turn runs with.
         used: Selection,
     },
     /// Read what the ledger holds of these turns. Answers `Recalled`.
     Recall {
-        /// Turn ids.
+        /// The ended turns that a new agent session is told about.
         turns: Vec<TurnId>,
     },
     /// Wake the thread with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
     /// it: the sweeper is the net.
     Wake {
-        /// When.
+        /// When the thread is to be looked at.
         at_ms: Ms,
     },
 }
@@ -54,7 +54,7 @@ pub enum SandboxEffect {
     },
     /// Look at the sandbox after a pause. Answers `Observed`, or `CancelSeen`.
     Observe {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// Milliseconds to wait first.
         after_ms: u64,
@@ -63,22 +63,22 @@ pub enum SandboxEffect {
     },
     /// Look, start if it is stopped, look again. Answers `Observed`.
     Start {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
     },
     /// Look, stop if it runs, look again. Answers `Observed`. Refused (`Wait`) unless enough visibility is left.
     Stop {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
     },
     /// Delete; gone is success. Answers `Observed`.
     Delete {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
     },
     /// Clone a repository to where the agent works, unless it is there. Answers `Cloned`, `NotCloned` or `CancelSeen`.
     Clone {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// The repository, as it was chosen.
         repo: String,
@@ -89,7 +89,7 @@ pub enum SandboxEffect {
     },
     /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `CancelSeen` or `Failed`.
     EnsureServer {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// End a server that runs but does not answer first.
         restart: bool,
@@ -105,49 +105,49 @@ pub enum SandboxEffect {
 pub enum AgentEffect {
     /// Ask the server that should already run. Answers `Healthy` or `Failed(SandboxDown)`.
     CheckServer {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// How long it may take.
         within_ms: u64,
     },
     /// The OpenCode session: the known id, else by title, else a new one. Answers `AgentSession`.
     FindAgentSession {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// The id on record.
         known: Option<AgentSessionId>,
     },
     /// Bring attachments into the sandbox. Answers `Attached`.
     Attach {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// Turn id: names the folder.
         turn: TurnId,
-        /// The files.
+        /// The files, with the addresses to fetch them from.
         files: Vec<Attachment>,
     },
     /// Ask the agent what has become of a prompt that may have been sent. Answers `PromptFound`.
     FindPrompt {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
-        /// OpenCode session.
+        /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
-        /// Its message id.
+        /// The prompt's message id at the agent.
         message: String,
     },
     /// Send the prompt. Answers `Prompted`; of a first sending that the agent certainly did not get, `NotSent`.
     SendPrompt {
         /// The prompt's own turn: stored beside the words, so that what is in the sandbox is found by the id of the logs.
         turn: TurnId,
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
-        /// OpenCode session.
+        /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
         /// Our ids: the same ids are deduplicated.
         ids: PromptIds,
-        /// The words.
+        /// The words that the agent is given.
         text: String,
-        /// Model, as provider/model.
+        /// The model, as `provider/model`.
         model: String,
         /// OpenCode's agent; none: the one that it takes by itself.
         agent: Option<String>,
@@ -161,9 +161,9 @@ pub enum AgentEffect {
     Follow(Follow),
     /// End the run, unless the agent has been given a prompt of another turn since. Answers `Aborted`.
     Abort {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
-        /// OpenCode session.
+        /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
         /// Message id of the newest prompt of the run: accepted is not yet stored, and before that nothing can be ended.
         message: String,
@@ -174,7 +174,7 @@ pub enum AgentEffect {
     EndRun(StrayRun),
     /// Answer a permission or question with no. Answers `Declined`.
     Decline {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// The ask's id at OpenCode.
         ask: AskId,
@@ -183,16 +183,16 @@ pub enum AgentEffect {
     },
     /// Read what the turn changed in the files. Answers `Changed`; a failure costs only the numbers.
     ReadChanges {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
-        /// OpenCode session.
+        /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
         /// Message id of the prompt.
         message: String,
     },
     /// List the files that the agent left to be shown. Answers `Listed`; a failure leaves them to the next turn.
     ListArtifacts {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
     },
 }
@@ -203,13 +203,13 @@ pub enum AgentEffect {
 pub enum ChatEffect {
     /// Show a file that the agent left to be shown. Answers `Posted` or `Unshown`.
     PostArtifact {
-        /// Generation.
+        /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// The turn that it belongs to.
         turn: TurnId,
         /// Its place among those of the turn: with thread and turn it is the nonce.
         index: u32,
-        /// The file.
+        /// The file, as the sandbox lists it.
         file: Artifact,
     },
     /// Post, or edit what stands. Answers `Posted`.
@@ -218,9 +218,9 @@ pub enum ChatEffect {
         turn: TurnId,
         /// What the post is for: with thread and turn it is the nonce.
         kind: PostKind,
-        /// Edit this one.
+        /// The post to be edited; none makes a new one.
         at: Option<PostRef>,
-        /// What to show.
+        /// What the post shows.
         post: Post,
     },
 }
@@ -241,15 +241,15 @@ pub enum Sending {
 /// What following a run needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Follow {
-    /// Generation.
+    /// Which of the provider's sandboxes that ours has had.
     pub generation: u32,
-    /// OpenCode session.
+    /// The agent's session that the prompt was given to.
     pub agent_session: AgentSessionId,
     /// Message id of the prompt.
     pub message: String,
     /// Message ids of the prompts that were sent into the run after it: the run is theirs too.
     pub further: Vec<String>,
-    /// Turn id.
+    /// The turn whose run is followed.
     pub turn: TurnId,
     /// Card to keep alive.
     pub card: Option<PostRef>,

@@ -23,8 +23,8 @@ impl std::fmt::Debug for Endpoint {
 pub struct NoEndpoint {
     /// The provider does not know the sandbox.
     pub is_gone: bool,
-    /// What that means.
+    /// What the failure table makes of it.
     pub failure: Failure,
-    /// What was seen.
+    /// What was seen of it, for the log and the report: no secret is in it.
     pub seen: String,
 }

@@ -51,14 +51,14 @@ pub enum Event {
     Cloned,
     /// It is not, and a repeat cannot help.
     NotCloned {
-        /// Why.
+        /// What stood in the way.
         why: NotCloned,
     },
     /// The server answered as healthy.
     Healthy,
     /// The OpenCode session to use.
     AgentSession {
-        /// Its id.
+        /// The session's id at the agent.
         id: AgentSessionId,
     },
     /// The attachments are in the sandbox, as far as they could be had.
@@ -80,7 +80,7 @@ pub enum Event {
     StillRunning,
     /// A cancel mark for this turn stands beside the record.
     CancelSeen {
-        /// Who pressed Stop.
+        /// Who pressed Stop, for the words at the end.
         by: Person,
     },
     /// Somebody wants a waiting prompt to be sent into the run that is under way.
@@ -89,7 +89,7 @@ pub enum Event {
         turn: TurnId,
         /// As it is kept beside the record.
         queued: Queued,
-        /// Who wants that.
+        /// Who pressed the button.
         by: Person,
     },
     /// The card could not be edited where it stood, and stands here now.
@@ -98,7 +98,7 @@ pub enum Event {
     Asked {
         /// The ask's id at OpenCode.
         id: AskId,
-        /// What is asked.
+        /// What the agent wants to know or to be allowed.
         about: About,
     },
     /// An ask is no longer open at OpenCode.
@@ -126,11 +126,11 @@ pub enum Event {
         /// Why, in words that finish the sentence "it …".
         why: String,
     },
-    /// The post stands.
+    /// The post stands here.
     Posted(PostRef),
     /// The prompt was not sent, and the agent certainly has nothing of it.
     NotSent(Failure),
-    /// The effect failed.
+    /// The effect failed, in a way that the failure table knows.
     Failed(Failure),
 }
 

@@ -14,7 +14,7 @@ pub enum Failure {
     /// The sandbox or its server does not answer: observe, start, restart the server; never stop.
     #[error("{seen}")]
     SandboxDown {
-        /// What was seen.
+        /// What was seen of it, for the log and the report: no secret is in it.
         seen: String,
     },
     /// The provider does not know the sandbox: a new generation, or a lost turn.
@@ -23,7 +23,7 @@ pub enum Failure {
     /// Started, but not healthy within its bound.
     #[error("{seen}")]
     ResumeFailed {
-        /// What was seen.
+        /// What was seen of it, for the log and the report: no secret is in it.
         seen: String,
     },
     /// Repeating cannot help: report, with what to do.
@@ -38,7 +38,7 @@ pub enum Failure {
     Outage {
         /// Milliseconds until it may be asked again, or 0.
         after_ms: u64,
-        /// What was seen.
+        /// What was seen of it, for the log and the report: no secret is in it.
         seen: String,
     },
     /// Not now: hold the message and try again, bounded.
@@ -46,7 +46,7 @@ pub enum Failure {
     Wait {
         /// Milliseconds that the service asked for, or 0.
         after_ms: u64,
-        /// What was seen.
+        /// What was seen of it, for the log and the report: no secret is in it.
         seen: String,
     },
     /// Something stored is of a shape that only a newer worker reads: leave it alone and hold the message for that one.
@@ -58,7 +58,7 @@ pub enum Failure {
     /// The thread or channel is gone or closed to us: nothing can be said there any more.
     #[error("{seen}")]
     ThreadGone {
-        /// What was seen.
+        /// What was seen of it, for the log and the report: no secret is in it.
         seen: String,
     },
     /// The run itself failed: report the reason; the session stays usable.

@@ -142,7 +142,7 @@ impl fmt::Display for Tenant {
 pub enum ThreadKey {
     /// A Discord thread of a guild.
     Discord {
-        /// Guild id (snowflake).
+        /// The guild's id, a snowflake.
         guild: String,
         /// Thread id (snowflake), equal to the id of the message it hangs on.
         thread: String,
@@ -349,7 +349,7 @@ pub fn secret_version(stack_key: &str, variable: &str, value: &str) -> String {
 /// The ids of a prompt at OpenCode, minted once when the intent is saved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PromptIds {
-    /// Message id (`msg_…`).
+    /// The message's id, `msg_…`.
     pub message: String,
     /// Prefix of the part ids (`prt_…`); a part's index is appended.
     pub part: String,

@@ -8,15 +8,15 @@
 pub enum Key {
     /// Verifies what Slack sends.
     SlackSigningSecret,
-    /// Speaks on Discord.
+    /// Lets the worker speak on Discord as the bot.
     DiscordBotToken,
-    /// Speaks on Slack.
+    /// Lets the worker speak on Slack as the bot.
     SlackBotToken,
-    /// Pays Anthropic's models.
+    /// Lets the agent call Anthropic's models.
     AnthropicApiKey,
     /// Pays `OpenAI`'s models, or an endpoint of one's own.
     OpenAiApiKey,
-    /// Pays `OpenRouter`'s models.
+    /// Lets the agent call models through `OpenRouter`.
     OpenRouterApiKey,
     /// Makes and ends sandboxes.
     DaytonaApiKey,
@@ -25,7 +25,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// All of them.
+    /// Every key, in the order in which set-up asks for them.
     pub const ALL: [Self; 8] = [
         Self::SlackSigningSecret,
         Self::DiscordBotToken,

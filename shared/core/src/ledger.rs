@@ -27,17 +27,17 @@ const AGAIN_BYTES_MAX: usize = 300_000;
 /// A turn that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {
-    /// The message's id.
+    /// The id of the message that the turn began with.
     pub turn: TurnId,
-    /// Who asked.
+    /// Who asked for it.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// When it ended.
+    /// When its end was on record.
     pub ended_at_ms: Ms,
-    /// How.
+    /// How it ended.
     pub outcome: Outcome,
-    /// What it took.
+    /// Time, tokens and money that it took.
     #[serde(default)]
     pub usage: Usage,
     /// What it ran with.
@@ -48,7 +48,7 @@ pub struct Entry {
     /// The beginning of what was answered, on one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub answered: String,
-    /// Its card.
+    /// Where its card stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
     /// How often a new card took the place of an earlier one.

@@ -22,7 +22,7 @@ pub const DECISIONS_MAX: u32 = 20_000;
 /// A moment, as a delivery sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// The present time.
+    /// The time as the shell's clock has it.
     pub ms: Ms,
     /// Until when the message in hand stays invisible to others.
     pub visible_until_ms: Ms,
@@ -35,7 +35,7 @@ pub enum Step<'a> {
     Read,
     /// Write the record. Answered with [`Outcome::Saved`].
     Write {
-        /// The record.
+        /// The record as it shall be stored.
         session: &'a Session,
         /// The version that has to be the stored one.
         expected: u64,
@@ -64,13 +64,13 @@ pub enum Step<'a> {
     reason = "one lives at a time, and only until the machine has it"
 )]
 pub enum Outcome {
-    /// Of a read.
+    /// What was read, or why nothing was.
     Loaded(Result<Loaded, Failure>),
-    /// Of a write.
+    /// Whether the write was made, lost its condition, or failed.
     Saved(Result<Saved, Failure>),
-    /// Of an effect.
+    /// What came of the one effect.
     Done(Event),
-    /// Of two.
+    /// What came of two effects.
     BothDone {
         /// Of what the thread waited for.
         work: Event,
@@ -118,7 +118,7 @@ pub enum Machine {
         /// What is to be done.
         next: Box<Next>,
     },
-    /// It is over.
+    /// The delivery is over.
     End(Verdict),
 }
 

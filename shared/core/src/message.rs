@@ -86,9 +86,9 @@ pub enum Place {
     Home,
     /// As the answer to a request; only what runs in this channel.
     Answer {
-        /// How to answer.
+        /// The way to answer the request.
         reply: Reply,
-        /// The channel.
+        /// The channel whose threads are shown.
         channel: String,
     },
 }
@@ -99,9 +99,9 @@ pub enum Place {
 pub struct Announce {
     /// The prompt's message id.
     pub turn: TurnId,
-    /// Its thread.
+    /// The thread that it belongs to.
     pub thread: ThreadKey,
-    /// Who asked.
+    /// Who asked for it.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
@@ -189,7 +189,7 @@ pub enum Work {
     Look,
     /// A person wants a fresh sandbox.
     Reset {
-        /// Who asked.
+        /// Who asked for it.
         by: Person,
         /// Where they asked, and as what they count there.
         #[serde(default)]
@@ -205,7 +205,7 @@ pub enum Work {
     },
     /// Who runs the stack wants the sandbox in another state.
     Operate {
-        /// Which.
+        /// What the operator wants done with the sandbox.
         want: Operation,
     },
 }
@@ -254,7 +254,7 @@ pub struct DeadPrompt {
 pub struct Prompt {
     /// The words, as typed.
     pub text: String,
-    /// Who typed them.
+    /// The name of who typed them.
     pub by: Person,
     /// Files that came along.
     #[serde(default)]
@@ -293,7 +293,7 @@ pub struct Quote {
     /// Its author's name, as the platform shows it; empty where it does not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// Its words.
+    /// The quoted words.
     pub text: String,
 }
 
@@ -333,18 +333,18 @@ pub struct Open {
 pub enum Reply {
     /// Discord's interaction token, valid for 15 minutes.
     Discord {
-        /// Application id.
+        /// The id of the Discord application that was asked.
         application: String,
-        /// Interaction token.
+        /// The interaction's token: it edits this one answer and nothing else.
         token: String,
     },
     /// A message that only this person sees, in a Slack thread.
     Slack {
-        /// Channel id.
+        /// The channel in which the message is shown.
         channel: String,
         /// Thread root, if any.
         thread_ts: Option<String>,
-        /// Who sees it.
+        /// The one person who sees it.
         user: String,
     },
     /// Nobody waits for words: who runs the stack reads the record.
@@ -358,14 +358,14 @@ pub struct Control {
     pub id: String,
     /// Whose session it is about.
     pub thread: ThreadKey,
-    /// Who said it.
+    /// Who pressed the button or typed the command.
     pub by: Person,
     /// How to answer them.
     pub reply: Reply,
     /// Where they said it, and as what they count there.
     #[serde(default)]
     pub standing: Standing,
-    /// What is wanted.
+    /// What they want.
     pub want: Want,
 }
 
@@ -382,7 +382,7 @@ pub enum Want {
     StopAll,
     /// End exactly this turn, if it is the present one. Said by who runs the stack: no tenant's settings can forbid it.
     Halt {
-        /// The turn.
+        /// The turn to be ended.
         turn: TurnId,
     },
     /// Give a waiting prompt to the agent at once, within the run that is under way.
@@ -414,19 +414,19 @@ pub enum Want {
     },
     /// Say in the thread how Bobbin is used.
     Help {
-        /// The words.
+        /// The words, as they are shown.
         text: String,
     },
     /// Tell only this person these words (a refusal): ingress holds no token to say them itself.
     Say {
-        /// The words.
+        /// The words, as they are shown.
         text: String,
     },
     /// Settle a permission or question.
     Settle {
         /// The ask's id at OpenCode.
         ask: AskId,
-        /// What was chosen.
+        /// What the person chose.
         choice: Choice,
     },
 }
@@ -513,7 +513,7 @@ impl Body {
         }
     }
 
-    /// The deduplication id.
+    /// The deduplication id at the queue.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {

@@ -19,9 +19,9 @@ pub enum Outcome {
         /// Why, and what to do.
         reason: String,
     },
-    /// Somebody stopped it.
+    /// Somebody stopped the turn.
     Cancelled {
-        /// Their name.
+        /// The name of who stopped it.
         by: String,
     },
     /// The sandbox vanished after the agent had taken the prompt.

@@ -13,7 +13,7 @@ use crate::limits::Limits;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
-    /// Bounds that differ.
+    /// The bounds that differ from the built-in ones.
     pub limits: Limits,
     /// Address of an OpenAI-compatible endpoint that serves the models; empty uses the provider's own.
     pub model_base_url: String,

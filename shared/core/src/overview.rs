@@ -24,9 +24,9 @@ const LINE_UNITS_MAX: usize = 160;
 /// A turn that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Its thread.
+    /// The thread that it belongs to.
     pub thread: ThreadKey,
-    /// Its id.
+    /// The turn that has not ended.
     pub turn: TurnId,
     /// How it stands, in a word or two: `Working`.
     pub state: &'static str,
@@ -43,7 +43,7 @@ pub struct Picture {
     pub runs: Vec<Run>,
     /// What has ended of late, newest first.
     pub ended: Vec<(ThreadKey, Entry)>,
-    /// The tenant's defaults.
+    /// What a turn of the tenant runs with where nobody says otherwise.
     pub defaults: Selection,
     /// They may change them.
     pub manages: bool,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Somebody on a platform.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Person {
-    /// The platform's id.
+    /// The platform's id of the person.
     pub id: String,
     /// What others call them.
     pub name: String,

@@ -34,7 +34,7 @@ pub struct Loaded {
 
 /// Everything that the protocol needs of the outside. One implementation for real, one for tests; decorators crash it.
 pub trait World: Sync {
-    /// The present time.
+    /// The time, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
 
     /// Until when the message in hand stays invisible to others.

@@ -10,7 +10,7 @@ pub struct Answer {
     pub end: RunEnd,
     /// The final text, Markdown, empty if there was none.
     pub text: String,
-    /// What it took.
+    /// Time, tokens and money that it took.
     pub usage: Usage,
     /// What the agent did, for the card.
     pub steps: Vec<CardStep>,
@@ -25,7 +25,7 @@ pub struct Answer {
 pub enum RunEnd {
     /// With an answer, maybe an empty one.
     Completed,
-    /// By an abort.
+    /// By an abort, ours or somebody else's.
     Aborted,
     /// Because somebody said no to an ask.
     Rejected,
@@ -39,7 +39,7 @@ pub enum RunEnd {
 /// What an agent knows of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PromptState {
-    /// Nothing.
+    /// It has never heard of it.
     Absent,
     /// It works on it, or has come to an end with it: sending it again would begin nothing.
     Taken,

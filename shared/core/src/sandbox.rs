@@ -5,7 +5,7 @@
 pub enum SandboxState {
     /// On its way up.
     Provisioning,
-    /// Running.
+    /// It runs: programs in it can be reached.
     Running,
     /// Stopped or archived; can be started.
     Stopped,
@@ -13,7 +13,7 @@ pub enum SandboxState {
     Busy,
     /// The provider gave up on it.
     Broken {
-        /// The provider's reason.
+        /// The reason that the provider gives.
         reason: String,
         /// The provider offers to repair it.
         recoverable: bool,

@@ -44,7 +44,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Every shape.
+    /// Every kind of thing that is stored or queued.
     pub const ALL: [Self; 8] = [
         Self::Record,
         Self::Mark,
@@ -136,15 +136,15 @@ pub enum Unreadable {
         word = shape.word(), reads = shape.reads()
     )]
     Newer {
-        /// What.
+        /// What was read.
         shape: Shape,
-        /// Its number.
+        /// The number of the shape that it was written in.
         schema: u32,
     },
     /// It is not what it should be, and a repeat cannot make it so.
     #[error("the {word} cannot be read: {seen}", word = shape.word())]
     Damaged {
-        /// What.
+        /// What was read.
         shape: Shape,
         /// What the decoder said.
         seen: String,

@@ -8,10 +8,10 @@ pub struct Selection {
     /// Repository to clone, `owner/name` or an https address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
-    /// Model, as provider/model.
+    /// The model, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// OpenCode's agent.
+    /// The agent's own mode or persona, by its name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }

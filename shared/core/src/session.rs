@@ -40,7 +40,7 @@ pub enum Phase {
     Resuming,
     /// Being deleted, under a lease.
     Destroying,
-    /// There is none.
+    /// The thread has no sandbox.
     Destroyed,
     /// Making it failed for a reason that a repeat cannot mend; the next prompt starts a new generation.
     Error,
@@ -146,7 +146,7 @@ pub struct Session {
 pub struct StrayRun {
     /// Generation of the sandbox.
     pub generation: u32,
-    /// OpenCode session.
+    /// The agent's session that the prompt was given to.
     pub agent_session: AgentSessionId,
     /// Message ids of its prompts, the newest last.
     pub messages: Vec<String>,
@@ -155,7 +155,7 @@ pub struct StrayRun {
 /// What the agent of a sandbox was found to offer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Surveyed {
-    /// Of which generation.
+    /// The generation whose agent was asked.
     pub generation: u32,
     /// What a turn ran with there.
     pub selection: Selection,
@@ -164,9 +164,9 @@ pub struct Surveyed {
 /// A prompt from acceptance to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Turn {
-    /// The message's id.
+    /// The id of the message that it began with.
     pub id: TurnId,
-    /// Who asked.
+    /// Who asked for it.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
@@ -176,7 +176,7 @@ pub struct Turn {
     /// How far it is, with what the agent may have of it.
     #[serde(flatten)]
     pub stage: Stage,
-    /// The card.
+    /// Where its present card stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
     /// Parts of the answer that stand in the thread, by index.
@@ -282,7 +282,7 @@ impl Turn {
 /// A prompt that was sent into the run of the turn before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Steered {
-    /// Its message's id.
+    /// The id of the message that asked for it.
     pub turn: TurnId,
     /// What was asked, and by whom.
     pub prompt: Prompt,
@@ -292,7 +292,7 @@ pub struct Steered {
     pub wanted_by: Person,
     /// Its ids at OpenCode, minted with this intent.
     pub ids: PromptIds,
-    /// Its card.
+    /// Where its card stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
     /// The agent has it.
@@ -306,20 +306,20 @@ pub struct Steered {
 /// A turn that has ended, as far as a repeat needs it. The rest is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EndedTurn {
-    /// The message's id.
+    /// The id of the message that it began with.
     pub id: TurnId,
-    /// How it ended.
+    /// How the turn ended.
     pub outcome: Outcome,
-    /// When.
+    /// When that was.
     pub at_ms: Ms,
 }
 
 /// Something that who runs the stack wanted, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Operated {
-    /// The message's id.
+    /// The id of the message that it began with.
     pub id: TurnId,
-    /// What was wanted.
+    /// What the operator wanted.
     pub want: Operation,
     /// When it was over.
     pub at_ms: Ms,
@@ -336,16 +336,16 @@ pub const OPERATED_MAX: usize = 10;
 pub struct Lease {
     /// The delivery that holds it.
     pub holder: String,
-    /// When it ends.
+    /// Until when nobody else may stop or delete.
     pub until_ms: Ms,
 }
 
 /// One change of phase.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TimelineEntry {
-    /// When.
+    /// When that was.
     pub at_ms: Ms,
-    /// Into which phase.
+    /// The phase that was entered.
     pub phase: Phase,
     /// Why, in a few words.
     pub note: String,
@@ -402,7 +402,7 @@ pub struct Seen {
     pub trouble: Option<String>,
     /// How often the server did not answer while no turn was there to count it.
     pub downs: u32,
-    /// The notice stands.
+    /// The thread has been told what was to be told, or cannot be.
     pub noticed: bool,
     /// A stop or delete was asked for at this time.
     pub stop_asked_ms: Option<Ms>,
@@ -494,7 +494,7 @@ impl Marks {
 /// A prompt that waits in the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Queued {
-    /// Who asked.
+    /// Who asked for it.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,

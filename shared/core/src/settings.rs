@@ -56,11 +56,11 @@ pub struct Changed {
     /// Id of the word that wanted it, so that its repeat is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// When.
+    /// When that was.
     pub at_ms: Ms,
-    /// By whom.
+    /// Who made the change.
     pub by: Person,
-    /// What.
+    /// What was changed.
     pub change: Change,
 }
 
@@ -74,23 +74,23 @@ pub enum Change {
     Default {
         /// Of this channel; none: of the tenant.
         channel: Option<String>,
-        /// Which.
+        /// Which default.
         of: Kind,
         /// The value; none clears it.
         value: Option<String>,
     },
     /// Open Bobbin to a channel, a person or a role; the first one closes it to all others.
     Allow {
-        /// Channel or people.
+        /// Which of the lists is changed.
         list: List,
-        /// The id.
+        /// The platform's id of who or what is put there.
         id: String,
     },
     /// Take that back; the last one that is taken back opens it to all whom the operator allows.
     Disallow {
-        /// Channel or people.
+        /// Which of the lists is changed.
         list: List,
-        /// The id.
+        /// The platform's id of who or what is put there.
         id: String,
     },
 }
@@ -99,11 +99,11 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The repository.
+    /// The repository that a new sandbox clones.
     Repo,
-    /// The model.
+    /// The model that a turn runs with.
     Model,
-    /// The agent.
+    /// The agent that a turn runs with.
     Agent,
 }
 
@@ -111,7 +111,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum List {
-    /// Where.
+    /// Channels in which Bobbin may be used.
     Channels,
     /// Who: people and roles.
     People,
@@ -348,7 +348,7 @@ pub struct Catalogue {
 /// What the agent of one sandbox offers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Offer {
-    /// Models, as provider/model.
+    /// The models, each as `provider/model`.
     pub models: Vec<String>,
     /// Agents that a prompt can be given to.
     pub agents: Vec<String>,
@@ -358,11 +358,11 @@ pub struct Offer {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recent {
-    /// Repositories.
+    /// The repositories that were used, the newest last.
     pub repos: Vec<String>,
-    /// Models.
+    /// The models that were used, the newest last.
     pub models: Vec<String>,
-    /// Agents.
+    /// The agents that were used, the newest last.
     pub agents: Vec<String>,
 }
 

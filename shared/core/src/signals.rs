@@ -24,7 +24,7 @@ pub enum Kind {
     ResumeReady,
     /// It does not run again.
     ResumeFailed,
-    /// It was paused.
+    /// The sandbox was paused.
     PauseDone,
     /// It was deleted, by us.
     DestroyDone,
@@ -69,7 +69,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
+    /// Every kind of signal.
     pub const ALL: [Self; 27] = [
         Self::CreateBegan,
         Self::CreateReady,
@@ -199,7 +199,7 @@ pub const COST: &str = "turn.cost.micro_usd";
 /// Something that has happened to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// What.
+    /// What happened.
     pub kind: Kind,
     /// To which turn, if to one.
     pub turn: Option<TurnId>,

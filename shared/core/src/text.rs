@@ -173,7 +173,7 @@ struct Fence {
     inside: Range<usize>,
     /// What comes before the fence on its line, as blanks and `>`.
     indent: String,
-    /// The fence's characters.
+    /// The characters that open and close the fence.
     marks: String,
     /// The info string, if it is short enough to be repeated.
     info: String,

@@ -92,7 +92,10 @@ impl Sandboxes {
         } = self.runtime.launch(LaunchInputs {
             restart,
             password: &self.password(&name),
-            is_trusted: self.settings.project_config_of.contains(&thread.tenant().to_string()),
+            is_trusted: self
+                .settings
+                .project_config_of
+                .contains(&thread.tenant().to_string()),
         })?;
         environment.extend(self.keys_for(&sandbox, &keys).await?);
         self.run_start_script(&sandbox, &script, &environment)

@@ -39,7 +39,7 @@ use crate::settings::Settings;
 /// What a decision may look at besides session and cause.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The present time.
+    /// The time at which it is decided.
     pub now_ms: Ms,
     /// Until when the message in hand stays invisible to others.
     pub visible_until_ms: Ms,
@@ -54,9 +54,9 @@ pub struct Context<'a> {
 /// The session as it shall be recorded, and what to do once it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decision {
-    /// The session'.
+    /// The record as it shall be written.
     pub session: Session,
-    /// The next step.
+    /// What is done once it is written.
     pub next: Next,
 }
 
@@ -80,7 +80,7 @@ pub enum Next {
     Done,
     /// Give the message back; it comes again after the delay.
     Hold {
-        /// Milliseconds.
+        /// Milliseconds from now until it comes again.
         delay_ms: u64,
         /// Why, for the log.
         why: String,

@@ -22,7 +22,7 @@ pub(super) fn of_chat(
     Some(hold(after_ms, seen, context))
 }
 
-/// It answers again.
+/// The chat answers: its outage is over.
 pub(super) fn chat_answered(session: &mut Session) {
     if let Some(turn) = &mut session.turn
         && turn.chat_outage_since_ms.take().is_some()
@@ -72,7 +72,7 @@ pub(super) fn of_provider(
     Ok(hold(after_ms, seen, context))
 }
 
-/// It answers again.
+/// The provider answers: its outage is over.
 pub(super) fn provider_answered(session: &mut Session) {
     if let Some(turn) = &mut session.turn
         && turn.outage_since_ms.take().is_some()

@@ -25,7 +25,7 @@ use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::{Effect, Sending};
 use crate::event::{Event, NotCloned};
 use crate::failure::Failure;
-use crate::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, post_key};
+use crate::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::limits::{DELIVERIES_MAX, Limits};

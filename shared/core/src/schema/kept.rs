@@ -31,7 +31,7 @@ impl fmt::Debug for Kept {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Rest {
-    /// Unknown altogether.
+    /// The reader knows nothing of this value.
     Whole(Value),
     /// Unknown fields of the object with this identity.
     Fields {

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::decide::words;
-use crate::ids::TurnId;
 
 const HOUR_MS: u64 = 3_600_000;
 

@@ -1,7 +1,6 @@
 //! Prompts that are sent into a running turn, cards that grow old, and who is called when.
 
 use super::*;
-use crate::ids::TurnId;
 
 /// A turn runs, and `m3`, which waits behind it, is wanted at once.
 fn steered() -> Fake {
