@@ -42,7 +42,7 @@ impl Keys {
     ///
     /// # Errors
     /// A sentence that names the file.
-    pub fn keep(state_dir: &Path) -> Result<Self, String> {
+    pub fn load_or_create(state_dir: &Path) -> Result<Self, String> {
         let file = state_dir.join("keys.json");
         let keys = match fs::read_to_string(&file) {
             Ok(text) => serde_json::from_str::<Self>(&text)
@@ -52,7 +52,7 @@ impl Keys {
                         file.display()
                     )
                 })?
-                .whole(),
+                .completed(),
             Err(_) => Self::make(),
         };
         let text = serde_json::to_string_pretty(&keys).map_err(|e| e.to_string())?;
@@ -82,11 +82,11 @@ impl Keys {
             aws_secret_access_key: String::new(),
             control_key: String::new(),
         }
-        .whole()
+        .completed()
     }
 
     /// With those that a folder of an earlier version does not have.
-    fn whole(mut self) -> Self {
+    fn completed(mut self) -> Self {
         if self.control_key.is_empty() {
             let new = bobbin_local_aws::Keys::generate();
             self.aws_access_key_id = new.person.id;

@@ -4,16 +4,16 @@
 //! Daytona-compatible provider with real OpenCode servers, Discord- and Slack-compatible APIs with a chat page, and a
 //! scripted model. Binds loopback only, unless it is asked to let containers in; ends everything that it started.
 
-mod backstage;
 mod containers;
 mod deployment;
-mod front;
 mod functions;
+mod ingress_proxy;
+mod inspector;
 mod keys;
 mod loopback;
 mod options;
-mod outside;
 mod ready;
+mod real_services;
 mod stack;
 
 use std::process::ExitCode;
@@ -67,17 +67,17 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> ExitCode {
-    let ended = match stack::Ended::listen() {
-        Ok(ended) => ended,
+    let shutdown = match stack::Shutdown::listen() {
+        Ok(shutdown) => shutdown,
         Err(error) => {
             eprintln!("Ctrl-C and SIGTERM cannot be listened to: {error}");
             return ExitCode::FAILURE;
         }
     };
-    match Stack::start(&options, ended.clone()).await {
+    match Stack::start(&options, shutdown.clone()).await {
         Ok(stack) => {
             stack.announce(&options);
-            ended.wait().await;
+            shutdown.wait().await;
             println!("\nStopping…");
             stack.stop().await;
             println!("Everything is stopped. The state is kept; `--fresh` starts empty.");

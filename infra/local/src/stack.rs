@@ -9,23 +9,23 @@ use std::time::Instant;
 
 use bobbin_chat::discord;
 use bobbin_local_aws::{Clock, Engine, FolderError, FolderLock, LogLine, TemplateError};
+use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 use bobbin_local_daytona::{Confinement, Provider, opencode};
-use bobbin_local_gate::{ControlKey, Gates};
 use bobbin_local_model::Model;
 use tokio::sync::watch;
 
 use crate::STACK;
-use crate::backstage::Behind;
 use crate::containers::{self, Relay};
 use crate::deployment::Deployment;
-use crate::front::Front;
 use crate::functions;
+use crate::ingress_proxy::IngressProxy;
+use crate::inspector::StackInspector;
 use crate::keys::Keys;
 use crate::loopback;
 use crate::options::Options;
-use crate::outside::Outside;
 use crate::ready::{self, Ready};
+use crate::real_services::RealServices;
 
 const REGION: &str = "us-east-1";
 /// The ready file of whoever knows the state folder alone, as the operator's command line does; there while it runs.
@@ -33,9 +33,9 @@ const READY: &str = "ready.json";
 
 /// Ctrl-C or SIGTERM came.
 #[derive(Debug, Clone)]
-pub struct Ended(watch::Receiver<bool>);
+pub struct Shutdown(watch::Receiver<bool>);
 
-impl Ended {
+impl Shutdown {
     /// Listens from now on.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ struct Parts {
     provider: Option<Arc<Provider>>,
     chat: Option<Arc<Chat>>,
     engine: Option<Engine>,
-    front: Option<Front>,
+    ingress_proxy: Option<IngressProxy>,
     relays: Vec<Relay>,
 }
 
@@ -102,8 +102,8 @@ struct Up {
 impl Parts {
     /// Ends what runs, the newest first.
     async fn stop(self) {
-        if let Some(front) = self.front {
-            front.stop();
+        if let Some(ingress_proxy) = self.ingress_proxy {
+            ingress_proxy.stop();
         }
         if let Some(engine) = self.engine {
             engine.stop().await;
@@ -129,7 +129,7 @@ impl Stack {
     ///
     /// # Errors
     /// A sentence that says what to do.
-    pub async fn start(options: &Options, ended: Ended) -> Result<Self, String> {
+    pub async fn start(options: &Options, shutdown: Shutdown) -> Result<Self, String> {
         let root = project_root()?;
         let state_dir = options
             .state_dir
@@ -140,7 +140,7 @@ impl Stack {
             .canonicalize()
             .map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
         let mut parts = Parts::default();
-        match start_parts(&mut parts, options, &ended, &root, &state_dir).await {
+        match start_parts(&mut parts, options, &shutdown, &root, &state_dir).await {
             Ok(Up {
                 ready,
                 notes,
@@ -165,7 +165,7 @@ impl Stack {
         // A terminal is read by its person alone; what else takes in what is printed may be shown around.
         let (page, how) = if std::io::stdout().is_terminal() {
             let key = &self.ready.control_key;
-            (bobbin_local_chat::entrance(&self.ready.console, key), "")
+            (bobbin_local_chat::login_url(&self.ready.console, key), "")
         } else {
             (
                 self.ready.console.clone(),
@@ -213,13 +213,13 @@ impl Stack {
 async fn start_parts(
     parts: &mut Parts,
     options: &Options,
-    ended: &Ended,
+    shutdown: &Shutdown,
     root: &Path,
     state_dir: &Path,
 ) -> Result<Up, String> {
-    let outside = Outside::look()?;
-    let keys = Keys::keep(state_dir)?;
-    let mut notes = outside.notes.clone();
+    let real_services = RealServices::from_environment()?;
+    let keys = Keys::load_or_create(state_dir)?;
+    let mut notes = real_services.notes.clone();
     let began = Instant::now();
     println!("Starting Bobbin's laptop stack");
     let containers = options.containers.as_ref();
@@ -239,7 +239,7 @@ async fn start_parts(
             opencode.bin_dir
         }
     };
-    ended.check()?;
+    shutdown.check()?;
 
     let binaries = if options.without_aws {
         BTreeMap::new()
@@ -254,7 +254,7 @@ async fn start_parts(
         );
         functions::binaries(root, options.no_build).await?
     };
-    ended.check()?;
+    shutdown.check()?;
 
     let control_key = ControlKey::from(keys.control_key.clone());
     let model = Model::start_keyed(0, control_key.clone())
@@ -270,8 +270,8 @@ async fn start_parts(
     settings.tools = vec![tools];
     settings.reachable = containers::port(&model_api).into_iter().collect();
     settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
-    let gates = Gates::default();
-    settings.gates = gates.clone();
+    let breakpoints = Breakpoints::default();
+    settings.breakpoints = breakpoints.clone();
     settings.also_on = containers.and_then(|it| it.address);
     settings.also_named = containers.map(|it| it.host.clone());
     let provider = Provider::start(settings)
@@ -291,7 +291,7 @@ async fn start_parts(
 
     let table = Arc::new(OnceLock::new());
     let client = loopback::client()?;
-    let backstage = Arc::new(Behind {
+    let inspector = Arc::new(StackInspector {
         table: Arc::clone(&table),
         provider: Arc::clone(&provider),
     });
@@ -307,15 +307,15 @@ async fn start_parts(
             bot_token: keys.discord_bot_token.clone(),
         },
         slack: slack_keys(root, &keys)?,
-        backstage,
-        gates: gates.clone(),
+        inspector,
+        breakpoints: breakpoints.clone(),
     })
     .await
     .map_err(|e| failed("The chat page could not be started", &e, "--port names another port (0 takes a free one); --fresh starts with an empty state folder, --state-dir with another one."))?;
     let chat = Arc::new(chat);
     parts.chat = Some(Arc::clone(&chat));
     register_commands(&client, &chat, &keys).await?;
-    ended.check()?;
+    shutdown.check()?;
 
     let seeds = chat.seeds();
     let mut ready = Ready {
@@ -347,10 +347,10 @@ async fn start_parts(
     };
     let mut unhonoured = Vec::new();
     if !options.without_aws {
-        let deployment = Deployment::new(&ready, options, &outside, &model_api)?;
+        let deployment = Deployment::new(&ready, options, &real_services, &model_api)?;
         let also_named = containers.map(|it| it.host.clone());
-        let place = (root, state_dir, also_named);
-        let engine = start_engine(place, &keys, binaries, deployment, gates).await?;
+        let paths = (root, state_dir, also_named);
+        let engine = start_engine(paths, &keys, binaries, deployment, breakpoints).await?;
         unhonoured = engine.unhonoured();
         let function_url = engine
             .function_url("Ingress")
@@ -366,11 +366,11 @@ async fn start_parts(
         ready.aws_endpoint = engine.endpoint().to_owned();
         let _ = table.set((engine.tables(), ready.table.clone()));
         let engine = parts.engine.insert(engine);
-        let front = parts
-            .front
-            .insert(Front::start(&function_url, Arc::clone(&chat)).await?);
-        ready.ingress = front.address.clone();
-        chat.set_ingress(front.address.clone());
+        let ingress_proxy = parts
+            .ingress_proxy
+            .insert(IngressProxy::start(&function_url, Arc::clone(&chat)).await?);
+        ready.ingress = ingress_proxy.address.clone();
+        chat.set_ingress(ingress_proxy.address.clone());
         healthy(&client, &ready.ingress).await?;
         ready.pids.extend(
             engine
@@ -379,7 +379,7 @@ async fn start_parts(
                 .map(|(function, pid)| (function.to_lowercase(), pid)),
         );
     }
-    ended.check()?;
+    shutdown.check()?;
     if let Some(containers) = containers {
         ready.container_host = Some(containers.host.clone());
         // The provider listens there by itself.
@@ -435,23 +435,27 @@ async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> 
         .await
         .map_err(|e| {
             let why = e.without_url();
-            failed("The ingress does not answer", &why, LOOK)
+            failed("The ingress does not answer", &why, HOW_TO_LOOK_INTO_IT)
         })?;
     if sent.status().is_success() {
         return Ok(());
     }
-    Err(failed("The ingress is not healthy", &sent.status(), LOOK))
+    Err(failed(
+        "The ingress is not healthy",
+        &sent.status(),
+        HOW_TO_LOOK_INTO_IT,
+    ))
 }
 
 /// How a function that does not start is looked into.
-const LOOK: &str = "Start again with BOBBIN_LOG=info, which shows what the functions print: the line with start.refused says what is wrong.";
+const HOW_TO_LOOK_INTO_IT: &str = "Start again with BOBBIN_LOG=info, which shows what the functions print: the line with start.refused says what is wrong.";
 
 async fn start_engine(
     (root, state_dir, also_named): (&Path, &Path, Option<String>),
     keys: &Keys,
     functions: BTreeMap<String, PathBuf>,
     deployment: Deployment,
-    gates: Gates,
+    breakpoints: Breakpoints,
 ) -> Result<Engine, String> {
     let settings = bobbin_local_aws::Settings {
         template: root.join("template.yaml"),
@@ -466,7 +470,7 @@ async fn start_engine(
         endpoint_port: 0,
         also_named,
         clock: Clock::system(),
-        gates,
+        breakpoints,
         log: Arc::new(
             |line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text),
         ),

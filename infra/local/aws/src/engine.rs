@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_local_gate::{Gates, own_only};
+use bobbin_local_breakpoint::{Breakpoints, own_only};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -61,7 +61,7 @@ pub struct Settings {
     /// Receives what functions print.
     pub log: LogSink,
     /// Test control: holds calls of functions.
-    pub gates: Gates,
+    pub breakpoints: Breakpoints,
 }
 
 /// Why the engine did not start; the text says what to do.
@@ -229,13 +229,15 @@ impl Engine {
             scheduler: Arc::clone(&scheduler),
             functions: Arc::clone(&functions),
             traces,
-            gates: settings.gates.clone(),
+            breakpoints: settings.breakpoints.clone(),
         });
-        settings.gates.know(Arc::clone(&functions) as _);
+        settings
+            .breakpoints
+            .set_invocations(Arc::clone(&functions) as _);
         let router = own_only(endpoint::router(services), settings.also_named.clone());
         let router = settings
-            .gates
-            .before("aws", bobbin_local_gate::peer, router);
+            .breakpoints
+            .before("aws", bobbin_local_breakpoint::peer, router);
         tasks.spawn(serve(endpoint_listener, router, stopping.clone()));
         for (logical_id, listener) in url_listeners {
             if let Some(function) = functions.by_logical_id(&logical_id) {

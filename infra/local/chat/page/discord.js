@@ -70,9 +70,6 @@ function body(ctx, message, flags) {
 
 function footer(ctx, message) {
   const out = [];
-  if (message.reactions?.length) {
-    out.push(h("div", { class: "reactions" }, message.reactions.map((one) => h("span", { class: "reaction" }, `${one.emoji.name} ${one.count}`))));
-  }
   if (message.thread) {
     const thread = ctx.app.state.discord.channels.find((one) => one.id === message.id) || message.thread;
     out.push(h("button", { type: "button", class: "thread-chip", testid: "open-thread", data: { thread: message.id }, onclick: () => ctx.app.go("discord", thread.parent_id, thread.id) },
@@ -215,7 +212,7 @@ export function menu(app, message, channelId) {
 
 export async function load(app, channelId) {
   const query = new URLSearchParams({ channel_id: channelId, user_id: app.me("discord") });
-  const { messages, typing } = await fetchJson(`/ui/discord/messages?${query}`);
-  return { views: messages.map((kept) => view(app, kept, channelId)), typing: typing ? "Bobbin is typing…" : "" };
+  const { messages } = await fetchJson(`/ui/discord/messages?${query}`);
+  return { views: messages.map((kept) => view(app, kept, channelId)), status: "" };
 }
 

@@ -1,4 +1,4 @@
-// Slack's messages, blocks and views.
+// Slack's messages, blocks and the app's Home.
 import { dialog, fetchJson, h, post, replace, size, toast, upload } from "./dom.js";
 import { emoji, markdown, mrkdwn, richText, table } from "./text.js";
 
@@ -37,7 +37,6 @@ export function view(app, message, channelId, inThread) {
     threadTs: message.thread_ts || message.ts,
     body: () => body(ctx, message),
     footer: () => footer(ctx, message, inThread),
-    context: message.subtype === "thread_broadcast" ? "replied to a thread" : "",
     system: false,
   };
 }
@@ -58,7 +57,6 @@ function fileNode(file) {
 
 function footer(ctx, message, inThread) {
   const out = [];
-  if (message.reactions?.length) out.push(h("div", { class: "reactions" }, message.reactions.map((one) => h("span", { class: "reaction" }, `${emoji(one.name)} ${one.count}`))));
   if (!inThread && message.reply_count) {
     out.push(h("button", { type: "button", class: "thread-chip", testid: "open-thread", data: { thread: message.ts }, onclick: () => ctx.app.go("slack", ctx.channelId, message.ts) },
       h("strong", {}, `${message.reply_count} ${message.reply_count === 1 ? "reply" : "replies"}`), h("span", {}, "View thread ›")));
@@ -198,37 +196,6 @@ function input(app, part, id) {
   }
 }
 
-let shown = null;
-
-/** Shows the topmost open view, keeps it up to date, and closes what was closed elsewhere. */
-export function showViews(app, views, channelId) {
-  const top = views.at(-1);
-  const key = top ? `${top.id} ${top.hash}` : "";
-  if (shown?.key === key) return;
-  if (shown) { const old = shown; shown = null; old.node.close(); }
-  if (!top) return;
-  const readers = {};
-  const ctx = { app, channelId, text: textContext(app), target: { view_id: top.id, channel_id: channelId }, readers };
-  const body = (top.blocks || []).map((one) => block(ctx, one));
-  const mine = { key };
-  shown = mine;
-  mine.node = dialog({
-    title: top.title?.text || "", submitLabel: top.submit?.text, cancelLabel: top.close?.text || "Cancel", body,
-    submit: async () => {
-      const done = await post("/_control/slack/act", { type: "view_submission", user_id: app.me("slack"), view_id: top.id, values: await entered(readers) });
-      const { kind, errors, reason } = done.outcome;
-      if (kind === "errors") return errors;
-      if (kind === "failed") return reason;
-      if (shown === mine) shown = null;
-      return undefined;
-    },
-    closed: (done) => {
-      if (shown === mine) { shown = null; if (!done) act(app, { type: "view_closed" }); }
-      app.refresh();
-    },
-  });
-}
-
 function field(app, one, readers, id) {
   const [node, read] = input(app, one.element, id);
   readers[one.block_id] = [one.element.action_id, read];
@@ -268,10 +235,9 @@ const STATUS = { processing: "Working…", suspended: "Needs attention", active:
 export async function load(app, channelId, thread) {
   const query = new URLSearchParams({ channel: channelId, user_id: app.me("slack") });
   if (thread) query.set("thread_ts", thread);
-  const { messages, views, home: published, session } = await fetchJson(`/ui/slack/messages?${query}`);
-  showViews(app, views, channelId);
+  const { messages, home: published, session } = await fetchJson(`/ui/slack/messages?${query}`);
   updateHome(app, published, channelId);
   const status = session?.text || STATUS[session?.status] || "";
-  return { views: messages.map((one) => view(app, one, channelId, Boolean(thread))), typing: status, stoppable: session?.status === "processing", title: session?.title };
+  return { views: messages.map((one) => view(app, one, channelId, Boolean(thread))), status, stoppable: session?.status === "processing", title: session?.title };
 }
 

@@ -51,3 +51,13 @@ pub fn push(object: &mut Value, field: &str, entry: Value) {
         None => object[field] = Value::Array(vec![entry]),
     }
 }
+
+/// The text of a field that may be a number or a string (query and form values are strings, JSON may have either).
+pub fn loose_text(value: &Value, field: &str) -> String {
+    match &value[field] {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        _ => value.str(field).to_owned(),
+    }
+}

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use bobbin_local_gate::{ControlKey, own_only};
+use bobbin_local_breakpoint::{ControlKey, own_only};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use bobbin_local_gate::{Serving, Servings};
+use bobbin_local_breakpoint::{Invocation, Invocations};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,10 +65,12 @@ fn failure(error_type: &str, message: &str) -> Bytes {
     body.to_string().into()
 }
 
-impl Servings for Functions {
-    fn servings(&self) -> Vec<Serving> {
+impl Invocations for Functions {
+    fn invocations(&self) -> Vec<Invocation> {
         let functions = self.by_logical_id.values();
-        functions.flat_map(|function| function.servings()).collect()
+        functions
+            .flat_map(|function| function.invocations())
+            .collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rules of components: what may stand where, how long, how many.
 
-use super::check::Faulty;
+use super::refusal::FormErrors;
 use crate::json::{Read, units};
 use crate::limits::TEXT_DISPLAY_UNITS_MAX;
 use serde_json::Value;
@@ -32,7 +32,7 @@ impl Tally {
         component: &Value,
         allowed: &[u64],
         path: &str,
-        wrong: &mut Faulty,
+        wrong: &mut FormErrors,
     ) {
         self.count += 1;
         let kind = component.int("type");
@@ -66,13 +66,13 @@ impl Tally {
         }
     }
 
-    fn children(&mut self, list: &[Value], allowed: &[u64], path: &str, wrong: &mut Faulty) {
+    fn children(&mut self, list: &[Value], allowed: &[u64], path: &str, wrong: &mut FormErrors) {
         for (at, child) in list.iter().enumerate() {
             self.component(child, allowed, &format!("{path}.components.{at}"), wrong);
         }
     }
 
-    fn row(&mut self, row: &Value, path: &str, wrong: &mut Faulty) {
+    fn row(&mut self, row: &Value, path: &str, wrong: &mut FormErrors) {
         let list = row.list("components");
         let selects = list.iter().filter(|one| one.int("type") != 2).count();
         if list.is_empty() || list.len() > 5 || (selects > 0 && list.len() > 1) {
@@ -85,7 +85,7 @@ impl Tally {
         self.children(list, &[2, 3, 5, 6, 7, 8], path, wrong);
     }
 
-    fn custom_id(&mut self, component: &Value, path: &str, wrong: &mut Faulty) {
+    fn custom_id(&mut self, component: &Value, path: &str, wrong: &mut FormErrors) {
         let id = component.str("custom_id");
         if id.is_empty() {
             wrong.at(
@@ -103,7 +103,7 @@ impl Tally {
         wrong.longer(&format!("{path}.custom_id"), id, 100);
     }
 
-    fn button(&mut self, button: &Value, path: &str, wrong: &mut Faulty) {
+    fn button(&mut self, button: &Value, path: &str, wrong: &mut FormErrors) {
         wrong.longer(&format!("{path}.label"), button.str("label"), 80);
         if button.str("label").is_empty() && !button.has("emoji") {
             wrong.at(
@@ -149,7 +149,7 @@ impl Tally {
         }
     }
 
-    fn select(&mut self, select: &Value, path: &str, wrong: &mut Faulty) {
+    fn select(&mut self, select: &Value, path: &str, wrong: &mut FormErrors) {
         self.custom_id(select, path, wrong);
         wrong.longer(
             &format!("{path}.placeholder"),
@@ -193,7 +193,7 @@ impl Tally {
         }
     }
 
-    fn section(&mut self, section: &Value, path: &str, wrong: &mut Faulty) {
+    fn section(&mut self, section: &Value, path: &str, wrong: &mut FormErrors) {
         let texts = section.list("components");
         if texts.is_empty() || texts.len() > 3 {
             wrong.at(
@@ -219,7 +219,7 @@ impl Tally {
         }
     }
 
-    fn text(&mut self, display: &Value, path: &str, wrong: &mut Faulty) {
+    fn text(&mut self, display: &Value, path: &str, wrong: &mut FormErrors) {
         let content = display.str("content");
         if content.is_empty() {
             wrong.at(
@@ -233,7 +233,7 @@ impl Tally {
         self.text_bytes += content.len() + 12;
     }
 
-    fn gallery(&mut self, gallery: &Value, path: &str, wrong: &mut Faulty) {
+    fn gallery(&mut self, gallery: &Value, path: &str, wrong: &mut FormErrors) {
         let items = gallery.list("items");
         if items.is_empty() || items.len() > 10 {
             wrong.at(
@@ -252,12 +252,12 @@ impl Tally {
         }
     }
 
-    fn medium(&mut self, media: &Value, path: &str, wrong: &mut Faulty) {
+    fn medium(&mut self, media: &Value, path: &str, wrong: &mut FormErrors) {
         self.media += 1;
         self.reference(media.str("url"), path, wrong);
     }
 
-    fn file(&mut self, file: &Value, path: &str, wrong: &mut Faulty) {
+    fn file(&mut self, file: &Value, path: &str, wrong: &mut FormErrors) {
         let url = file["file"].str("url");
         // A stored component has its served address already.
         if !url.starts_with("attachment://") && !file.has("name") {
@@ -270,7 +270,7 @@ impl Tally {
         self.reference(url, &format!("{path}.file"), wrong);
     }
 
-    fn reference(&mut self, url: &str, path: &str, wrong: &mut Faulty) {
+    fn reference(&mut self, url: &str, path: &str, wrong: &mut FormErrors) {
         let missing = match url.strip_prefix("attachment://") {
             Some(name) => !self.files.contains(name),
             None => !url.starts_with("http://") && !url.starts_with("https://"),
@@ -284,7 +284,7 @@ impl Tally {
         }
     }
 
-    fn container(&mut self, container: &Value, path: &str, wrong: &mut Faulty) {
+    fn container(&mut self, container: &Value, path: &str, wrong: &mut FormErrors) {
         if container.int("accent_color") > 0xFF_FFFF {
             wrong.at(
                 &format!("{path}.accent_color"),

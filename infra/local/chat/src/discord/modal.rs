@@ -1,14 +1,13 @@
 //! The rules of a modal, as the ingress returns it (callback type 9).
 
-use super::Refusal;
-use super::check::Faulty;
+use super::refusal::{FormErrors, Refusal};
 use crate::json::Read;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Checks a modal as the ingress returns it (callback type 9).
+/// Collects everything that is wrong with a modal.
 pub fn check(data: &Value) -> Result<(), Refusal> {
-    let mut wrong = Faulty::default();
+    let mut wrong = FormErrors::default();
     for (field, max) in [("custom_id", 100), ("title", 45)] {
         if data.str(field).is_empty() {
             wrong.at(
@@ -59,7 +58,7 @@ pub fn check(data: &Value) -> Result<(), Refusal> {
     wrong.done()
 }
 
-fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut Faulty) {
+fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut FormErrors) {
     if ![3, 4, 5, 6, 7, 8, 19, 21, 22, 23].contains(&input.int("type")) {
         wrong.at(
             &format!("{path}.type"),

@@ -1,6 +1,7 @@
 //! Block Kit's limits. Every fault gets a line with a JSON pointer, as in Slack's `response_metadata.messages`.
 
-use super::Fail;
+use super::failure::MethodError;
+use crate::ids::random_text;
 use crate::json::Read;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -28,13 +29,26 @@ const IN_MESSAGES: [&str; 20] = [
     "data_visualization",
     "input",
 ];
-/// Blocks that only a modal or a Home may have.
+/// Blocks that only a Home may have.
 const IN_VIEWS: [&str; 1] = ["alert"];
 
+/// Gives an id to every block that has none.
+pub fn with_ids(mut blocks: Value) -> Value {
+    for block in blocks
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .filter(|one| !one.has("block_id"))
+    {
+        block["block_id"] = random_text(5).into();
+    }
+    blocks
+}
+
 /// Checks the blocks of a message (at most 50) or of a view (at most 100).
-pub fn check(blocks: &Value, in_view: bool) -> Result<(), Fail> {
+pub fn check(blocks: &Value, in_view: bool) -> Result<(), MethodError> {
     let Some(list) = blocks.as_array() else {
-        return Err(Fail {
+        return Err(MethodError {
             error: "invalid_blocks_format",
             messages: Vec::new(),
         });
@@ -59,7 +73,7 @@ pub fn check(blocks: &Value, in_view: bool) -> Result<(), Fail> {
     if check.messages.is_empty() {
         return Ok(());
     }
-    Err(Fail {
+    Err(MethodError {
         error: "invalid_blocks",
         messages: check.messages,
     })

@@ -1,9 +1,10 @@
 //! Delivery as Slack does it: signed, with the envelope of an event, and with bounded retries.
 
-use super::act::{Done, refused};
-use crate::gate::percent_encoded;
-use crate::hub::{Answer, Hub, NoAnswer, held};
+use crate::action::{ActionResult, refused};
+use crate::http::percent_encoded;
+use crate::hub::{Hub, lock};
 use crate::ids::{now_ms, random_text};
+use crate::ingress::{Answer, NoAnswer};
 use crate::json::Read;
 use crate::sign;
 use serde_json::{Value, json};
@@ -57,7 +58,7 @@ fn retry_reason(answer: &Result<Answer, NoAnswer>) -> Option<&'static str> {
 }
 
 async fn retries(hub: &Hub, envelope: &Value, first_reason: &'static str) {
-    let delays = held(&hub.retry_delays_ms).clone();
+    let delays = lock(&hub.retry_delays_ms).clone();
     let mut reason = first_reason;
     for (at, delay_ms) in delays.into_iter().enumerate() {
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
@@ -109,7 +110,7 @@ async fn post(
         "user-agent",
         "Slackbot 1.0 (+https://api.slack.com/robots)".to_owned(),
     ));
-    hub.deliver(path, &headers, body).await
+    hub.ingress.deliver(path, &headers, body).await
 }
 
 pub async fn post_form(hub: &Hub, path: &str, form: &[(&str, String)]) -> Result<Answer, NoAnswer> {
@@ -134,9 +135,9 @@ pub async fn interact(hub: &Hub, payload: &Value) -> Result<Answer, NoAnswer> {
 }
 
 /// Delivers an event of the past again, with the headers of a retry.
-pub async fn retry(hub: &Arc<Hub>, act: &Value) -> Done {
+pub async fn retry(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let wanted = act.str("event_id");
-    let found = held(&hub.events)
+    let found = lock(&hub.events)
         .iter()
         .find(|(id, _)| id == wanted)
         .map(|(_, envelope)| envelope.clone());

@@ -1,7 +1,7 @@
 //! The address that the world knows as ingress: passes everything to the function URL, unread.
 //!
 //! It does one thing more, which the platforms' side does by itself: what somebody signed and sent with the development
-//! keys, past the chat page, becomes known to the local platforms, so that its token, trigger or thread works there.
+//! keys, past the chat page, becomes known to the local platforms, so that its token or thread works there.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use tokio::task::JoinHandle;
 /// Largest request that is passed on; the function URL has the same bound.
 const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// The running front.
-pub struct Front {
+/// The running proxy.
+pub struct IngressProxy {
     /// Its address, without a slash at the end.
     pub address: String,
     server: JoinHandle<()>,
 }
 
-struct Passing {
+struct Proxied {
     function_url: String,
     client: reqwest::Client,
     chat: Arc<Chat>,
 }
 
-impl Front {
+impl IngressProxy {
     /// Serves on a free loopback port.
     ///
     /// # Errors
@@ -45,12 +45,12 @@ impl Front {
             listener.local_addr().map_err(|e| e.to_string())?
         );
         let client = crate::loopback::client()?;
-        let passing = Arc::new(Passing {
+        let proxied = Arc::new(Proxied {
             function_url: function_url.trim_end_matches('/').to_owned(),
             client,
             chat,
         });
-        let router = Router::new().fallback(pass).with_state(passing);
+        let router = Router::new().fallback(forward).with_state(proxied);
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 tracing::error!(%error, "the ingress address ended");
@@ -65,7 +65,7 @@ impl Front {
     }
 }
 
-async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response {
+async fn forward(State(proxied): State<Arc<Proxied>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
         return (
@@ -76,7 +76,7 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
     };
     let target = format!(
         "{}{}",
-        passing.function_url,
+        proxied.function_url,
         parts.uri.path_and_query().map_or("/", |path| path.as_str())
     );
     let path = parts.uri.path();
@@ -84,12 +84,17 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
         .then(|| serde_json::from_slice::<Value>(&body).ok())
         .flatten();
     match &interaction {
-        Some(interaction) => note(passing.chat.announce_interaction(interaction)),
-        None => announce_slack(&passing, path, &body),
+        Some(interaction) => note(proxied.chat.announce_interaction(interaction)),
+        None if path == "/slack/events" => {
+            if let Ok(event) = serde_json::from_slice::<Value>(&body) {
+                note(proxied.chat.announce_slack(&event));
+            }
+        }
+        None => {}
     }
     let mut headers = parts.headers.clone();
     headers.remove("host");
-    let sent = passing
+    let sent = proxied
         .client
         .request(parts.method, target)
         .headers(headers)
@@ -114,7 +119,7 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
     let answered = answer.bytes().await.unwrap_or_default();
     if let Some(interaction) = &interaction {
         note(
-            passing
+            proxied
                 .chat
                 .adopt_interaction(interaction, status.as_u16(), &answered),
         );
@@ -133,20 +138,6 @@ async fn pass(State(passing): State<Arc<Passing>>, request: Request) -> Response
         .headers_mut()
         .extend(passed.filter(|(name, _)| !hop.contains(name)));
     response
-}
-
-/// An event is JSON, a click is a form with JSON in it; anything else is none of the platforms' business.
-fn announce_slack(passing: &Passing, path: &str, body: &[u8]) {
-    let payload = match path {
-        "/slack/events" => serde_json::from_slice::<Value>(body).ok(),
-        "/slack/interactivity" => form_urlencoded::parse(body)
-            .find(|(name, _)| name == "payload")
-            .and_then(|(_, text)| serde_json::from_str(&text).ok()),
-        _ => None,
-    };
-    if let Some(payload) = payload {
-        note(passing.chat.announce_slack(&payload));
-    }
 }
 
 fn note<T, E: std::fmt::Display>(made_known: Result<T, E>) {

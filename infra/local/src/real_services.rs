@@ -32,7 +32,7 @@ enum To {
 
 /// What the environment sets, and what was found.
 #[derive(Debug, Default)]
-pub struct Outside {
+pub struct RealServices {
     /// Parameters of the template.
     pub parameters: BTreeMap<String, String>,
     /// Of the parameter `Overrides`.
@@ -43,48 +43,48 @@ pub struct Outside {
     pub notes: Vec<String>,
 }
 
-impl Outside {
-    /// Looks.
+impl RealServices {
+    /// Reads the environment.
     ///
     /// # Errors
     /// A sentence that names what is missing beside what is there.
-    pub fn look() -> Result<Self, String> {
-        Self::from(|name| env::var(name).ok().filter(|value| !value.is_empty()))
+    pub fn from_environment() -> Result<Self, String> {
+        Self::from_variables(|name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
-    fn from(var: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let mut outside = Self::default();
+    fn from_variables(var: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let mut services = Self::default();
         for (name, key, model) in MODELS {
             if let Some(value) = var(name) {
-                outside.keys.insert(key.name().to_owned(), value);
-                outside
+                services.keys.insert(key.name().to_owned(), value);
+                services
                     .parameters
                     .entry("Model".to_owned())
                     .or_insert_with(|| model.to_owned());
-                outside
+                services
                     .notes
                     .push(format!("{name} is set: a real model answers"));
             }
         }
         if let Some(model) =
-            var("BOBBIN_MODEL").filter(|_| outside.parameters.contains_key("Model"))
+            var("BOBBIN_MODEL").filter(|_| services.parameters.contains_key("Model"))
         {
-            outside.parameters.insert("Model".to_owned(), model);
+            services.parameters.insert("Model".to_owned(), model);
         }
         if let Some(key) = var("DAYTONA_API_KEY") {
             let name = Key::DaytonaApiKey.name().to_owned();
-            outside.keys.insert(name, key);
+            services.keys.insert(name, key);
             let api =
                 var("DAYTONA_API_URL").unwrap_or_else(|| "https://app.daytona.io/api".to_owned());
-            outside
+            services
                 .overrides
                 .insert("daytona_api".to_owned(), json!(api));
             if let Some(snapshot) = var("DAYTONA_SNAPSHOT") {
-                outside
+                services
                     .parameters
                     .insert("DaytonaSnapshot".to_owned(), snapshot);
             }
-            outside
+            services
                 .notes
                 .push("DAYTONA_API_KEY is set: real sandboxes run at Daytona".to_owned());
         }
@@ -97,25 +97,25 @@ impl Outside {
             ("DISCORD_BOT_TOKEN", To::Secret(Key::DiscordBotToken)),
             ("DISCORD_GUILD_ID", To::Parameter("AllowedGuilds")),
         ];
-        if outside.platform(&var, &discord)? {
-            outside.overrides.insert(
+        if services.platform(&var, &discord)? {
+            services.overrides.insert(
                 "discord_api".to_owned(),
                 json!("https://discord.com/api/v10"),
             );
-            outside.notes.push("DISCORD_* is set: the real Discord is used; point its interactions endpoint at a tunnel to the ingress address".to_owned());
+            services.notes.push("DISCORD_* is set: the real Discord is used; point its interactions endpoint at a tunnel to the ingress address".to_owned());
         }
         let slack = [
             ("SLACK_SIGNING_SECRET", To::Secret(Key::SlackSigningSecret)),
             ("SLACK_BOT_TOKEN", To::Secret(Key::SlackBotToken)),
             ("SLACK_TEAM_ID", To::Parameter("AllowedTeams")),
         ];
-        if outside.platform(&var, &slack)? {
-            outside
+        if services.platform(&var, &slack)? {
+            services
                 .overrides
                 .insert("slack_api".to_owned(), json!("https://slack.com/api"));
-            outside.notes.push("SLACK_* is set: the real Slack is used; point its request URLs at a tunnel to the ingress address".to_owned());
+            services.notes.push("SLACK_* is set: the real Slack is used; point its request URLs at a tunnel to the ingress address".to_owned());
         }
-        Ok(outside)
+        Ok(services)
     }
 
     /// All of a platform's variables, or none.
@@ -148,19 +148,22 @@ mod tests {
 
     #[test]
     fn nothing_in_the_environment_means_everything_local() {
-        let outside = Outside::from(|_| None).expect("valid");
-        assert!(outside.parameters.is_empty() && outside.notes.is_empty());
-        assert!(outside.overrides.is_empty() && outside.keys.is_empty());
+        let services = RealServices::from_variables(|_| None).expect("valid");
+        assert!(services.parameters.is_empty() && services.notes.is_empty());
+        assert!(services.overrides.is_empty() && services.keys.is_empty());
     }
 
     #[test]
     fn a_model_key_chooses_its_model_and_half_a_platform_is_refused() {
-        let outside = Outside::from(|name| (name == "OPENAI_API_KEY").then(|| "k".to_owned()))
-            .expect("valid");
-        assert_eq!(outside.parameters["Model"], "openai/gpt-5");
-        assert_eq!(outside.keys["openai_api_key"], "k");
-        let error = Outside::from(|name| (name == "SLACK_BOT_TOKEN").then(|| "x".to_owned()))
-            .expect_err("half");
+        let services =
+            RealServices::from_variables(|name| (name == "OPENAI_API_KEY").then(|| "k".to_owned()))
+                .expect("valid");
+        assert_eq!(services.parameters["Model"], "openai/gpt-5");
+        assert_eq!(services.keys["openai_api_key"], "k");
+        let error = RealServices::from_variables(|name| {
+            (name == "SLACK_BOT_TOKEN").then(|| "x".to_owned())
+        })
+        .expect_err("half");
         assert!(
             error.starts_with("SLACK_SIGNING_SECRET is not set"),
             "{error}"

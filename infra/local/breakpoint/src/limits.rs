@@ -1,8 +1,8 @@
 //! Every bound of this crate, with its unit in its name.
 
-/// Gates that stand at once.
-pub const GATES_MAX: usize = 256;
-/// Calls that one gate writes down; later ones pass unwritten.
+/// Breakpoints that may be set at once.
+pub const BREAKPOINTS_MAX: usize = 256;
+/// Calls that one breakpoint writes down; later ones pass unwritten.
 pub const CALLS_MAX: usize = 2_000;
 /// A held call that nobody releases goes on after this long.
 pub const HOLD_MS_MAX: u64 = 120_000;

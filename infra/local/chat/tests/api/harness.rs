@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_chat::{
-    Backstage, Chat, DiscordKeys, Settings, SlackCommand, SlackKeys, SlackShortcut, sign,
+    Chat, DiscordKeys, Inspector, Settings, SlackCommand, SlackKeys, SlackShortcut, sign,
 };
 use ed25519_dalek::{Signature, SigningKey, VerifyingKey};
 use futures::FutureExt;
@@ -57,7 +57,7 @@ impl Ingress {
 
 struct Nothing;
 
-impl Backstage for Nothing {
+impl Inspector for Nothing {
     fn sessions(&self) -> BoxFuture<'_, Vec<Value>> {
         async { vec![json!({"thread": "discord:1:2", "phase": "active", "generation": 1, "timeline": []})] }.boxed()
     }
@@ -67,7 +67,7 @@ impl Backstage for Nothing {
     }
 }
 
-pub struct World {
+pub struct Harness {
     pub chat: Chat,
     pub ingress: Ingress,
     pub http: reqwest::Client,
@@ -79,7 +79,7 @@ pub const CONTROL_KEY: &str = "the-key-of-the-stack";
 
 fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
     Settings {
-        gates: bobbin_local_gate::Gates::default(),
+        breakpoints: bobbin_local_breakpoint::Breakpoints::default(),
         state_dir: dir,
         port: 0,
         control_key: CONTROL_KEY.to_owned().into(),
@@ -106,11 +106,11 @@ fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
                 usage_hint: "status".to_owned(),
             }],
         },
-        backstage: Arc::new(Nothing),
+        inspector: Arc::new(Nothing),
     }
 }
 
-pub async fn world() -> World {
+pub async fn start() -> Harness {
     let dir = std::env::temp_dir().join(format!(
         "bobbin-chat-{}-{:x}",
         std::process::id(),
@@ -128,7 +128,7 @@ pub async fn world() -> World {
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     let chat = Chat::start(settings(dir.clone(), None)).await.unwrap();
     chat.set_ingress(base);
-    World {
+    Harness {
         chat,
         ingress,
         http: reqwest::Client::new(),
@@ -201,7 +201,7 @@ fn form(raw: &str) -> Value {
     fields
 }
 
-impl World {
+impl Harness {
     /// A Discord call of the bot: status and body.
     pub async fn discord(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let url = format!("{}{path}", self.chat.discord_api());
@@ -249,8 +249,8 @@ impl World {
     }
 
     /// Stops and starts again on the same state.
-    pub async fn restart(self) -> World {
-        let World {
+    pub async fn restart(self) -> Harness {
+        let Harness {
             chat,
             ingress,
             http,
@@ -260,7 +260,7 @@ impl World {
         chat.stop().await;
         let chat = Chat::start(settings(dir.clone(), None)).await.unwrap();
         assert_eq!(chat.seeds().guild_id, seeds.guild_id);
-        World {
+        Harness {
             chat,
             ingress,
             http,

@@ -1,29 +1,23 @@
-//! Where every request of the bot comes in: the body is read once (bounded), parsed, met by a waiting fault, answered, and logged.
+//! The bot's requests, read whole (bounded) and parsed, and the answers to them.
 
-use crate::fault::{Fault, Faults};
-use crate::hub::{Hub, held};
-use crate::ids::now_ms;
-use crate::json::Read;
 use crate::limits::REQUEST_BYTES_MAX;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use serde_json::{Map, Value, json};
-use std::sync::Mutex;
-use std::time::Duration;
+use serde_json::{Map, Value};
 
 /// A file of a multipart request, or of a raw upload.
-pub struct Upload {
+pub struct UploadedFile {
     pub field: String,
     pub filename: String,
     pub content_type: String,
     pub bytes: Bytes,
 }
 
-/// A request, read.
-pub struct Call {
+/// A request of the bot, read.
+pub struct ApiRequest {
     pub method: String,
     /// Path below the API's base, without a leading slash, percent-decoded by segment.
     pub path: Vec<String>,
@@ -32,11 +26,11 @@ pub struct Call {
     pub body: Value,
     /// Why the body could not be read, in a few words.
     pub unreadable: Option<&'static str>,
-    pub files: Vec<Upload>,
+    pub files: Vec<UploadedFile>,
     pub raw: Bytes,
 }
 
-impl Call {
+impl ApiRequest {
     /// A query parameter as text.
     pub fn asked(&self, name: &str) -> &str {
         self.query
@@ -56,24 +50,24 @@ impl Call {
     }
 }
 
-/// An answer.
-pub struct Reply {
+/// An answer of an API: `null` is an empty body, a text stands as it is, everything else is JSON.
+pub struct ApiResponse {
     pub status: u16,
     pub body: Value,
     pub headers: Vec<(&'static str, String)>,
 }
 
-impl Reply {
-    pub fn json(body: Value) -> Reply {
-        Reply {
+impl ApiResponse {
+    pub fn json(body: Value) -> ApiResponse {
+        ApiResponse {
             status: 200,
             body,
             headers: Vec::new(),
         }
     }
 
-    pub fn empty() -> Reply {
-        Reply {
+    pub fn empty() -> ApiResponse {
+        ApiResponse {
             status: 204,
             body: Value::Null,
             headers: Vec::new(),
@@ -81,7 +75,7 @@ impl Reply {
     }
 }
 
-impl IntoResponse for Reply {
+impl IntoResponse for ApiResponse {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = match self.body {
@@ -98,50 +92,14 @@ impl IntoResponse for Reply {
     }
 }
 
-/// How a platform answers a fault.
-pub type FaultReply = fn(&Fault) -> Reply;
-
-/// Meets faults, answers by `serve`, logs.
-pub async fn pass(
-    hub: &Hub,
-    platform: &str,
-    faults: &Mutex<Faults>,
-    fault_reply: FaultReply,
-    call: Call,
-    serve: impl FnOnce(&Hub, &Call) -> Reply,
-) -> Response {
-    let route = format!("{} /{}", call.method, call.path.join("/"));
-    let fault = held(faults).take(&route);
-    if let Some(fault) = fault.as_ref().filter(|fault| fault.delay_ms > 0) {
-        tokio::time::sleep(Duration::from_millis(fault.delay_ms)).await;
-    }
-    let reply = match fault.as_ref().filter(|fault| fault.status > 0) {
-        Some(fault) if !fault.after => fault_reply(fault),
-        Some(fault) => {
-            serve(hub, &call);
-            fault_reply(fault)
-        }
-        None => serve(hub, &call),
-    };
-    let entry = json!({"at_ms": now_ms(), "method": call.method, "route": format!("/{}", call.path.join("/")), "query": call.query,
-        "body": call.body, "files": call.files.iter().map(|file| json!({"field": file.field, "filename": file.filename,
-        "content_type": file.content_type, "size": file.bytes.len()})).collect::<Vec<_>>(),
-        "status": reply.status, "error": reply.body["code"].as_u64().map_or_else(|| reply.body["error"].clone(), Value::from),
-        "fault": fault.is_some()});
-    if let Err(error) = hub.store().log_request(platform, &entry) {
-        tracing::error!(%error, "a request of the bot could not be logged");
-    }
-    reply.into_response()
-}
-
 /// Reads a request whole. The error is the status to answer with.
-pub async fn read(request: Request) -> Result<Call, StatusCode> {
+pub async fn read(request: Request) -> Result<ApiRequest, StatusCode> {
     let (parts, body) = request.into_parts();
     let raw = axum::body::to_bytes(body, REQUEST_BYTES_MAX)
         .await
         .map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
     let content_type = text(&parts.headers, header::CONTENT_TYPE).to_ascii_lowercase();
-    let mut call = Call {
+    let mut call = ApiRequest {
         method: parts.method.to_string(),
         path: parts
             .uri
@@ -179,7 +137,7 @@ pub async fn read(request: Request) -> Result<Call, StatusCode> {
 }
 
 /// The fields of a multipart request; `payload_json` is the body where it stands.
-async fn parts_of(request: Request) -> Option<(Value, Vec<Upload>)> {
+async fn parts_of(request: Request) -> Option<(Value, Vec<UploadedFile>)> {
     let mut multipart = Multipart::from_request(request, &()).await.ok()?;
     let (mut fields, mut files) = (Map::new(), Vec::new());
     while let Some(field) = multipart.next_field().await.ok()? {
@@ -191,7 +149,7 @@ async fn parts_of(request: Request) -> Option<(Value, Vec<Upload>)> {
             .to_owned();
         let bytes = field.bytes().await.ok()?;
         match filename {
-            Some(filename) => files.push(Upload {
+            Some(filename) => files.push(UploadedFile {
                 field: name,
                 filename,
                 content_type,
@@ -210,7 +168,7 @@ async fn parts_of(request: Request) -> Option<(Value, Vec<Upload>)> {
 }
 
 /// A form's fields; a repeated one keeps its last value.
-pub fn form(raw: &[u8]) -> Map<String, Value> {
+fn form(raw: &[u8]) -> Map<String, Value> {
     let pairs = form_urlencoded::parse(raw).into_owned();
     pairs.map(|(name, value)| (name, value.into())).collect()
 }
@@ -237,14 +195,4 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
         .get(name)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
-}
-
-/// The text of a field that may be a number or a string (query and form values are strings, JSON may have either).
-pub fn loose_text(value: &Value, field: &str) -> String {
-    match &value[field] {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        Value::Bool(flag) => flag.to_string(),
-        _ => value.str(field).to_owned(),
-    }
 }

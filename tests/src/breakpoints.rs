@@ -1,4 +1,4 @@
-//! Gates of the stack: one call of one function's process is held, before it is processed or before its answer goes
+//! Breakpoints of the stack: one call of one function's process is held, before it is processed or before its answer goes
 //! out, and told whose it is.
 
 use reqwest::{Client, Method};
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::http::call;
 
-/// What a gate holds.
+/// What a breakpoint holds.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct Condition {
     /// Stands in the event of the invocation that makes the call.
     pub text: String,
     /// The function, by its id in the template.
@@ -22,9 +22,9 @@ pub struct Order {
     pub after: bool,
 }
 
-/// How a gate stands.
+/// How it is with a breakpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Seen {
+pub struct BreakpointStatus {
     /// `armed`, `held`, `passed`, or `gone` when the connection ended while it was held.
     pub state: String,
     /// Whose call is, or was, held.
@@ -33,16 +33,16 @@ pub struct Seen {
     pub calls: Vec<String>,
 }
 
-/// A gate that stands.
+/// A breakpoint that is set.
 #[derive(Debug, Clone)]
-pub struct Gate {
+pub struct Breakpoint {
     client: Client,
-    gates: String,
+    breakpoints: String,
     control: String,
     id: u64,
 }
 
-impl Gate {
+impl Breakpoint {
     /// Arms one at the engine of this address, whose test calls answer to this `Authorization`.
     ///
     /// # Errors
@@ -50,46 +50,46 @@ impl Gate {
     pub async fn arm(
         client: &Client,
         (aws_endpoint, control): (&str, &str),
-        order: &Order,
+        condition: &Condition,
     ) -> Result<Self, String> {
-        let gates = format!("{}/_bobbin/gates", aws_endpoint.trim_end_matches('/'));
+        let breakpoints = format!("{}/_bobbin/breakpoints", aws_endpoint.trim_end_matches('/'));
         let body = json!({
-            "text": order.text, "function": order.function, "call": order.call, "nth": order.nth,
-            "when": if order.after { "after" } else { "before" },
+            "text": condition.text, "function": condition.function, "call": condition.call, "nth": condition.nth,
+            "when": if condition.after { "after" } else { "before" },
         });
-        let made = call(client, Method::POST, &gates, control, &body)
+        let made = call(client, Method::POST, &breakpoints, control, &body)
             .await?
             .ok()?;
-        let id = made["id"].as_u64().ok_or("the gate has no id")?;
+        let id = made["id"].as_u64().ok_or("the breakpoint has no id")?;
         Ok(Self {
             client: client.clone(),
-            gates,
+            breakpoints,
             control: control.to_owned(),
             id,
         })
     }
 
     async fn call(&self, method: Method) -> Result<Value, String> {
-        let url = format!("{}/{}", self.gates, self.id);
+        let url = format!("{}/{}", self.breakpoints, self.id);
         call(&self.client, method, &url, &self.control, &Value::Null)
             .await?
             .ok()
     }
 
-    /// Looks at it.
+    /// Asks how it is with it.
     ///
     /// # Errors
-    /// When it does not stand any more.
-    pub async fn look(&self) -> Result<Seen, String> {
+    /// When it is not set any more.
+    pub async fn status(&self) -> Result<BreakpointStatus, String> {
         serde_json::from_value(self.call(Method::GET).await?).map_err(|error| error.to_string())
     }
 
     /// The process whose call is held at this moment.
     ///
     /// # Errors
-    /// How it stands instead, with the calls so far.
-    pub async fn holds(&self) -> Result<u32, String> {
-        let seen = self.look().await?;
+    /// How it is with it instead, with the calls so far.
+    pub async fn held_process(&self) -> Result<u32, String> {
+        let seen = self.status().await?;
         match (seen.state.as_str(), seen.process) {
             ("held", Some(process)) => Ok(process),
             _ => Err(format!("{} after {:?}", seen.state, seen.calls)),
@@ -99,7 +99,7 @@ impl Gate {
     /// Takes it away: what it holds goes on.
     ///
     /// # Errors
-    /// When it does not stand any more.
+    /// When it is not set any more.
     pub async fn remove(self) -> Result<(), String> {
         self.call(Method::DELETE).await.map(|_| ())
     }

@@ -1,11 +1,11 @@
-//! Gates: a test control that holds one call of one function's process at a local service.
+//! Breakpoints: a test control that holds one call of one function's process at a local service.
 //!
-//! A gate names a call (`dynamodb PutItem`, `provider POST /api/sandbox`), which one of them in the process's work, and
+//! A breakpoint names a call (`dynamodb PutItem`, `provider POST /api/sandbox`), which one of them in the process's work, and
 //! whether it is held before the service has processed it or after, before the answer goes out. While it is held, the
-//! gate tells which process is behind it. Whose call it is, is known by the connection: its socket belongs to a process
-//! that holds an invocation, and the invocation's event holds the words that the gate was armed with.
+//! breakpoint tells which process made it. Whose call it is, is known by the connection: its socket belongs to a process
+//! that holds an invocation, and the invocation's event holds the words that the breakpoint was set with.
 //!
-//! Promised: one implementation for every local service; without an armed gate a request costs one load of a number;
+//! Promised: one implementation for every local service; without a breakpoint a request costs one load of a number;
 //! a call that was held before its processing is never processed when its process is gone or has ended that work; every
 //! hold has a bound.
 //! Deliberately absent: killing (the test does it), calls that a process makes outside an invocation, and systems
@@ -15,13 +15,13 @@
 //!
 //! | call | does |
 //! |---|---|
-//! | `POST /_bobbin/gates {"text", "function", "call", "nth", "when"}` | arms a gate, tells its `id`; without `call` it only writes calls down |
-//! | `GET /_bobbin/gates/ID` | tells `state` (`armed`, `held`, `passed`, `gone`), `process`, and the `calls` so far |
-//! | `DELETE /_bobbin/gates/ID` | takes it away; a held call goes on |
+//! | `POST /_bobbin/breakpoints {"text", "function", "call", "nth", "when"}` | sets a breakpoint, tells its `id`; without `call` it only writes calls down |
+//! | `GET /_bobbin/breakpoints/ID` | tells `state` (`armed`, `held`, `passed`, `gone`), `process`, and the `calls` so far |
+//! | `DELETE /_bobbin/breakpoints/ID` | takes it away; a held call goes on |
 
+mod access;
 mod call;
 mod limits;
-mod own;
 mod process;
 
 use std::collections::BTreeMap;
@@ -40,11 +40,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Notify;
 
-pub use own::{ControlKey, KEY_COOKIE, has_own_host, own_only};
+pub use access::{ControlKey, KEY_COOKIE, has_own_host, own_only};
 
 /// A process that holds an invocation.
 #[derive(Clone, Debug)]
-pub struct Serving {
+pub struct Invocation {
     /// Its id.
     pub process: u32,
     /// The function's id in the template.
@@ -54,9 +54,9 @@ pub struct Serving {
 }
 
 /// Knows which processes hold invocations.
-pub trait Servings: Send + Sync + 'static {
+pub trait Invocations: Send + Sync + 'static {
     /// All of them, at this moment.
-    fn servings(&self) -> Vec<Serving>;
+    fn invocations(&self) -> Vec<Invocation>;
 }
 
 /// When a call is held.
@@ -70,10 +70,10 @@ pub enum When {
     After,
 }
 
-/// A gate as it is armed.
+/// A breakpoint as it is armed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Order {
+struct Condition {
     /// Stands in the event of the invocation; empty: any.
     text: String,
     /// The function; empty: any.
@@ -96,29 +96,29 @@ enum State {
     Gone,
 }
 
-struct Gate {
-    order: Order,
+struct Breakpoint {
+    condition: Condition,
     state: State,
     process: Option<u32>,
     calls: Vec<String>,
     released: Arc<Notify>,
 }
 
-/// All gates of a stack. Clones are the same ones.
+/// All breakpoints of a stack. Clones are the same ones.
 #[derive(Clone, Default)]
-pub struct Gates(Arc<Inner>);
+pub struct Breakpoints(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    standing: AtomicUsize,
+    count: AtomicUsize,
     made: AtomicUsize,
-    gates: Mutex<BTreeMap<usize, Gate>>,
-    servings: OnceLock<Arc<dyn Servings>>,
+    breakpoints: Mutex<BTreeMap<usize, Breakpoint>>,
+    invocations: OnceLock<Arc<dyn Invocations>>,
 }
 
-/// A call that a gate holds.
+/// A call that a breakpoint holds.
 struct Held {
-    gates: Gates,
+    breakpoints: Breakpoints,
     id: usize,
     process: u32,
     when: When,
@@ -126,14 +126,14 @@ struct Held {
     is_over: bool,
 }
 
-impl Gates {
+impl Breakpoints {
     /// Makes known who knows the functions' processes; only the first one counts.
-    pub fn know(&self, servings: Arc<dyn Servings>) {
-        // A second engine on the same gates would be a mistake of the program; its calls are not recognised.
-        let _ = self.0.servings.set(servings);
+    pub fn set_invocations(&self, invocations: Arc<dyn Invocations>) {
+        // A second engine on the same breakpoints would be a mistake of the program; its calls are not recognised.
+        let _ = self.0.invocations.set(invocations);
     }
 
-    /// Puts the gates in front of a service. `service` begins the names of its calls; `peer` finds the address of the
+    /// Puts the breakpoints in front of a service. `service` begins the names of its calls; `peer` finds the address of the
     /// other end of a request's connection.
     pub fn before(
         &self,
@@ -141,30 +141,30 @@ impl Gates {
         peer: fn(&Extensions) -> Option<SocketAddr>,
         router: Router,
     ) -> Router {
-        let gates = self.clone();
+        let breakpoints = self.clone();
         router.layer(from_fn(move |request: Request, next: Next| {
-            let gates = gates.clone();
+            let breakpoints = breakpoints.clone();
             async move {
-                if gates.0.standing.load(Ordering::Relaxed) == 0 {
+                if breakpoints.0.count.load(Ordering::Relaxed) == 0 {
                     return next.run(request).await;
                 }
                 let peer = peer(request.extensions());
-                gates.meet(service, peer, request, next).await
+                breakpoints.intercept(service, peer, request, next).await
             }
         }))
     }
 
-    async fn meet(
+    async fn intercept(
         &self,
         service: &str,
         peer: Option<SocketAddr>,
         request: Request,
         next: Next,
     ) -> Response {
-        let (Some(peer), Some(servings)) = (peer, self.0.servings.get()) else {
+        let (Some(peer), Some(invocations)) = (peer, self.0.invocations.get()) else {
             return next.run(request).await;
         };
-        let caller = process::behind(peer, &request, &servings.servings());
+        let caller = process::behind(peer, &request, &invocations.invocations());
         let Some(held) =
             caller.and_then(|caller| self.take(&call::name(service, &request), &caller))
         else {
@@ -182,35 +182,35 @@ impl Gates {
         };
         let process = held.process;
         held.hold().await;
-        let lives = |one: &Serving| one.process == process;
-        if servings.servings().iter().any(lives) {
+        let lives = |one: &Invocation| one.process == process;
+        if invocations.invocations().iter().any(lives) {
             next.run(Request::from_parts(head, Body::from(body))).await
         } else {
             StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
     }
 
-    /// Writes the call down at every gate that it concerns; the first one that wants it takes it.
-    fn take(&self, name: &str, caller: &Serving) -> Option<Held> {
+    /// Writes the call down at every breakpoint that it concerns; the first one that wants it takes it.
+    fn take(&self, name: &str, caller: &Invocation) -> Option<Held> {
         let mut taken = None;
-        for (id, gate) in self.gates().iter_mut() {
-            if !gate.concerns(caller) || gate.calls.len() >= limits::CALLS_MAX {
+        for (id, breakpoint) in self.breakpoints().iter_mut() {
+            if !breakpoint.concerns(caller) || breakpoint.calls.len() >= limits::CALLS_MAX {
                 continue;
             }
-            gate.calls.push(name.to_owned());
-            let nth = gate.calls.iter().filter(|call| *call == name).count();
-            let is_it = gate.state == State::Armed
-                && gate.order.call == name
-                && nth == gate.order.nth.max(1);
+            breakpoint.calls.push(name.to_owned());
+            let nth = breakpoint.calls.iter().filter(|call| *call == name).count();
+            let is_it = breakpoint.state == State::Armed
+                && breakpoint.condition.call == name
+                && nth == breakpoint.condition.nth.max(1);
             if is_it && taken.is_none() {
-                gate.state = State::Held;
-                gate.process = Some(caller.process);
+                breakpoint.state = State::Held;
+                breakpoint.process = Some(caller.process);
                 taken = Some(Held {
-                    gates: self.clone(),
+                    breakpoints: self.clone(),
                     id: *id,
                     process: caller.process,
-                    when: gate.order.when,
-                    released: Arc::clone(&gate.released),
+                    when: breakpoint.condition.when,
+                    released: Arc::clone(&breakpoint.released),
                     is_over: false,
                 });
             }
@@ -218,25 +218,25 @@ impl Gates {
         taken
     }
 
-    /// The control calls; `id` is what follows `gates/` in the path.
+    /// The control calls; `id` is what follows `breakpoints/` in the path.
     pub fn control(&self, method: &Method, id: &str, body: &[u8]) -> Response {
         let number = id.parse::<usize>().ok();
         match (method.as_str(), number) {
-            ("POST", None) if id.is_empty() => match serde_json::from_slice::<Order>(body) {
-                Ok(order) => self.arm(order),
+            ("POST", None) if id.is_empty() => match serde_json::from_slice::<Condition>(body) {
+                Ok(condition) => self.arm(condition),
                 Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
             },
-            ("GET", Some(number)) => match self.gates().get(&number) {
-                Some(gate) => told(&json!({
-                    "state": gate.state, "process": gate.process, "calls": gate.calls,
+            ("GET", Some(number)) => match self.breakpoints().get(&number) {
+                Some(breakpoint) => json_response(&json!({
+                    "state": breakpoint.state, "process": breakpoint.process, "calls": breakpoint.calls,
                 })),
                 None => unknown(),
             },
-            ("DELETE", Some(number)) => match self.gates().remove(&number) {
-                Some(gate) => {
-                    self.0.standing.fetch_sub(1, Ordering::Relaxed);
-                    gate.released.notify_one();
-                    told(&json!({ "state": gate.state }))
+            ("DELETE", Some(number)) => match self.breakpoints().remove(&number) {
+                Some(breakpoint) => {
+                    self.0.count.fetch_sub(1, Ordering::Relaxed);
+                    breakpoint.released.notify_one();
+                    json_response(&json!({ "state": breakpoint.state }))
                 }
                 None => unknown(),
             },
@@ -244,33 +244,36 @@ impl Gates {
         }
     }
 
-    fn arm(&self, order: Order) -> Response {
-        let mut gates = self.gates();
-        if gates.len() >= limits::GATES_MAX {
-            let words = "too many gates stand; take some away";
+    fn arm(&self, condition: Condition) -> Response {
+        let mut breakpoints = self.breakpoints();
+        if breakpoints.len() >= limits::BREAKPOINTS_MAX {
+            let words = "too many breakpoints are set; take some away";
             return (StatusCode::CONFLICT, words).into_response();
         }
         let id = self.0.made.fetch_add(1, Ordering::Relaxed) + 1;
-        let gate = Gate {
-            order,
+        let breakpoint = Breakpoint {
+            condition,
             state: State::Armed,
             process: None,
             calls: Vec::new(),
             released: Arc::default(),
         };
-        gates.insert(id, gate);
-        self.0.standing.fetch_add(1, Ordering::Relaxed);
-        told(&json!({ "id": id }))
+        breakpoints.insert(id, breakpoint);
+        self.0.count.fetch_add(1, Ordering::Relaxed);
+        json_response(&json!({ "id": id }))
     }
 
-    fn gates(&self) -> MutexGuard<'_, BTreeMap<usize, Gate>> {
-        self.0.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    fn breakpoints(&self) -> MutexGuard<'_, BTreeMap<usize, Breakpoint>> {
+        self.0
+            .breakpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Gate {
-    fn concerns(&self, caller: &Serving) -> bool {
-        let Order { text, function, .. } = &self.order;
+impl Breakpoint {
+    fn concerns(&self, caller: &Invocation) -> bool {
+        let Condition { text, function, .. } = &self.condition;
         let names = |text: &str| {
             let (event, text) = (&caller.event[..], text.as_bytes());
             text.is_empty() || event.windows(text.len()).any(|part| part == text)
@@ -290,8 +293,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(gate) = self.gates.gates().get_mut(&self.id) {
-            gate.state = if self.is_over {
+        if let Some(breakpoint) = self.breakpoints.breakpoints().get_mut(&self.id) {
+            breakpoint.state = if self.is_over {
                 State::Passed
             } else {
                 State::Gone
@@ -307,10 +310,10 @@ pub fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     Some(*peer)
 }
 
-fn told(value: &serde_json::Value) -> Response {
+fn json_response(value: &serde_json::Value) -> Response {
     ([("content-type", "application/json")], value.to_string()).into_response()
 }
 
 fn unknown() -> Response {
-    (StatusCode::NOT_FOUND, "no such gate").into_response()
+    (StatusCode::NOT_FOUND, "no such breakpoint").into_response()
 }

@@ -6,21 +6,22 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use bobbin_local_gate::{ControlKey, KEY_COOKIE};
+use bobbin_local_breakpoint::{ControlKey, KEY_COOKIE};
 use std::sync::Arc;
 
-/// The address by which a browser comes in.
+/// The address that signs a browser in: the page with the stack's key, which it trades for a cookie.
 #[must_use]
-pub fn entrance(page: &str, control_key: &str) -> String {
+pub fn login_url(page: &str, control_key: &str) -> String {
     format!("{page}/?{QUERY}={control_key}")
 }
 
 /// The query parameter of that address.
 const QUERY: &str = "key";
-const ASKED: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Bobbin · chat</title></head><body><p>This page needs the key of your stack. Open the whole address that <code>cargo run</code> printed as “Chat page”; it ends in <code>?key=…</code>.</p></body></html>";
 
-/// Lets in who has the key.
-pub async fn persons_only(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+const KEY_IS_MISSING: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Bobbin · chat</title></head><body><p>This page needs the key of your stack. Open the whole address that <code>cargo run</code> printed as “Chat page”; it ends in <code>?key=…</code>.</p></body></html>";
+
+/// Lets in who has the key, and signs in who brings it in the address.
+pub async fn require_key(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
     let key = &hub.control_key;
     let (headers, at) = (request.headers(), request.uri());
     let name = cookie_name(&hub);
@@ -38,7 +39,7 @@ pub async fn persons_only(State(hub): State<Arc<Hub>>, request: Request, next: N
             (header::CONTENT_TYPE, "text/html; charset=utf-8"),
             (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
         ];
-        return (StatusCode::UNAUTHORIZED, headers, ASKED).into_response();
+        return (StatusCode::UNAUTHORIZED, headers, KEY_IS_MISSING).into_response();
     };
     // Without the key in it, the address can be shown around.
     let cookie = format!("{name}={said}; Path=/; HttpOnly; SameSite=Strict");

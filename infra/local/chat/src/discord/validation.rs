@@ -3,67 +3,17 @@
 //! Beyond the documented rules it applies two that were seen in production: 4000 characters over all text displays together,
 //! and a processed size beyond which Discord answers 500.
 
-use super::Refusal;
 use super::components::Tally;
-use crate::gate::Upload;
-use crate::json::{Read, units};
+use super::flags::{COMPONENTS_V2, EPHEMERAL, HAS_THREAD, LOADING, SILENT, SUPPRESS_EMBEDS};
+use super::refusal::{FormErrors, Refusal};
+use crate::http::UploadedFile;
+use crate::json::{Read, loose_text, units};
 use crate::limits::{
     COMPONENTS_MAX, CONTENT_UNITS_MAX, FILE_BYTES_MAX, FILES_PER_MESSAGE_MAX, NONCE_UNITS_MAX,
     TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_UNITS_MAX,
 };
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
-
-pub const SUPPRESS_EMBEDS: u64 = 4;
-pub const HAS_THREAD: u64 = 32;
-pub const EPHEMERAL: u64 = 64;
-pub const LOADING: u64 = 128;
-pub const SILENT: u64 = 4096;
-pub const COMPONENTS_V2: u64 = 32_768;
-
-/// Collects what is wrong, by path, into Discord's tree of errors (code 50035).
-#[derive(Default)]
-pub struct Faulty(Map<String, Value>);
-
-impl Faulty {
-    pub fn add(&mut self, path: &[String], code: &str, message: &str) {
-        let mut node = &mut self.0;
-        for part in path {
-            let entry = node.entry(part.clone()).or_insert_with(|| json!({}));
-            node = entry
-                .as_object_mut()
-                .expect("every node of the tree is made as an object");
-        }
-        let list = node.entry("_errors").or_insert_with(|| json!([]));
-        let list = list.as_array_mut().expect("_errors is made as a list");
-        list.push(json!({"code": code, "message": message}));
-    }
-
-    pub fn at(&mut self, path: &str, code: &str, message: &str) {
-        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-        self.add(&path, code, message);
-    }
-
-    pub fn longer(&mut self, path: &str, text: &str, max: usize) {
-        if units(text) > max {
-            self.at(
-                path,
-                "BASE_TYPE_MAX_LENGTH",
-                &format!("Must be {max} or fewer in length."),
-            );
-        }
-    }
-
-    pub fn done(self) -> Result<(), Refusal> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        Err(Refusal {
-            status: 400,
-            body: json!({"message": "Invalid Form Body", "code": 50_035, "errors": self.0}),
-        })
-    }
-}
 
 /// Where the message comes from; it decides which flags it may carry.
 #[derive(Clone, Copy, PartialEq)]
@@ -76,10 +26,10 @@ pub enum Origin {
 pub fn message(
     sent: &Value,
     whole: &Value,
-    files: &[Upload],
+    files: &[UploadedFile],
     origin: Origin,
 ) -> Result<(), Refusal> {
-    let mut wrong = Faulty::default();
+    let mut wrong = FormErrors::default();
     if !sent.is_object() {
         wrong.at(
             "_",
@@ -159,7 +109,7 @@ pub fn message(
     Ok(())
 }
 
-fn is_empty(whole: &Value, files: &[Upload]) -> bool {
+fn is_empty(whole: &Value, files: &[UploadedFile]) -> bool {
     whole.str("content").trim().is_empty()
         && files.is_empty()
         && ["embeds", "components", "attachments"]
@@ -167,7 +117,7 @@ fn is_empty(whole: &Value, files: &[Upload]) -> bool {
             .all(|field| whole.list(field).is_empty())
 }
 
-fn check_files(files: &[Upload]) -> Result<(), Refusal> {
+fn check_files(files: &[UploadedFile]) -> Result<(), Refusal> {
     if files.len() > FILES_PER_MESSAGE_MAX {
         return Err(Refusal::new(
             400,
@@ -181,7 +131,7 @@ fn check_files(files: &[Upload]) -> Result<(), Refusal> {
     }
 }
 
-fn file_names(whole: &Value, files: &[Upload]) -> BTreeSet<String> {
+fn file_names(whole: &Value, files: &[UploadedFile]) -> BTreeSet<String> {
     let kept = whole
         .list("attachments")
         .iter()
@@ -190,15 +140,15 @@ fn file_names(whole: &Value, files: &[Upload]) -> BTreeSet<String> {
         .collect()
 }
 
-fn check_nonce(sent: &Value, wrong: &mut Faulty) {
-    let nonce = crate::gate::loose_text(sent, "nonce");
+fn check_nonce(sent: &Value, wrong: &mut FormErrors) {
+    let nonce = loose_text(sent, "nonce");
     wrong.longer("nonce", &nonce, NONCE_UNITS_MAX);
     if sent.flag("enforce_nonce") && nonce.is_empty() {
         wrong.at("nonce", "BASE_TYPE_REQUIRED", "This field is required");
     }
 }
 
-fn check_embeds(whole: &Value, wrong: &mut Faulty) {
+fn check_embeds(whole: &Value, wrong: &mut FormErrors) {
     let embeds = whole.list("embeds");
     if embeds.len() > 10 {
         wrong.at(
@@ -238,7 +188,7 @@ fn check_embeds(whole: &Value, wrong: &mut Faulty) {
     }
 }
 
-fn check_mentions(sent: &Value, wrong: &mut Faulty) {
+fn check_mentions(sent: &Value, wrong: &mut FormErrors) {
     let mentions = &sent["allowed_mentions"];
     for kind in ["users", "roles"] {
         let parsed = mentions.list("parse").iter().any(|one| one == kind);

@@ -6,7 +6,7 @@ use bobbin_core::ids::sandbox_name;
 use bobbin_core::ledger::Entry;
 use bobbin_core::session::{Phase, Session};
 use bobbin_local_aws::Tables;
-use bobbin_local_chat::Backstage;
+use bobbin_local_chat::Inspector;
 use bobbin_local_daytona::Provider;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
@@ -18,14 +18,14 @@ const PAGE_ITEMS: usize = 500;
 const PAGES_MAX: usize = 10;
 
 /// Reads the table and the provider.
-pub struct Behind {
+pub struct StackInspector {
     /// The tables and the name of the stack's own, once they are up.
     pub table: Arc<OnceLock<(Tables, String)>>,
     /// The provider.
     pub provider: Arc<Provider>,
 }
 
-impl Behind {
+impl StackInspector {
     async fn scan(&self) -> Option<Vec<Value>> {
         let mut items = Vec::new();
         let mut start = Value::Null;
@@ -74,7 +74,7 @@ fn record(item: &Value, items: &[Value]) -> Option<Value> {
     Some(shown)
 }
 
-impl Backstage for Behind {
+impl Inspector for StackInspector {
     fn sessions(&self) -> BoxFuture<'_, Vec<Value>> {
         async { self.scan().await.unwrap_or_default() }.boxed()
     }

@@ -5,10 +5,14 @@ use std::path::Path;
 
 use axum::extract::Request;
 
-use crate::Serving;
+use crate::Invocation;
 
-/// The one of `servings` whose connection from `peer` brought this request.
-pub(crate) fn behind(peer: SocketAddr, request: &Request, servings: &[Serving]) -> Option<Serving> {
+/// The one of `invocations` whose connection from `peer` brought this request.
+pub(crate) fn behind(
+    peer: SocketAddr,
+    request: &Request,
+    invocations: &[Invocation],
+) -> Option<Invocation> {
     // The port of ours tells apart two connections from the same port of theirs.
     let host = request.headers().get("host")?.to_str().ok()?;
     let ours = host.rsplit_once(':')?.1.parse::<u16>().ok()?;
@@ -20,7 +24,7 @@ pub(crate) fn behind(peer: SocketAddr, request: &Request, servings: &[Serving]) 
             std::fs::read_link(entry.path()).is_ok_and(|link| link == Path::new(&socket))
         })
     };
-    servings.iter().find(|one| holds(one.process)).cloned()
+    invocations.iter().find(|one| holds(one.process)).cloned()
 }
 
 /// The socket of the connection from port `theirs` to port `ours`, seen from there (proc(5): columns 2, 3 and 10).
