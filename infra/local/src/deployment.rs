@@ -20,7 +20,7 @@ const CONCURRENCY: &str = "200";
 /// Parameters of the template, and what is put into its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// By name.
+    /// Values of the template's parameters, by name.
     pub parameters: BTreeMap<String, String>,
     /// JSON objects of keys, by the secrets' logical ids. The stack key is not among them: the template makes it.
     pub secrets: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! The address that the world knows as ingress: passes everything to the function URL, unread.
+//! The address that everybody knows as ingress: passes everything to the function URL, unchanged.
 //!
 //! It does one thing more, which the platforms' side does by itself: what somebody signed and sent with the development
 //! keys, past the chat page, becomes known to the local platforms, so that its token or thread works there.
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 /// Largest request that is passed on; the function URL has the same bound.
 const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// The running proxy.
+/// A proxy that listens until it is stopped.
 pub struct IngressProxy {
     /// Its address, without a slash at the end.
     pub address: String,
@@ -59,7 +59,7 @@ impl IngressProxy {
         Ok(Self { address, server })
     }
 
-    /// Ends it.
+    /// Stops listening; what is under way breaks off.
     pub fn stop(self) {
         self.server.abort();
     }

@@ -21,7 +21,7 @@ const PAGES_MAX: usize = 10;
 pub struct StackInspector {
     /// The tables and the name of the stack's own, once they are up.
     pub table: Arc<OnceLock<(Tables, String)>>,
-    /// The provider.
+    /// The provider, whose sandboxes are listed.
     pub provider: Arc<Provider>,
 }
 

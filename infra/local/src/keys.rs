@@ -14,22 +14,22 @@ pub struct Keys {
     pub discord_seed: String,
     /// Snowflake of the Discord application.
     pub discord_application_id: String,
-    /// Discord bot token.
+    /// What the bot says to the local Discord.
     pub discord_bot_token: String,
-    /// Slack signing secret.
+    /// The secret that the local Slack signs its requests with.
     pub slack_signing_secret: String,
-    /// Slack bot token.
+    /// What the bot says to the local Slack.
     pub slack_bot_token: String,
-    /// Slack user id of the bot.
+    /// The bot's user in the Slack team.
     pub slack_bot_user_id: String,
-    /// Slack app id.
+    /// The Slack app that events and commands name.
     pub slack_app_id: String,
     /// API key of the local provider.
     pub daytona_api_key: String,
-    /// Names the key with which a person calls the embedded AWS.
+    /// Id of the access key with which a person calls the embedded AWS.
     #[serde(default)]
     pub aws_access_key_id: String,
-    /// Signs those calls.
+    /// Secret of that access key.
     #[serde(default)]
     pub aws_secret_access_key: String,
     /// What the chat page and every test call answer to.

@@ -55,7 +55,7 @@ impl Shutdown {
         Ok(Self(told))
     }
 
-    /// Waits for it.
+    /// Waits until the signal comes.
     pub async fn wait(&self) {
         // An error means that nobody can tell any more, which is an end too.
         let _ = self.0.clone().wait_for(|ended| *ended).await;
@@ -70,7 +70,7 @@ impl Shutdown {
     }
 }
 
-/// Everything that runs.
+/// A stack that is up, with everything that it started.
 pub struct Stack {
     parts: Parts,
     ready: Ready,
@@ -93,7 +93,7 @@ struct Parts {
 }
 
 /// What is to be said when everything is up.
-struct Up {
+struct Started {
     ready: Ready,
     notes: Vec<String>,
     unhonoured: Vec<String>,
@@ -141,7 +141,7 @@ impl Stack {
             .map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
         let mut parts = Parts::default();
         match start_parts(&mut parts, options, &shutdown, &root, &state_dir).await {
-            Ok(Up {
+            Ok(Started {
                 ready,
                 notes,
                 unhonoured,
@@ -202,7 +202,7 @@ impl Stack {
         );
     }
 
-    /// Ends everything.
+    /// Ends what was started, the newest first.
     pub async fn stop(self) {
         // A file that is left behind, as after a kill, names addresses at which nothing answers.
         let _ = fs::remove_file(&self.ready_file);
@@ -216,7 +216,7 @@ async fn start_parts(
     shutdown: &Shutdown,
     root: &Path,
     state_dir: &Path,
-) -> Result<Up, String> {
+) -> Result<Started, String> {
     let real_services = RealServices::from_environment()?;
     let keys = Keys::load_or_create(state_dir)?;
     let mut notes = real_services.notes.clone();
@@ -232,7 +232,7 @@ async fn start_parts(
         Some(folder) => PathBuf::from(folder),
         None => {
             let cache = root.join(".bobbin/cache");
-            let opencode = opencode::install(&cache, |line| say(began, line))
+            let opencode = opencode::install(&cache, |line| print_step(began, line))
                 .await
                 .map_err(|e| failed("The agent could not be got", &e, "OpenCode comes by npm: check the network and that npm works, or set BOBBIN_AGENT_DIR to a folder that holds a program `opencode`."))?;
             notes.extend(opencode.warnings.iter().cloned());
@@ -244,7 +244,7 @@ async fn start_parts(
     let binaries = if options.without_aws {
         BTreeMap::new()
     } else {
-        say(
+        print_step(
             began,
             if options.no_build {
                 "functions: using the binaries that are there"
@@ -395,8 +395,8 @@ async fn start_parts(
     if let Some(file) = &options.ready_file {
         ready::write(&ready, file)?;
     }
-    say(began, "everything is up");
-    Ok(Up {
+    print_step(began, "everything is up");
+    Ok(Started {
         ready,
         notes,
         unhonoured,
@@ -552,7 +552,7 @@ async fn register_commands(
     ))
 }
 
-fn say(began: Instant, line: &str) {
+fn print_step(began: Instant, line: &str) {
     println!("  [{:>5.1} s] {line}", began.elapsed().as_secs_f64());
 }
 

@@ -45,7 +45,7 @@ pub use access::{ControlKey, KEY_COOKIE, has_own_host, own_only};
 /// A process that holds an invocation.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// Its id.
+    /// The process id that the system knows it by.
     pub process: u32,
     /// The function's id in the template.
     pub function: String,

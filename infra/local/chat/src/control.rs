@@ -6,7 +6,7 @@ use crate::http::{self, ApiResponse};
 use crate::hub::{Hub, broken, lock};
 use crate::json::Read;
 use crate::limits::RETRY_DELAY_MS_MAX;
-use crate::store::{FIRST, LAST, StoreError};
+use crate::store::StoreError;
 use crate::{discord, slack};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -177,13 +177,7 @@ fn ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
     let store = hub.store();
     let mut list = Vec::new();
     for channel in store.all("d.channel", &hub.seeds.guild_id)? {
-        let kept = store.ascending(
-            "d.ephemeral",
-            channel.str("id"),
-            FIRST,
-            LAST,
-            u64::from(u32::MAX),
-        )?;
+        let kept = store.all("d.ephemeral", channel.str("id"))?;
         list.extend(
             kept.into_iter()
                 .filter(|one| user.is_empty() || one.str("to") == user),

@@ -6,7 +6,7 @@ use crate::ids::Ids;
 use crate::ingress::IngressClient;
 use crate::limits::{EVENTS_KEPT_MAX, LIVE_BACKLOG_MAX, LIVE_VIEWERS_MAX, RETRY_DELAYS_MS};
 use crate::seeds::{self, Seeds};
-use crate::settings::{Error, Inspector, Settings};
+use crate::settings::{Inspector, Settings, StartError};
 use crate::store::{Store, StoreError};
 use bobbin_local_breakpoint::ControlKey;
 use ed25519_dalek::SigningKey;
@@ -48,11 +48,11 @@ pub struct Hub {
 }
 
 impl Hub {
-    pub fn open(settings: Settings, port: u16) -> Result<Arc<Hub>, Error> {
+    pub fn open(settings: Settings, port: u16) -> Result<Arc<Hub>, StartError> {
         let seed = hex::decode(&settings.discord.seed)
             .ok()
             .and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-        let signing_key = SigningKey::from_bytes(&seed.ok_or(Error::Seed)?);
+        let signing_key = SigningKey::from_bytes(&seed.ok_or(StartError::Seed)?);
         let store = Store::open(&settings.state_dir.join("chat.sqlite"))?;
         let ids = Ids::resume(
             store.greatest_id("d.message")?.as_deref(),

@@ -20,7 +20,7 @@ pub struct SlackKeys {
     pub bot_token: String,
     /// `U…`, the bot's user.
     pub bot_user_id: String,
-    /// `A…`, the app.
+    /// `A…`, by which events and commands name the app.
     pub app_id: String,
     /// Message shortcuts of the manifest.
     pub shortcuts: Vec<SlackShortcut>,
@@ -42,7 +42,7 @@ pub struct SlackShortcut {
 /// A slash command (manifest `features.slash_commands`).
 #[derive(Clone)]
 pub struct SlackCommand {
-    /// With its slash.
+    /// The command with its slash.
     pub command: String,
     /// One line for people.
     pub description: String,

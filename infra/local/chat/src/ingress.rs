@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// The ingress's first answer.
-pub struct Answer {
+pub struct IngressAnswer {
     pub status: u16,
     pub no_retry: bool,
     pub body: Vec<u8>,
@@ -56,7 +56,7 @@ impl IngressClient {
         path: &str,
         headers: &[(&str, String)],
         body: Vec<u8>,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<IngressAnswer, NoAnswer> {
         let base = self
             .base
             .read()
@@ -73,7 +73,7 @@ impl IngressClient {
         url: &str,
         headers: &[(&str, String)],
         body: Vec<u8>,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<IngressAnswer, NoAnswer> {
         let mut request = self.http.post(url).body(body);
         for (name, value) in headers {
             request = request.header(*name, value);
@@ -99,7 +99,7 @@ impl IngressClient {
                 return Err(NoAnswer::Unreachable);
             }
         }
-        Ok(Answer {
+        Ok(IngressAnswer {
             status,
             no_retry,
             body,

@@ -35,7 +35,7 @@ mod store;
 pub use access::login_url;
 pub use identity::{DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 pub use seeds::Seeds;
-pub use settings::{Error, Inspector, Settings};
+pub use settings::{Inspector, Settings, StartError};
 pub use store::StoreError;
 
 use hub::Hub;
@@ -45,7 +45,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A running chat.
+/// A chat that listens until it is stopped.
 pub struct Chat {
     hub: Arc<Hub>,
     server: JoinHandle<()>,
@@ -55,11 +55,11 @@ impl Chat {
     /// Binds, opens the state, seeds it at the first start, and serves.
     ///
     /// # Errors
-    /// See [`Error`]; nothing is left running after one.
-    pub async fn start(settings: Settings) -> Result<Chat, Error> {
+    /// See [`StartError`]; nothing is left running after one.
+    pub async fn start(settings: Settings) -> Result<Chat, StartError> {
         let io = |what: &str| {
             let what = what.to_owned();
-            move |source| Error::Io { what, source }
+            move |source| StartError::Io { what, source }
         };
         std::fs::create_dir_all(&settings.state_dir)
             .map_err(io("making the chat's state folder"))?;

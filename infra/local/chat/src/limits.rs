@@ -28,7 +28,7 @@ pub const THREADS_MAX: usize = 1_000;
 pub const FAULTS_MAX: usize = 100;
 /// Longest delay that an injected fault may add.
 pub const FAULT_DELAY_MS_MAX: u64 = 60_000;
-/// Open live-update streams.
+/// Streams of live notices that may be open at once.
 pub const LIVE_VIEWERS_MAX: usize = 32;
 /// Live notices that a slow viewer may be behind before it has to read everything again.
 pub const LIVE_BACKLOG_MAX: usize = 256;
@@ -38,7 +38,7 @@ pub const INSPECTOR_POLL_MS: u64 = 1_000;
 pub const INSPECTOR_READ_MS_MAX: u64 = 5_000;
 /// Delivered Slack events kept so that a retry of one can be asked for.
 pub const EVENTS_KEPT_MAX: usize = 500;
-/// Rate-limit windows kept.
+/// Rate-limit windows that are remembered; beyond it all start anew.
 pub const RATE_WINDOWS_MAX: usize = 1_000;
 /// Requests in one rate-limit window of a Discord route.
 pub const RATE_WINDOW_REQUESTS: u64 = 10;

@@ -21,6 +21,23 @@ use std::sync::Arc;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// What the page is made of, for everybody: nothing of it is anybody's.
+const ASSETS: [(&str, &str, &str); 8] = [
+    (
+        "/style.css",
+        "text/css; charset=utf-8",
+        include_str!("../page/style.css"),
+    ),
+    ("/app.js", SCRIPT, include_str!("../page/app.js")),
+    ("/dom.js", SCRIPT, include_str!("../page/dom.js")),
+    ("/text.js", SCRIPT, include_str!("../page/text.js")),
+    ("/discord.js", SCRIPT, include_str!("../page/discord.js")),
+    ("/slack.js", SCRIPT, include_str!("../page/slack.js")),
+    ("/composer.js", SCRIPT, include_str!("../page/composer.js")),
+    ("/panel.js", SCRIPT, include_str!("../page/panel.js")),
+];
+
 /// All routes of the server.
 pub fn router(hub: Arc<Hub>) -> Router {
     let also_named = hub.also_named.clone();
@@ -50,39 +67,12 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/ui/upload", post(files::upload))
         .route("/_control/{*rest}", any(control::serve))
         .layer(from_fn_with_state(Arc::clone(&hub), access::require_key));
-    let routes = Router::new()
-        .route(
-            "/style.css",
-            get(|| async { asset("text/css; charset=utf-8", include_str!("../page/style.css")) }),
-        )
-        .route(
-            "/app.js",
-            get(|| async { script(include_str!("../page/app.js")) }),
-        )
-        .route(
-            "/dom.js",
-            get(|| async { script(include_str!("../page/dom.js")) }),
-        )
-        .route(
-            "/text.js",
-            get(|| async { script(include_str!("../page/text.js")) }),
-        )
-        .route(
-            "/discord.js",
-            get(|| async { script(include_str!("../page/discord.js")) }),
-        )
-        .route(
-            "/slack.js",
-            get(|| async { script(include_str!("../page/slack.js")) }),
-        )
-        .route(
-            "/composer.js",
-            get(|| async { script(include_str!("../page/composer.js")) }),
-        )
-        .route(
-            "/panel.js",
-            get(|| async { script(include_str!("../page/panel.js")) }),
-        )
+    let assets = ASSETS
+        .into_iter()
+        .fold(Router::new(), |router, (path, kind, text)| {
+            router.route(path, get(move || async move { asset(kind, text) }))
+        });
+    let routes = assets
         .route("/health", get(|| async { "ok" }))
         .route("/files/{id}/{name}", get(files::serve))
         .route("/slack/files/{id}/{name}", get(files::serve_to_bot))
@@ -113,10 +103,6 @@ fn asset(kind: &'static str, text: &'static str) -> Response {
         (header::CACHE_CONTROL, "no-cache"),
     ];
     (headers, text).into_response()
-}
-
-fn script(text: &'static str) -> Response {
-    asset("text/javascript; charset=utf-8", text)
 }
 
 fn read(hub: &Hub, work: impl FnOnce(&Store) -> Result<Value, StoreError>) -> Response {
@@ -207,7 +193,7 @@ async fn slack_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Respo
         let belongs = |one: &Value| {
             let root = one.str("thread_ts");
             if thread.is_empty() {
-                root.is_empty() || root == one.str("ts") || one.str("subtype") == "thread_broadcast"
+                root.is_empty() || root == one.str("ts")
             } else {
                 root == thread || one.str("ts") == thread
             }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 /// Ids of what exists at the first start. The first user of each platform is an administrator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seeds {
-    /// The Discord guild.
+    /// The only Discord guild that there is.
     pub guild_id: String,
-    /// Its channel `general`.
+    /// Channel `general` of the guild, where the page opens.
     pub channel_id: String,
-    /// Its channel `builds`.
+    /// Channel `builds` of the guild, so that there is a second one.
     pub builds_channel_id: String,
     /// A Discord user with administrator permission.
     pub user_id: String,
@@ -23,17 +23,17 @@ pub struct Seeds {
     /// A role of the Discord guild that the second user has; empty in a state of before there was one.
     #[serde(default)]
     pub role_id: String,
-    /// The Slack team.
+    /// The only Slack team that there is.
     pub team_id: String,
-    /// Its channel `general`.
+    /// Channel `general` of the team, where the page opens.
     pub slack_channel_id: String,
-    /// Its channel `builds`.
+    /// Channel `builds` of the team, so that there is a second one.
     pub slack_builds_channel_id: String,
     /// The direct message between the first user and the bot.
     pub slack_dm_id: String,
-    /// A Slack user, administrator.
+    /// A Slack user who is an administrator.
     pub slack_user_id: String,
-    /// A Slack user, member.
+    /// A Slack user who is no administrator.
     pub slack_member_user_id: String,
     /// The bot's `B…` id.
     pub slack_bot_id: String,

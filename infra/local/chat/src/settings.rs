@@ -24,9 +24,9 @@ pub struct Settings {
     pub port: u16,
     /// Base of the function URL, such as `http://127.0.0.1:8080`; may follow with [`Chat::set_ingress`].
     pub ingress: Option<String>,
-    /// The Discord application.
+    /// Identity of the Discord application.
     pub discord: DiscordKeys,
-    /// The Slack app.
+    /// Identity of the Slack app, and what its manifest declares.
     pub slack: SlackKeys,
     /// What the page, and who acts or reads as a person, has to say.
     pub control_key: ControlKey,
@@ -40,11 +40,11 @@ pub struct Settings {
 
 /// Why the chat did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum StartError {
     /// The port is taken, or the state folder cannot be made.
     #[error("{what}: {source}; choose another port or state folder")]
     Io {
-        /// What was tried.
+        /// The step that failed, as it stands in the sentence.
         what: String,
         /// What the system said.
         source: std::io::Error,

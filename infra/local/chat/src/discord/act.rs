@@ -1,8 +1,8 @@
 //! What a person does on Discord, from the press of a button to what is seen of its answer: build, sign, deliver, apply.
 
+use super::outcome::apply_answer;
 use super::payload::{self, Interaction};
-use super::settle::settle;
-use super::{delivery, typed};
+use super::{delivery, typed_message};
 use crate::action::ActionError;
 use crate::hub::Hub;
 use crate::json::Read;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// `{interaction_id, token, ingress_status, outcome: {kind, …}}`, or the message for plain text.
 pub async fn act(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
     match act.str("type") {
-        "message" => return typed::say(hub, act),
+        "message" => return typed_message::say(hub, act),
         "ping" => return Ok(delivery::probe(hub, None).await),
         _ => {}
     }
@@ -31,7 +31,7 @@ pub async fn act(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
     };
     let answer = delivery::post(hub, None, &payload, true).await;
     let store = hub.store();
-    let outcome = settle(hub, &store, record.str("token"), &answer)?;
+    let outcome = apply_answer(hub, &store, record.str("token"), &answer)?;
     Ok(
         json!({"interaction_id": record["id"], "token": record["token"],
         "ingress_status": answer.as_ref().map_or(0, |answer| answer.status), "outcome": outcome}),

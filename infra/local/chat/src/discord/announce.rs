@@ -1,9 +1,9 @@
 //! Interactions that somebody else signs and delivers, past this server: known before they are met, adopted once answered.
 
+use super::outcome::apply_answer;
 use super::payload;
-use super::settle::settle;
 use crate::hub::Hub;
-use crate::ingress::Answer;
+use crate::ingress::IngressAnswer;
 use crate::json::Read;
 use crate::store::StoreError;
 use serde_json::{Value, json};
@@ -67,11 +67,11 @@ pub fn adopt(
         store.delete("d.interaction", "", token)?;
         return Ok(json!({"kind": "refused", "status": status}));
     }
-    settle(
+    apply_answer(
         hub,
         &store,
         token,
-        &Ok(Answer {
+        &Ok(IngressAnswer {
             status,
             no_retry: false,
             body: answer.to_vec(),

@@ -1,11 +1,11 @@
 //! The application as its owner sees and sets it.
 
 use super::delivery;
-use super::refusal::{FormErrors, RouteResult};
+use super::refusal::{Refusal, RouteResult};
 use super::users::bot;
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
-use crate::json::{Read, fields, units};
+use crate::json::{Read, fields};
 use crate::store::Store;
 use serde_json::json;
 
@@ -39,61 +39,27 @@ pub async fn unfit_endpoint(hub: &Hub, call: &ApiRequest) -> Option<ApiResponse>
     if fits {
         return None;
     }
-    let mut wrong = FormErrors::default();
-    wrong.at(
+    let refusal = Refusal::field(
         "interactions_endpoint_url",
         "APPLICATION_INTERACTIONS_ENDPOINT_URL_INVALID",
         "Validation failed. The specified interactions endpoint url could not be verified.",
     );
-    wrong.done().err().map(|refusal| ApiResponse {
-        status: refusal.status,
-        ..ApiResponse::json(refusal.body)
-    })
+    Some(refusal.into())
 }
 
+/// Keeps the address of the interactions endpoint, the only setting that is emulated.
 pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
-    let mut wrong = FormErrors::default();
     let url = call.body.str("interactions_endpoint_url");
     if !url.is_empty() && !url.starts_with("https://") && !url.starts_with("http://127.0.0.1:") {
-        wrong.at(
+        return Err(Refusal::field(
             "interactions_endpoint_url",
             "URL_TYPE_INVALID_SCHEME",
             "Scheme must be one of ('https',).",
-        );
+        ));
     }
-    let tags = call.body.list("tags");
-    if tags.len() > 5
-        || tags
-            .iter()
-            .any(|tag| units(tag.as_str().unwrap_or_default()) > 20)
-    {
-        wrong.at(
-            "tags",
-            "BASE_TYPE_MAX_LENGTH",
-            "Must be 5 or fewer tags of 20 or fewer in length.",
-        );
+    if let Some(url) = call.body.get("interactions_endpoint_url") {
+        let settings = json!({"interactions_endpoint_url": url});
+        store.put("d.app", "", "settings", &settings)?;
     }
-    wrong.done()?;
-    let mut settings = store
-        .get("d.app", "", "settings")?
-        .unwrap_or_else(|| json!({}));
-    let settable = [
-        "description",
-        "tags",
-        "install_params",
-        "integration_types_config",
-        "interactions_endpoint_url",
-        "event_webhooks_url",
-        "event_webhooks_status",
-        "event_webhooks_types",
-        "flags",
-    ];
-    for (name, value) in fields(&call.body)
-        .into_iter()
-        .filter(|(name, _)| settable.contains(&name.as_str()))
-    {
-        settings[name] = value;
-    }
-    store.put("d.app", "", "settings", &settings)?;
     get(hub, store)
 }

@@ -18,13 +18,6 @@ pub fn apply(
     mut record: Value,
     callback: &Value,
 ) -> Result<Value, Refusal> {
-    if record.str("state") == "answered" {
-        return Err(Refusal::new(
-            400,
-            40_060,
-            "Interaction has already been acknowledged.",
-        ));
-    }
     let (kind, data) = (callback.int("type"), &callback["data"]);
     let from_message = record.has("source_message");
     let fits = match record.int("type") {
@@ -35,13 +28,11 @@ pub fn apply(
         _ => false,
     };
     if !fits {
-        let mut wrong = FormErrors::default();
-        wrong.at(
+        return Err(Refusal::field(
             "type",
             "INTERACTION_CALLBACK_TYPE_INVALID",
             &format!("Callback type {kind} does not answer this interaction"),
-        );
-        wrong.done()?;
+        ));
     }
     let channel_id = record.str("channel_id").to_owned();
     let mut outcome = match kind {
@@ -98,17 +89,15 @@ fn respond(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Val
     Ok(kept)
 }
 
-/// The "thinking" message.
+/// The message that says "thinking" until the bot edits it.
 fn defer(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Value, Refusal> {
     let flags = data.int("flags");
     if flags & !EPHEMERAL != 0 {
-        let mut wrong = FormErrors::default();
-        wrong.at(
+        return Err(Refusal::field(
             "data.flags",
             "MESSAGE_FLAGS_INVALID",
             "A deferral takes only the ephemeral flag",
-        );
-        wrong.done()?;
+        ));
     }
     let id = hub.ids.snowflake();
     let message = json!({"id": id, "channel_id": record["channel_id"], "author": users::bot(hub, store)?, "content": "",

@@ -2,14 +2,14 @@
 
 use crate::hub::Hub;
 use crate::ids::now_ms;
-use crate::ingress::{Answer, NoAnswer};
+use crate::ingress::{IngressAnswer, NoAnswer};
 use crate::sign;
 use serde_json::{Value, json};
 
 /// Discord's probe of an endpoint: a PING, and one with a bad signature. Without an address that of the ingress.
 pub async fn probe(hub: &Hub, url: Option<&str>) -> Value {
     let body = json!({"id": hub.ids.snowflake(), "application_id": hub.discord.application_id, "type": 1, "token": "ping", "version": 1});
-    let read = |answer: Result<Answer, NoAnswer>| match answer {
+    let read = |answer: Result<IngressAnswer, NoAnswer>| match answer {
         Ok(answer) => {
             json!({"status": answer.status, "body": serde_json::from_slice::<Value>(&answer.body).unwrap_or_default()})
         }
@@ -24,7 +24,7 @@ pub async fn post(
     url: Option<&str>,
     payload: &Value,
     good: bool,
-) -> Result<Answer, NoAnswer> {
+) -> Result<IngressAnswer, NoAnswer> {
     let body = payload.to_string().into_bytes();
     let timestamp = (now_ms() / 1_000).to_string();
     let signed: &[u8] = if good { &body } else { b"{}" };

@@ -1,14 +1,14 @@
 //! The data of a pressed component and of a submitted form, checked as Discord's client does.
 
-use super::options::{Acting, resolve, visible_message};
+use super::options::{ActionContext, resolve, visible_message};
 use super::stored_message;
 use crate::action::{ActionError, refused};
 use crate::json::{Read, units};
 use serde_json::{Map, Value, json};
 
-pub fn component(acting: &Acting<'_>) -> Result<(u64, Value, Option<Value>), ActionError> {
-    let message = visible_message(acting)?;
-    let custom_id = acting.act.str("custom_id");
+pub fn component(context: &ActionContext<'_>) -> Result<(u64, Value, Option<Value>), ActionError> {
+    let message = visible_message(context)?;
+    let custom_id = context.act.str("custom_id");
     let Some(component) = named(&message["components"], custom_id) else {
         return refused(format!("the message has no component {custom_id:?}"));
     };
@@ -18,7 +18,7 @@ pub fn component(acting: &Acting<'_>) -> Result<(u64, Value, Option<Value>), Act
     let kind = component.int("type");
     let mut data = json!({"custom_id": custom_id, "component_type": kind, "id": component["id"]});
     if kind != 2 {
-        let values = acting.act.list("values");
+        let values = context.act.list("values");
         check_selection(component, values)?;
         data["values"] = json!(values);
         let mut resolved = Map::new();
@@ -26,7 +26,7 @@ pub fn component(acting: &Acting<'_>) -> Result<(u64, Value, Option<Value>), Act
             // Select kinds 5..8 and option kinds 6..9 name the same objects in another order.
             let of = [6, 8, 9, 7][usize::try_from(kind - 5).unwrap_or_default().min(3)];
             resolve(
-                acting,
+                context,
                 of,
                 value.as_str().unwrap_or_default(),
                 &mut resolved,
@@ -39,9 +39,9 @@ pub fn component(acting: &Acting<'_>) -> Result<(u64, Value, Option<Value>), Act
     Ok((3, data, Some(message)))
 }
 
-pub fn modal(acting: &Acting<'_>) -> Result<(u64, Value, Option<Value>), ActionError> {
-    let custom_id = acting.act.str("custom_id");
-    let Some(shown) = acting.store.get("d.modal", acting.user_id, custom_id)? else {
+pub fn modal(context: &ActionContext<'_>) -> Result<(u64, Value, Option<Value>), ActionError> {
+    let custom_id = context.act.str("custom_id");
+    let Some(shown) = context.store.get("d.modal", context.user_id, custom_id)? else {
         return refused(format!("no form {custom_id:?} is open for this person"));
     };
     let mut resolved = Map::new();
@@ -49,8 +49,8 @@ pub fn modal(acting: &Acting<'_>) -> Result<(u64, Value, Option<Value>), ActionE
     for (at, part) in shown["data"].list("components").iter().enumerate() {
         let id = part["id"].as_u64().unwrap_or(at as u64 * 2 + 1);
         components.push(match part.int("type") {
-            18 => json!({"type": 18, "id": id, "component": filled(acting, &part["component"], id + 1, &mut resolved)?}),
-            1 => json!({"type": 1, "id": id, "components": [filled(acting, &part["components"][0], id + 1, &mut resolved)?]}),
+            18 => json!({"type": 18, "id": id, "component": filled(context, &part["component"], id + 1, &mut resolved)?}),
+            1 => json!({"type": 1, "id": id, "components": [filled(context, &part["components"][0], id + 1, &mut resolved)?]}),
             _ => json!({"type": 10, "id": id}),
         });
     }
@@ -58,21 +58,21 @@ pub fn modal(acting: &Acting<'_>) -> Result<(u64, Value, Option<Value>), ActionE
     if !resolved.is_empty() {
         data["resolved"] = Value::Object(resolved);
     }
-    let source = stored_message::find(acting.store, acting.channel_id, shown.str("message_id"))?
+    let source = stored_message::find(context.store, context.channel_id, shown.str("message_id"))?
         .map(|kept| kept["message"].clone());
     Ok((5, data, source))
 }
 
 /// One input with what the person entered, checked as the client does.
 fn filled(
-    acting: &Acting<'_>,
+    context: &ActionContext<'_>,
     input: &Value,
     number: u64,
     resolved: &mut Map<String, Value>,
 ) -> Result<Value, ActionError> {
     let custom_id = input.str("custom_id");
     let kind = input.int("type");
-    let entered = &acting.act["fields"][custom_id];
+    let entered = &context.act["fields"][custom_id];
     let mut out = json!({"type": kind, "id": number, "custom_id": custom_id});
     let required = input["required"].as_bool().unwrap_or(kind != 23);
     let values: Vec<Value> = match entered {
@@ -119,7 +119,7 @@ fn filled(
                 _ => 0,
             };
             for value in values.iter().filter(|_| of > 0) {
-                resolve(acting, of, value.as_str().unwrap_or_default(), resolved)?;
+                resolve(context, of, value.as_str().unwrap_or_default(), resolved)?;
             }
             out["values"] = Value::Array(values);
         }

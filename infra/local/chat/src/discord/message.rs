@@ -1,7 +1,7 @@
 //! The bot's routes of messages: create, read, edit, delete, list.
 
 use super::compose::{self, Draft};
-use super::refusal::{FormErrors, Refusal, RouteResult};
+use super::refusal::{Refusal, RouteResult};
 use super::validation::Origin;
 use super::{channel, permissions, stored_message, users};
 use crate::http::{ApiRequest, ApiResponse};
@@ -9,7 +9,7 @@ use crate::hub::Hub;
 use crate::ids::{alive, now_ms};
 use crate::json::{Read, loose_text};
 use crate::limits::{LIST_MAX, NONCE_MS};
-use crate::store::{FIRST, LAST, Store};
+use crate::store::{LAST, Store};
 use serde_json::{Value, json};
 
 pub fn create(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> RouteResult {
@@ -46,11 +46,15 @@ pub fn create(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> 
     Ok(ApiResponse::json(kept["message"].clone()))
 }
 
+/// A message that is not ephemeral.
+fn stored(store: &Store, channel: &str, id: &str) -> Result<Value, Refusal> {
+    let kept = store.get("d.message", channel, id)?;
+    kept.ok_or_else(Refusal::message)
+}
+
 pub fn get(hub: &Hub, store: &Store, channel: &str, id: &str) -> RouteResult {
     channel::visible(hub, store, channel)?;
-    let kept = store
-        .get("d.message", channel, id)?
-        .ok_or_else(Refusal::message)?;
+    let kept = stored(store, channel, id)?;
     Ok(ApiResponse::json(kept["message"].clone()))
 }
 
@@ -63,9 +67,7 @@ pub fn edit(
 ) -> RouteResult {
     let channel = channel::visible(hub, store, channel_id)?;
     channel::not_archived(&channel)?;
-    let kept = store
-        .get("d.message", channel_id, id)?
-        .ok_or_else(Refusal::message)?;
+    let kept = stored(store, channel_id, id)?;
     if kept["message"]["author"].str("id") != hub.discord.application_id {
         return Err(Refusal::new(
             403,
@@ -80,9 +82,7 @@ pub fn edit(
 pub fn delete(hub: &Hub, store: &Store, channel_id: &str, id: &str) -> RouteResult {
     let channel = channel::visible(hub, store, channel_id)?;
     channel::not_archived(&channel)?;
-    let kept = store
-        .get("d.message", channel_id, id)?
-        .ok_or_else(Refusal::message)?;
+    let kept = stored(store, channel_id, id)?;
     if kept["message"]["author"].str("id") != hub.discord.application_id {
         permissions::require(store, permissions::MANAGE_MESSAGES)?;
     }
@@ -99,21 +99,16 @@ pub fn list(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> Ro
             .ok()
             .filter(|limit| (1..=LIST_MAX).contains(limit))
             .ok_or_else(|| {
-                let mut wrong = FormErrors::default();
-                wrong.at(
-                    "limit",
-                    "NUMBER_TYPE_RANGE",
-                    "int value should be between 1 and 100.",
-                );
-                wrong.done().err().unwrap_or_else(Refusal::message)
+                let message = "int value should be between 1 and 100.";
+                Refusal::field("limit", "NUMBER_TYPE_RANGE", message)
             })?,
     };
     let (after, before) = (call.asked("after"), call.asked("before"));
     let mut kept = if after.is_empty() {
         let before = if before.is_empty() { LAST } else { before };
-        store.descending("d.message", channel_id, FIRST, before, limit)?
+        store.before("d.message", channel_id, before, limit)?
     } else {
-        let mut newer = store.ascending("d.message", channel_id, after, LAST, limit)?;
+        let mut newer = store.after("d.message", channel_id, after, limit)?;
         newer.reverse();
         newer
     };

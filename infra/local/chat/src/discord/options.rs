@@ -10,7 +10,7 @@ use crate::store::Store;
 use serde_json::{Map, Value, json};
 
 /// A person in the act: who, where, and what they gave.
-pub struct Acting<'a> {
+pub struct ActionContext<'a> {
     pub hub: &'a Hub,
     pub store: &'a Store,
     pub act: &'a Value,
@@ -18,9 +18,9 @@ pub struct Acting<'a> {
     pub channel_id: &'a str,
 }
 
-fn registered(acting: &Acting<'_>, name: &str, kind: u64) -> Result<Value, ActionError> {
-    for scope in [acting.hub.seeds.guild_id.as_str(), "global"] {
-        let commands = commands::registered(acting.store, scope)?;
+fn registered(context: &ActionContext<'_>, name: &str, kind: u64) -> Result<Value, ActionError> {
+    for scope in [context.hub.seeds.guild_id.as_str(), "global"] {
+        let commands = commands::registered(context.store, scope)?;
         if let Some(found) = commands
             .into_iter()
             .find(|one| one.str("name") == name && commands::kind(one) == kind)
@@ -33,15 +33,15 @@ fn registered(acting: &Acting<'_>, name: &str, kind: u64) -> Result<Value, Actio
     ))
 }
 
-pub fn command(acting: &Acting<'_>, kind: u64) -> Result<Value, ActionError> {
-    let mut words = acting.act.str("name").split_whitespace();
-    let command = registered(acting, words.next().unwrap_or_default(), 1)?;
+pub fn command(context: &ActionContext<'_>, kind: u64) -> Result<Value, ActionError> {
+    let mut words = context.act.str("name").split_whitespace();
+    let command = registered(context, words.next().unwrap_or_default(), 1)?;
     let mut resolved = Map::new();
     let mut data = json!({"id": command["id"], "name": command["name"], "type": 1});
     if command.has("guild_id") {
         data["guild_id"] = command["guild_id"].clone();
     }
-    if let Some(raw) = acting.act["options"].as_array() {
+    if let Some(raw) = context.act["options"].as_array() {
         data["options"] = json!(raw);
     } else {
         // Subcommands nest: each word goes one level deeper.
@@ -58,7 +58,7 @@ pub fn command(acting: &Acting<'_>, kind: u64) -> Result<Value, ActionError> {
             names.push((next["name"].clone(), next["type"].clone()));
             level = next;
         }
-        let mut options = Value::Array(options(acting, &level, kind == 4, &mut resolved)?);
+        let mut options = Value::Array(options(context, &level, kind == 4, &mut resolved)?);
         for (name, of) in names.into_iter().rev() {
             options = json!([{"name": name, "type": of, "options": options}]);
         }
@@ -72,13 +72,13 @@ pub fn command(acting: &Acting<'_>, kind: u64) -> Result<Value, ActionError> {
 
 /// The given values in the command's order and types.
 fn options(
-    acting: &Acting<'_>,
+    context: &ActionContext<'_>,
     level: &Value,
     partial: bool,
     resolved: &mut Map<String, Value>,
 ) -> Result<Vec<Value>, ActionError> {
     let mut options = Vec::new();
-    let given = fields(&acting.act["options"]);
+    let given = fields(&context.act["options"]);
     if let Some(stranger) = given.keys().find(|name| {
         !level
             .list("options")
@@ -93,7 +93,7 @@ fn options(
         .filter(|one| one.int("type") > 2)
     {
         let name = option.str("name");
-        let focused = partial && acting.act.str("focused") == name;
+        let focused = partial && context.act.str("focused") == name;
         let value = given
             .get(name)
             .filter(|value| !value.is_null() && *value != "");
@@ -107,7 +107,7 @@ fn options(
             }
             continue;
         };
-        let text = loose_text(&acting.act["options"], name);
+        let text = loose_text(&context.act["options"], name);
         let max = option["max_length"].as_u64().unwrap_or(6000);
         if option.int("type") == 3 && units(&text) as u64 > max {
             return refused(format!("{name:?} takes at most {max} characters"));
@@ -125,7 +125,7 @@ fn options(
                     .map_err(|_| ActionError::Refused(format!("{name:?} must be a number")))?
             ),
             6..=9 | 11 => {
-                resolve(acting, option.int("type"), &text, resolved)?;
+                resolve(context, option.int("type"), &text, resolved)?;
                 json!(text)
             }
             _ => value.clone(),
@@ -141,7 +141,7 @@ fn options(
 
 /// Adds the object that an id names: user 6, channel 7, role 8, mentionable 9, attachment 11.
 pub fn resolve(
-    acting: &Acting<'_>,
+    context: &ActionContext<'_>,
     kind: u64,
     id: &str,
     resolved: &mut Map<String, Value>,
@@ -150,32 +150,32 @@ pub fn resolve(
         let entry = resolved.entry(group).or_insert_with(|| json!({}));
         entry[id] = object;
     };
-    if let (6 | 9, Some(person)) = (kind, acting.store.get("d.user", "", id)?) {
+    if let (6 | 9, Some(person)) = (kind, context.store.get("d.user", "", id)?) {
         let mut member = membership(&person);
         member.as_object_mut().map(|one| one.remove("user"));
         add("users", person["user"].clone());
         add("members", member);
     } else if let (7, Some(mut channel)) = (
         kind,
-        acting
+        context
             .store
-            .get("d.channel", &acting.hub.seeds.guild_id, id)?,
+            .get("d.channel", &context.hub.seeds.guild_id, id)?,
     ) {
         channel["permissions"] = MEMBER_PERMISSIONS.into();
-        channel["app_permissions"] = bot_permissions(acting.store)?.into();
+        channel["app_permissions"] = bot_permissions(context.store)?.into();
         add("channels", channel);
     } else if let (8 | 9, Some(guild)) = (
         kind,
-        acting
+        context
             .store
-            .get("d.guild", "", &acting.hub.seeds.guild_id)?,
+            .get("d.guild", "", &context.hub.seeds.guild_id)?,
     ) {
         let role = guild.list("roles").iter().find(|one| one.str("id") == id);
         let Some(role) = role.cloned() else {
             return refused(format!("there is no role {id:?}"));
         };
         add("roles", role);
-    } else if let (11, Some(mut attachment)) = (kind, acting.store.get("d.upload", "", id)?) {
+    } else if let (11, Some(mut attachment)) = (kind, context.store.get("d.upload", "", id)?) {
         attachment["ephemeral"] = true.into();
         add("attachments", attachment);
     } else {
@@ -185,21 +185,21 @@ pub fn resolve(
 }
 
 /// A message that this person can see.
-pub fn visible_message(acting: &Acting<'_>) -> Result<Value, ActionError> {
+pub fn visible_message(context: &ActionContext<'_>) -> Result<Value, ActionError> {
     let kept = stored_message::find(
-        acting.store,
-        acting.channel_id,
-        acting.act.str("message_id"),
+        context.store,
+        context.channel_id,
+        context.act.str("message_id"),
     )?;
-    match kept.filter(|kept| !kept.has("to") || kept.str("to") == acting.user_id) {
+    match kept.filter(|kept| !kept.has("to") || kept.str("to") == context.user_id) {
         Some(kept) => Ok(kept["message"].clone()),
         None => refused("this person sees no such message here (message_id)"),
     }
 }
 
-pub fn message_command(acting: &Acting<'_>) -> Result<Value, ActionError> {
-    let command = registered(acting, acting.act.str("name"), 3)?;
-    let target = visible_message(acting)?;
+pub fn message_command(context: &ActionContext<'_>) -> Result<Value, ActionError> {
+    let command = registered(context, context.act.str("name"), 3)?;
+    let target = visible_message(context)?;
     let id = target.str("id").to_owned();
     Ok(
         json!({"id": command["id"], "name": command["name"], "type": 3, "target_id": id, "resolved": {"messages": {(id): target}}}),

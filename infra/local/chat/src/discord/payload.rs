@@ -3,7 +3,7 @@
 //! It checks what Discord's own client checks (required options, lengths, disabled buttons); options given as a raw list are
 //! passed on unchecked, as a modified client could.
 
-use super::options::Acting;
+use super::options::ActionContext;
 use super::permissions::bot_permissions;
 use super::users::membership;
 use super::{inputs, options};
@@ -22,16 +22,8 @@ pub struct Interaction {
 }
 
 pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, ActionError> {
-    let user_id = if act.has("user_id") {
-        act.str("user_id")
-    } else {
-        &hub.seeds.user_id
-    };
-    let channel_id = if act.has("channel_id") {
-        act.str("channel_id")
-    } else {
-        &hub.seeds.channel_id
-    };
+    let user_id = act.str_or("user_id", &hub.seeds.user_id);
+    let channel_id = act.str_or("channel_id", &hub.seeds.channel_id);
     let Some(member) = store
         .get("d.user", "", user_id)?
         .filter(|one| !one["user"].flag("bot"))
@@ -44,7 +36,7 @@ pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, Actio
     if channel["thread_metadata"].flag("archived") {
         return refused("this thread is archived; write a message to wake it, then try again");
     }
-    let acting = Acting {
+    let context = ActionContext {
         hub,
         store,
         act,
@@ -52,11 +44,11 @@ pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, Actio
         channel_id,
     };
     let (kind, data, source) = match act.str("type") {
-        "command" => (2, options::command(&acting, 2)?, None),
-        "autocomplete" => (4, options::command(&acting, 4)?, None),
-        "message_command" => (2, options::message_command(&acting)?, None),
-        "component" => inputs::component(&acting)?,
-        "modal" => inputs::modal(&acting)?,
+        "command" => (2, options::command(&context, 2)?, None),
+        "autocomplete" => (4, options::command(&context, 4)?, None),
+        "message_command" => (2, options::message_command(&context)?, None),
+        "component" => inputs::component(&context)?,
+        "modal" => inputs::modal(&context)?,
         other => {
             return refused(format!(
                 "unknown type {other:?}: command, autocomplete, message_command, component, modal or message"
@@ -104,11 +96,7 @@ pub fn record(
 
 /// The user object of whoever acts.
 pub fn person(hub: &Hub, store: &Store, act: &Value) -> Result<Value, ActionError> {
-    let id = if act.has("user_id") {
-        act.str("user_id")
-    } else {
-        &hub.seeds.user_id
-    };
+    let id = act.str_or("user_id", &hub.seeds.user_id);
     match store.get("d.user", "", id)? {
         Some(entry) => Ok(entry["user"].clone()),
         None => refused("there is no such person (user_id)"),

@@ -23,6 +23,13 @@ impl Refusal {
         }
     }
 
+    /// One field of the request is wrong.
+    pub fn field(path: &str, code: &str, message: &str) -> Refusal {
+        let mut wrong = FormErrors::default();
+        wrong.at(path, code, message);
+        wrong.into()
+    }
+
     pub fn channel() -> Refusal {
         Refusal::new(404, 10_003, "Unknown Channel")
     }
@@ -33,6 +40,15 @@ impl Refusal {
 
     pub fn permission() -> Refusal {
         Refusal::new(403, 50_013, "Missing Permissions")
+    }
+}
+
+impl From<Refusal> for ApiResponse {
+    fn from(refusal: Refusal) -> ApiResponse {
+        ApiResponse {
+            status: refusal.status,
+            ..ApiResponse::json(refusal.body)
+        }
     }
 }
 
@@ -80,9 +96,15 @@ impl FormErrors {
         if self.0.is_empty() {
             return Ok(());
         }
-        Err(Refusal {
+        Err(self.into())
+    }
+}
+
+impl From<FormErrors> for Refusal {
+    fn from(wrong: FormErrors) -> Refusal {
+        Refusal {
             status: 400,
-            body: json!({"message": "Invalid Form Body", "code": 50_035, "errors": self.0}),
-        })
+            body: json!({"message": "Invalid Form Body", "code": 50_035, "errors": wrong.0}),
+        }
     }
 }

@@ -44,11 +44,7 @@ fn answer(hub: &Hub, call: &ApiRequest) -> ApiResponse {
         let store = hub.store();
         store.atomically(|store| route(hub, store, call, path))
     });
-    let mut reply = outcome.unwrap_or_else(|refusal| ApiResponse {
-        status: refusal.status,
-        body: refusal.body,
-        headers: Vec::new(),
-    });
+    let mut reply = outcome.unwrap_or_else(ApiResponse::from);
     reply.headers.extend(rates::headers(hub, call, path));
     reply
 }

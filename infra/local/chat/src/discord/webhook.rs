@@ -49,15 +49,7 @@ pub fn follow_up(
     if let Some(kept) = stored_message::find(store, channel_id, record.str("original"))?
         && kept["message"].int("flags") & LOADING != 0
     {
-        let kept = compose::edit(
-            hub,
-            store,
-            kept,
-            &call.body,
-            &call.files,
-            Origin::Interaction,
-        )?;
-        return Ok(ApiResponse::json(kept["message"].clone()));
+        return edit(hub, store, call, kept);
     }
     let channel = store
         .get("d.channel", &hub.seeds.guild_id, channel_id)?
@@ -75,6 +67,12 @@ pub fn follow_up(
         token: Some(token),
     };
     let kept = compose::compose(hub, store, &draft)?;
+    Ok(ApiResponse::json(kept["message"].clone()))
+}
+
+fn edit(hub: &Hub, store: &Store, call: &ApiRequest, kept: Value) -> RouteResult {
+    let (body, files) = (&call.body, &call.files);
+    let kept = compose::edit(hub, store, kept, body, files, Origin::Interaction)?;
     Ok(ApiResponse::json(kept["message"].clone()))
 }
 
@@ -97,17 +95,7 @@ pub fn message(
         .ok_or_else(Refusal::message)?;
     match method {
         "GET" => Ok(ApiResponse::json(kept["message"].clone())),
-        "PATCH" => {
-            let kept = compose::edit(
-                hub,
-                store,
-                kept,
-                &call.body,
-                &call.files,
-                Origin::Interaction,
-            )?;
-            Ok(ApiResponse::json(kept["message"].clone()))
-        }
+        "PATCH" => edit(hub, store, call, kept),
         _ => Err(Refusal::new(405, 0, "405: Method Not Allowed")),
     }
 }

@@ -4,7 +4,7 @@ use super::actor::{Actor, actor};
 use super::channels::changed;
 use super::deliver::{deliver, post_event, retry, status};
 use super::messages::root_of;
-use super::{interactivity, typed};
+use super::{interactivity, typed_message};
 use crate::action::{ActionResult, refused};
 use crate::hub::Hub;
 use crate::ids::random_text;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Does what a person asks for; the answer tells the deliveries or the outcome.
 pub async fn act(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     match act.str("type") {
-        "message" => typed::say(hub, act).await,
-        "delete" => typed::delete(hub, act).await,
+        "message" => typed_message::say(hub, act).await,
+        "delete" => typed_message::delete(hub, act).await,
         "block_suggestion" => interactivity::block_suggestion(hub, act).await,
         "block_action" => interactivity::block_action(hub, act).await,
         "slash" => interactivity::slash(hub, act).await,
@@ -67,11 +67,7 @@ async fn home_opened(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let event = {
         let store = hub.store();
         let Actor { user, channel } = actor(hub, &store, act)?;
-        let tab = if act.has("tab") {
-            act.str("tab")
-        } else {
-            "home"
-        };
+        let tab = act.str_or("tab", "home");
         json!({"type": "app_home_opened", "user": user["id"], "channel": channel["id"], "tab": tab, "event_ts": hub.ids.ts(),
             "view": store.get("s.home", "", user.str("id"))?})
     };

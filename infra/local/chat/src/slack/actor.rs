@@ -13,16 +13,8 @@ pub struct Actor {
 }
 
 pub fn actor(hub: &Hub, store: &Store, act: &Value) -> Result<Actor, ActionError> {
-    let user_id = if act.has("user_id") {
-        act.str("user_id")
-    } else {
-        &hub.seeds.slack_user_id
-    };
-    let channel_id = if act.has("channel_id") {
-        act.str("channel_id")
-    } else {
-        &hub.seeds.slack_channel_id
-    };
+    let user_id = act.str_or("user_id", &hub.seeds.slack_user_id);
+    let channel_id = act.str_or("channel_id", &hub.seeds.slack_channel_id);
     let Some(user) = store
         .get("s.user", "", user_id)?
         .filter(|one| !one.flag("is_bot"))

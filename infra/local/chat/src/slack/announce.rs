@@ -27,11 +27,7 @@ pub fn announce(hub: &Hub, payload: &Value) -> Result<(), StoreError> {
         fields.retain(|name, _| !["channel", "event_ts", "channel_type"].contains(&name.as_str()));
     }
     store.put_message("s.message", channel, ts, &message)?;
-    let thread = if event.has("thread_ts") {
-        event.str("thread_ts")
-    } else {
-        ts
-    };
+    let thread = event.str_or("thread_ts", ts);
     changed(hub, "message", channel, thread);
     Ok(())
 }

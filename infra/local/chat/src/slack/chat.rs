@@ -41,11 +41,7 @@ pub fn update(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
             .map(|fields| fields.remove("blocks"));
     }
     store.put("s.message", &channel, args.str("ts"), &message)?;
-    let thread = if message.has("thread_ts") {
-        message.str("thread_ts")
-    } else {
-        args.str("ts")
-    };
+    let thread = message.str_or("thread_ts", args.str("ts"));
     changed(hub, "message", &channel, thread);
     Ok(
         json!({"channel": channel, "ts": args["ts"], "text": message["text"], "message": shown(&message, false)}),

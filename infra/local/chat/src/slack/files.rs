@@ -49,15 +49,7 @@ pub fn receive(hub: &Hub, call: &ApiRequest, id: &str) -> ApiResponse {
         if bytes.len() as u64 != file.int("size") {
             return Ok(text(400, "the length differs from the announced one"));
         }
-        let file = store_file(
-            hub,
-            store,
-            id,
-            file.str("name"),
-            content_type(file.str("name")),
-            bytes.to_vec(),
-        )?;
-        store.put("s.file", "", id, &file)?;
+        store_file(hub, store, id, file.str("name"), bytes.to_vec())?;
         Ok::<_, StoreError>(text(200, &format!("OK - {}", bytes.len())))
     });
     kept.unwrap_or_else(|_| text(500, "the chat's state failed"))
@@ -69,10 +61,9 @@ pub fn store_file(
     store: &Store,
     id: &str,
     name: &str,
-    kind: &str,
     bytes: Vec<u8>,
 ) -> Result<Value, StoreError> {
-    let size = bytes.len();
+    let (kind, size) = (content_type(name), bytes.len());
     store.put_blob(
         id,
         &Blob {
@@ -94,7 +85,7 @@ pub fn store_file(
 }
 
 /// A content type by the name's ending, as Slack guesses it.
-pub fn content_type(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
         "png" => "image/png",
         "jpg" | "jpeg" => "image/jpeg",

@@ -7,13 +7,12 @@ use super::messages::{self, from_bot, save_ephemeral};
 use crate::action::{ActionError, ActionResult, refused};
 use crate::hub::Hub;
 use crate::ids::{now_ms, random_text};
-use crate::ingress::{Answer, NoAnswer};
+use crate::ingress::{IngressAnswer, NoAnswer};
 use crate::json::Read;
-use crate::store::Store;
 use serde_json::{Value, json};
 
 /// What all interactivity payloads share.
-pub fn base(hub: &Hub, kind: &str, user: &Value) -> Value {
+fn base(hub: &Hub, kind: &str, user: &Value) -> Value {
     json!({"type": kind, "user": {"id": user["id"], "username": user["name"], "name": user["name"], "team_id": hub.seeds.team_id},
         "api_app_id": hub.slack.app_id, "token": "local", "trigger_id": trigger_id(),
         "team": {"id": hub.seeds.team_id, "domain": "bobbin-workshop"}, "enterprise": null, "is_enterprise_install": false})
@@ -29,6 +28,7 @@ fn channel_of(channel: &Value) -> Value {
     json!({"id": channel["id"], "name": if channel.flag("is_im") { "directmessage" } else { channel.str("name") }})
 }
 
+/// A press or a choice, in a message or on the Home.
 pub async fn block_action(hub: &Hub, act: &Value) -> ActionResult {
     let (payload, target) = {
         let store = hub.store();
@@ -110,25 +110,23 @@ pub async fn block_suggestion(hub: &Hub, act: &Value) -> ActionResult {
 /// What the answer to an interactivity or command request shows to the person.
 fn finish(
     hub: &Hub,
-    answer: &Result<Answer, NoAnswer>,
+    answer: &Result<IngressAnswer, NoAnswer>,
     target: &Value,
     command: Option<&str>,
 ) -> ActionResult {
+    let (channel, user) = (target.str("channel"), target.str("user"));
     let store = hub.store();
     store.atomically(|store| match answer {
         Ok(answer) if (200..300).contains(&answer.status) => {
             let text = String::from_utf8_lossy(&answer.body);
-            let body = serde_json::from_str::<Value>(&text)
-                .ok()
-                .filter(Value::is_object);
-            match (body, command) {
-                (Some(body), Some(_)) if body.has("text") || body.has("blocks") => {
-                    answer_privately(hub, store, target, &body)?;
-                }
-                (None, Some(_)) if !text.trim().is_empty() => {
-                    answer_privately(hub, store, target, &json!({"text": text}))?;
-                }
-                _ => {}
+            let said = match serde_json::from_str::<Value>(&text) {
+                Ok(body) if body.is_object() => body,
+                _ => json!({"text": text.trim()}),
+            };
+            let speaks = !said.str("text").is_empty() || said.has("blocks");
+            if command.is_some() && speaks {
+                let mut message = from_bot(hub, &said)?;
+                save_ephemeral(hub, store, channel, user, &mut message)?;
             }
             Ok(json!({"status": answer.status, "outcome": {"kind": "acknowledged"}}))
         }
@@ -147,60 +145,34 @@ fn finish(
             if !target.str("thread_ts").is_empty() {
                 notice["thread_ts"] = target["thread_ts"].clone();
             }
-            save_ephemeral(
-                hub,
-                store,
-                target.str("channel"),
-                target.str("user"),
-                &mut notice,
-            )?;
+            save_ephemeral(hub, store, channel, user, &mut notice)?;
             Ok(json!({"status": status(answer), "outcome": {"kind": "failed", "reason": reason}}))
         }
     })
-}
-
-/// A command's answer in the body of its response, seen by the person alone.
-fn answer_privately(
-    hub: &Hub,
-    store: &Store,
-    target: &Value,
-    answer: &Value,
-) -> Result<(), ActionError> {
-    let mut message = from_bot(hub, answer)?;
-    save_ephemeral(
-        hub,
-        store,
-        target.str("channel"),
-        target.str("user"),
-        &mut message,
-    )?;
-    Ok(())
 }
 
 /// A slash command, which Slack sends as a form.
 pub async fn slash(hub: &Hub, act: &Value) -> ActionResult {
     let (form, target) = {
         let store = hub.store();
-        store.atomically(|store| {
-            let Actor { user, channel } = actor(hub, store, act)?;
-            let (id, me) = (channel.str("id"), user.str("id"));
-            let name = channel_of(&channel).str("name").to_owned();
-            let form: Vec<(&str, String)> = vec![
-                ("token", "local".to_owned()),
-                ("team_id", hub.seeds.team_id.clone()),
-                ("team_domain", "bobbin-workshop".to_owned()),
-                ("channel_id", id.to_owned()),
-                ("channel_name", name),
-                ("user_id", me.to_owned()),
-                ("user_name", user.str("name").to_owned()),
-                ("command", act.str("command").to_owned()),
-                ("text", act.str("text").to_owned()),
-                ("api_app_id", hub.slack.app_id.clone()),
-                ("is_enterprise_install", "false".to_owned()),
-                ("trigger_id", trigger_id()),
-            ];
-            Ok::<_, ActionError>((form, json!({"channel": id, "user": me, "thread_ts": ""})))
-        })?
+        let Actor { user, channel } = actor(hub, &store, act)?;
+        let (id, me) = (channel.str("id"), user.str("id"));
+        let name = channel_of(&channel).str("name").to_owned();
+        let form: Vec<(&str, String)> = vec![
+            ("token", "local".to_owned()),
+            ("team_id", hub.seeds.team_id.clone()),
+            ("team_domain", "bobbin-workshop".to_owned()),
+            ("channel_id", id.to_owned()),
+            ("channel_name", name),
+            ("user_id", me.to_owned()),
+            ("user_name", user.str("name").to_owned()),
+            ("command", act.str("command").to_owned()),
+            ("text", act.str("text").to_owned()),
+            ("api_app_id", hub.slack.app_id.clone()),
+            ("is_enterprise_install", "false".to_owned()),
+            ("trigger_id", trigger_id()),
+        ];
+        (form, json!({"channel": id, "user": me, "thread_ts": ""}))
     };
     let answer = post_form(hub, "/slack/commands", &form).await;
     finish(hub, &answer, &target, Some(act.str("command")))

@@ -18,7 +18,7 @@ mod methods;
 pub mod people;
 mod sessions;
 mod stream;
-mod typed;
+mod typed_message;
 
 pub use announce::announce;
 pub use methods::serve;

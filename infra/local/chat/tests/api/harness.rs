@@ -236,6 +236,12 @@ impl Harness {
         }
     }
 
+    /// What the page reads.
+    pub async fn ui(&self, what: &str) -> Value {
+        let url = format!("{}/ui/{what}", self.chat.page());
+        read(self.http.get(url).bearer_auth(CONTROL_KEY)).await.1
+    }
+
     pub async fn interact(&self, body: Value) -> Value {
         let (status, body) = self.control("discord/interact", body).await;
         assert_eq!(status, 200, "{body}");

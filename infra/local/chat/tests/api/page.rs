@@ -185,17 +185,8 @@ async fn viewers_hear_of_messages_and_of_session_records() {
         .await;
     until("the message is announced", || hears(r#""kind":"message""#)).await;
     until("the records are announced", || hears("inspector")).await;
-    let behind: Value = harness
-        .http
-        .get(format!("{}/ui/inspector", harness.chat.page()))
-        .bearer_auth(CONTROL_KEY)
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
-    assert_eq!(behind["sessions"][0]["phase"], "active");
+    let inspected = harness.ui("inspector").await;
+    assert_eq!(inspected["sessions"][0]["phase"], "active");
     harness.end().await;
 }
 
@@ -209,16 +200,7 @@ async fn replies_to_a_root_that_is_not_kept_are_shown() {
         )
         .await;
     assert_eq!(posted["ok"], true);
-    let state: Value = harness
-        .http
-        .get(format!("{}/ui/state", harness.chat.page()))
-        .bearer_auth(CONTROL_KEY)
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let state = harness.ui("state").await;
     assert_eq!(state["slack"]["threads"][0]["ts"], "1700000000.000100");
     let replies = harness
         .slack(

@@ -131,14 +131,7 @@ fn uploads(hub: &Hub, store: &Store, act: &Value, user: &str) -> Result<Vec<Valu
     for id in act.list("uploads") {
         if let Some(blob) = store.blob(id.as_str().unwrap_or_default())? {
             let file = slack_id('F');
-            let mut kept = files::store_file(
-                hub,
-                store,
-                &file,
-                &blob.name,
-                files::content_type(&blob.name),
-                blob.bytes,
-            )?;
+            let mut kept = files::store_file(hub, store, &file, &blob.name, blob.bytes)?;
             kept["user"] = user.into();
             store.put("s.file", "", &file, &kept)?;
             list.push(kept);
@@ -173,7 +166,7 @@ pub async fn delete(hub: &Arc<Hub>, act: &Value) -> ActionResult {
                 return refused("this message is somebody else's");
             }
             store.delete("s.message", id, ts)?;
-            let thread = if message.has("thread_ts") { message.str("thread_ts") } else { ts };
+            let thread = message.str_or("thread_ts", ts);
             changed(hub, "message", id, thread);
             let kind = if channel.flag("is_im") { "im" } else { "channel" };
             Ok::<_, ActionError>(json!({"type": "message", "subtype": "message_deleted", "hidden": true, "channel": id, "channel_type": kind,

@@ -18,11 +18,7 @@ pub fn say(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
     store.atomically(|store| {
         let person = payload::person(hub, store, act)?;
         let body = body_of(store, act)?;
-        let channel_id = if act.has("channel_id") {
-            act.str("channel_id")
-        } else {
-            &hub.seeds.channel_id
-        };
+        let channel_id = act.str_or("channel_id", &hub.seeds.channel_id);
         post(hub, store, channel_id, &person, &body)
             .map_err(|refusal| ActionError::Refused(refusal.body.str("message").to_owned()))
     })

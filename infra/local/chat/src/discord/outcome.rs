@@ -4,7 +4,7 @@ use super::flags::EPHEMERAL;
 use super::{callback, stored_message, users};
 use crate::hub::Hub;
 use crate::ids::{iso, now_ms};
-use crate::ingress::{Answer, NoAnswer};
+use crate::ingress::{IngressAnswer, NoAnswer};
 use crate::json::Read;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 pub const ANSWERS: &str = "discord-answers";
 
 /// Applies the ingress's answer, or shows the person that there was none.
-pub fn settle(
+pub fn apply_answer(
     hub: &Hub,
     store: &Store,
     token: &str,
-    answer: &Result<Answer, NoAnswer>,
+    answer: &Result<IngressAnswer, NoAnswer>,
 ) -> Result<Value, StoreError> {
     let Some(record) = store.get("d.interaction", "", token)? else {
         return Ok(json!({"kind": "gone"}));
@@ -39,11 +39,16 @@ pub fn settle(
         Ok(answer) => format!("HTTP {} from the ingress", answer.status),
         Err(error) => error.to_string(),
     };
-    fail(hub, store, record, &reason)
+    show_failure(hub, store, record, &reason)
 }
 
 /// The person sees Discord's words; the reason is for whoever looks at the outcome.
-fn fail(hub: &Hub, store: &Store, mut record: Value, reason: &str) -> Result<Value, StoreError> {
+fn show_failure(
+    hub: &Hub,
+    store: &Store,
+    mut record: Value,
+    reason: &str,
+) -> Result<Value, StoreError> {
     record["state"] = "failed".into();
     record["expired"] = true.into();
     store.put("d.interaction", "", record.str("token"), &record)?;
