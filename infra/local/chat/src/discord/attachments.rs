@@ -1,4 +1,4 @@
-//! Files of a message, and the components that show them.
+//! Files of a message.
 
 use crate::http::{UploadedFile, percent_encoded};
 use crate::hub::Hub;
@@ -6,7 +6,6 @@ use crate::ids::{now_ms, random_text};
 use crate::json::{Read, loose_text};
 use crate::store::{Blob, Store, StoreError};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 /// Keeps uploaded files and lists the message's attachments: those that remain, then the new ones.
 pub fn attach(
@@ -70,57 +69,4 @@ pub fn store_file(
         json!({"id": id, "filename": name, "size": size, "content_type": content_type,
         "url": format!("{url}?ex={expiry:x}&is={:x}&hm={}", now_ms() / 1_000, random_text(32)), "proxy_url": url}),
     )
-}
-
-/// Numbers the components that have no id, and points `attachment://` references to the served files.
-pub fn complete_components(components: &mut Value, attachments: &Value) {
-    let mut taken = BTreeSet::new();
-    visit(components, &mut |one| {
-        taken.insert(one.int("id"));
-    });
-    let mut next = 1;
-    visit(components, &mut |one| {
-        // A gallery item is no component; it has no number.
-        if one.has("type") && one.int("id") == 0 {
-            while taken.contains(&next) {
-                next += 1;
-            }
-            taken.insert(next);
-            one["id"] = next.into();
-        }
-        for field in ["media", "file"] {
-            if let Some(name) = one[field]
-                .str("url")
-                .strip_prefix("attachment://")
-                .map(str::to_owned)
-            {
-                let found = attachments
-                    .as_array()
-                    .and_then(|list| list.iter().find(|file| file.str("filename") == name));
-                if let Some(file) = found {
-                    one[field] = json!({"url": file["url"], "proxy_url": file["proxy_url"], "content_type": file["content_type"]});
-                    one["name"] = file["filename"].clone();
-                    one["size"] = file["size"].clone();
-                }
-            }
-        }
-    });
-}
-
-/// Calls `seen` for every component (gallery items included, for their media).
-fn visit(node: &mut Value, seen: &mut impl FnMut(&mut Value)) {
-    match node {
-        Value::Array(list) => list.iter_mut().for_each(|one| visit(one, seen)),
-        Value::Object(_) => {
-            if node.has("type") || node.has("media") {
-                seen(node);
-            }
-            for field in ["components", "items", "accessory"] {
-                if node.has(field) {
-                    visit(&mut node[field], seen);
-                }
-            }
-        }
-        _ => {}
-    }
 }

@@ -1,11 +1,11 @@
 //! Making and editing messages, and whom they ping.
 
-use super::attachments::{attach, complete_components};
+use super::attachments::attach;
 use super::channel;
 use super::flags::{COMPONENTS_V2, EPHEMERAL, LOADING, SUPPRESS_EMBEDS};
 use super::refusal::Refusal;
 use super::validation::Origin;
-use super::{stored_message, validation};
+use super::{components, stored_message, validation};
 use crate::http::UploadedFile;
 use crate::hub::Hub;
 use crate::ids::{iso, now_ms};
@@ -41,7 +41,7 @@ pub fn compose(hub: &Hub, store: &Store, draft: &Draft<'_>) -> Result<Value, Ref
         .as_array()
         .cloned()
         .map_or(json!([]), Value::Array);
-    complete_components(&mut components, &attachments);
+    components::number(&mut components);
     let (mentions, everyone) = pinged(store, draft.body, draft.origin)?;
     let mut message = json!({"id": id, "channel_id": draft.channel_id, "author": draft.author, "content": draft.body.str("content"),
         "timestamp": iso(now_ms()), "edited_timestamp": null, "tts": false, "mention_everyone": everyone, "mentions": mentions,
@@ -102,7 +102,7 @@ pub fn edit(
     whole["attachments"] = json!(remaining);
     validation::message(sent, &whole, files, origin)?;
     let attachments = attach(hub, store, sent, files, &remaining)?;
-    complete_components(&mut whole["components"], &attachments);
+    components::number(&mut whole["components"]);
     let (mentions, everyone) = pinged(store, &with_text(&whole, sent), origin)?;
     whole["attachments"] = attachments;
     whole["mentions"] = mentions;

@@ -21,20 +21,6 @@ pub fn component(context: &ActionContext<'_>) -> Result<(u64, Value, Option<Valu
         let values = context.act.list("values");
         check_selection(component, values)?;
         data["values"] = json!(values);
-        let mut resolved = Map::new();
-        for value in values.iter().filter(|_| kind >= 5) {
-            // Select kinds 5..8 and option kinds 6..9 name the same objects in another order.
-            let of = [6, 8, 9, 7][usize::try_from(kind - 5).unwrap_or_default().min(3)];
-            resolve(
-                context,
-                of,
-                value.as_str().unwrap_or_default(),
-                &mut resolved,
-            )?;
-        }
-        if !resolved.is_empty() {
-            data["resolved"] = Value::Object(resolved);
-        }
     }
     Ok((3, data, Some(message)))
 }
@@ -50,7 +36,6 @@ pub fn modal(context: &ActionContext<'_>) -> Result<(u64, Value, Option<Value>),
         let id = part["id"].as_u64().unwrap_or(at as u64 * 2 + 1);
         components.push(match part.int("type") {
             18 => json!({"type": 18, "id": id, "component": filled(context, &part["component"], id + 1, &mut resolved)?}),
-            1 => json!({"type": 1, "id": id, "components": [filled(context, &part["components"][0], id + 1, &mut resolved)?]}),
             _ => json!({"type": 10, "id": id}),
         });
     }
@@ -74,7 +59,7 @@ fn filled(
     let kind = input.int("type");
     let entered = &context.act["fields"][custom_id];
     let mut out = json!({"type": kind, "id": number, "custom_id": custom_id});
-    let required = input["required"].as_bool().unwrap_or(kind != 23);
+    let required = input["required"].as_bool().unwrap_or(true);
     let values: Vec<Value> = match entered {
         Value::Array(list) => list.clone(),
         Value::Null => Vec::new(),
@@ -96,12 +81,6 @@ fn filled(
             out["value"] = text.into();
         }
         21 => out["value"] = values.first().cloned().unwrap_or_default(),
-        23 => {
-            out["value"] = entered
-                .as_bool()
-                .unwrap_or_else(|| input.flag("default"))
-                .into()
-        }
         _ => {
             let least = input["min_values"].as_u64().unwrap_or(u64::from(required));
             if (values.len() as u64) < least && required {
@@ -110,16 +89,8 @@ fn filled(
             if !values.is_empty() {
                 check_selection(input, &values)?;
             }
-            let of = match kind {
-                5 => 6,
-                6 => 8,
-                7 => 9,
-                8 => 7,
-                19 => 11,
-                _ => 0,
-            };
-            for value in values.iter().filter(|_| of > 0) {
-                resolve(context, of, value.as_str().unwrap_or_default(), resolved)?;
+            for value in values.iter().filter(|_| kind == 19) {
+                resolve(context, 11, value.as_str().unwrap_or_default(), resolved)?;
             }
             out["values"] = Value::Array(values);
         }

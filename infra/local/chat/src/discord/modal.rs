@@ -42,13 +42,12 @@ pub fn check(data: &Value) -> Result<(), Refusal> {
                 }
                 &part["component"]
             }
-            1 => &part["components"][0],
             10 => continue,
             _ => {
                 wrong.at(
                     &format!("{path}.type"),
                     "UNION_TYPE_CHOICES",
-                    "Value of field \"type\" must be one of (1, 10, 18).",
+                    "Value of field \"type\" must be one of (10, 18).",
                 );
                 continue;
             }
@@ -59,7 +58,7 @@ pub fn check(data: &Value) -> Result<(), Refusal> {
 }
 
 fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut FormErrors) {
-    if ![3, 4, 5, 6, 7, 8, 19, 21, 22, 23].contains(&input.int("type")) {
+    if ![3, 4, 19, 21].contains(&input.int("type")) {
         wrong.at(
             &format!("{path}.type"),
             "UNION_TYPE_CHOICES",
@@ -106,7 +105,6 @@ fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut 
     let range = match input.int("type") {
         3 => 1..=25,
         21 => 2..=10,
-        22 => 1..=10,
         _ => return,
     };
     if !range.contains(&options) {

@@ -113,18 +113,8 @@ fn options(
             return refused(format!("{name:?} takes at most {max} characters"));
         }
         let value = match option.int("type") {
-            4 => json!(
-                text.parse::<i64>()
-                    .map_err(|_| ActionError::Refused(format!(
-                        "{name:?} must be a whole number"
-                    )))?
-            ),
             5 => json!(text == "true"),
-            10 => json!(
-                text.parse::<f64>()
-                    .map_err(|_| ActionError::Refused(format!("{name:?} must be a number")))?
-            ),
-            6..=9 | 11 => {
+            6..=8 | 11 => {
                 resolve(context, option.int("type"), &text, resolved)?;
                 json!(text)
             }
@@ -139,7 +129,7 @@ fn options(
     Ok(options)
 }
 
-/// Adds the object that an id names: user 6, channel 7, role 8, mentionable 9, attachment 11.
+/// Adds the object that an id names: user 6, channel 7, role 8, attachment 11.
 pub fn resolve(
     context: &ActionContext<'_>,
     kind: u64,
@@ -150,7 +140,7 @@ pub fn resolve(
         let entry = resolved.entry(group).or_insert_with(|| json!({}));
         entry[id] = object;
     };
-    if let (6 | 9, Some(person)) = (kind, context.store.get("d.user", "", id)?) {
+    if let (6, Some(person)) = (kind, context.store.get("d.user", "", id)?) {
         let mut member = membership(&person);
         member.as_object_mut().map(|one| one.remove("user"));
         add("users", person["user"].clone());
@@ -164,7 +154,7 @@ pub fn resolve(
         channel["permissions"] = MEMBER_PERMISSIONS.into();
         channel["app_permissions"] = bot_permissions(context.store)?.into();
         add("channels", channel);
-    } else if let (8 | 9, Some(guild)) = (
+    } else if let (8, Some(guild)) = (
         kind,
         context
             .store

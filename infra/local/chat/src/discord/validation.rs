@@ -13,7 +13,6 @@ use crate::limits::{
     TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_UNITS_MAX,
 };
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// Where the message comes from; it decides which flags it may carry.
 #[derive(Clone, Copy, PartialEq)]
@@ -69,12 +68,8 @@ pub fn message(
         wrong.at(field, "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2",
             "The 'content', 'embeds', 'sticker_ids' and 'poll' fields cannot be used when using MessageFlags.IS_COMPONENTS_V2");
     }
-    let mut tally = Tally::of(file_names(whole, files));
-    let top: &[u64] = if v2 {
-        &[1, 9, 10, 12, 13, 14, 17]
-    } else {
-        &[1]
-    };
+    let mut tally = Tally::default();
+    let top: &[u64] = if v2 { &[1, 10, 14, 17] } else { &[1] };
     if !v2 && whole.list("components").len() > 5 {
         wrong.at(
             "components",
@@ -100,7 +95,7 @@ pub fn message(
         );
     }
     wrong.done()?;
-    if tally.text_bytes > TEXT_DISPLAY_BYTES_MAX || tally.media > 64 {
+    if tally.text_bytes > TEXT_DISPLAY_BYTES_MAX {
         return Err(Refusal::new(500, 0, "500: Internal Server Error"));
     }
     if is_empty(whole, files) {
@@ -129,15 +124,6 @@ fn check_files(files: &[UploadedFile]) -> Result<(), Refusal> {
         Some(_) => Err(Refusal::new(413, 40_005, "Request entity too large")),
         None => Ok(()),
     }
-}
-
-fn file_names(whole: &Value, files: &[UploadedFile]) -> BTreeSet<String> {
-    let kept = whole
-        .list("attachments")
-        .iter()
-        .map(|one| one.str("filename").to_owned());
-    kept.chain(files.iter().map(|file| file.filename.clone()))
-        .collect()
 }
 
 fn check_nonce(sent: &Value, wrong: &mut FormErrors) {

@@ -24,15 +24,9 @@ fn find<'a>(node: &'a Value, action_id: &str) -> Option<&'a Value> {
     if node.str("action_id") == action_id && !action_id.is_empty() {
         return Some(node);
     }
-    [
-        "elements",
-        "accessory",
-        "element",
-        "child_blocks",
-        "actions",
-    ]
-    .iter()
-    .find_map(|field| node.get(field).and_then(|inner| find(inner, action_id)))
+    ["elements", "accessory", "element"]
+        .iter()
+        .find_map(|field| node.get(field).and_then(|inner| find(inner, action_id)))
 }
 
 /// What stands in a message's inputs, by block and action: what the person entered, else nothing. Unlike a view's they
@@ -65,7 +59,6 @@ pub fn acted(element: &Value, block_id: &str, act: &Value) -> ActionResult {
                 }
             }
         }
-        "feedback_buttons" => action["value"] = act["value"].clone(),
         _ => {
             for (field, value) in fields(&chosen(element, &act["value"])?) {
                 action[field] = value;
@@ -90,23 +83,14 @@ fn chosen(element: &Value, value: &Value) -> ActionResult {
     };
     let all = || -> Vec<Value> { value.as_array().cloned().unwrap_or_default() };
     let named = match kind {
-        "static_select" | "radio_buttons" | "overflow" => {
-            json!({"selected_option": option(value)?})
-        }
+        "static_select" => json!({"selected_option": option(value)?}),
         // Its options came from the app; the page sends the one that was picked.
         "external_select" => json!({"selected_option": value.as_str().map(|value| {
             json!({"text": {"type": "plain_text", "text": value, "emoji": false}, "value": value})
         })}),
-        "multi_static_select" | "checkboxes" => {
+        "multi_static_select" => {
             json!({"selected_options": all().iter().map(option).collect::<Result<Vec<_>, _>>()?})
         }
-        "users_select" => json!({"selected_user": value}),
-        "channels_select" => json!({"selected_channel": value}),
-        "conversations_select" => json!({"selected_conversation": value}),
-        "multi_users_select" => json!({"selected_users": all()}),
-        "datepicker" => json!({"selected_date": value}),
-        "timepicker" => json!({"selected_time": value}),
-        "file_input" => json!({"files": all()}),
         _ => json!({"value": value}),
     };
     let mut out = json!({"type": kind});

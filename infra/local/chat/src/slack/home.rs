@@ -29,7 +29,7 @@ fn check(view: &Value) -> Result<(), MethodError> {
             )));
         }
     }
-    blocks::check(&view["blocks"], true)
+    blocks::check(&view["blocks"], 100)
 }
 
 /// Fills in what Slack adds to a view.

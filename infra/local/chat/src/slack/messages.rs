@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// What a message says: `text` and `blocks`, checked.
 fn content(args: &Value) -> Result<(String, Option<Value>), MethodError> {
     if args.has("blocks") {
-        blocks::check(&args["blocks"], false)?;
+        blocks::check(&args["blocks"], 50)?;
     }
     let blocks = (!args.list("blocks").is_empty()).then(|| args["blocks"].clone());
     if args.str("text").is_empty() && blocks.is_none() && args.list("attachments").is_empty() {

@@ -70,7 +70,7 @@ pub fn stop(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     message["blocks"] = as_blocks(&text);
     message["text"] = text.into();
     if args.has("blocks") {
-        blocks::check(&args["blocks"], false)?;
+        blocks::check(&args["blocks"], 50)?;
         let more = args.list("blocks").to_vec();
         if let Some(all) = message["blocks"].as_array_mut() {
             all.extend(more);
