@@ -6,21 +6,28 @@
 
 mod containers;
 mod deployment;
+mod failure;
+mod folders;
 mod functions;
 mod ingress_proxy;
 mod inspector;
 mod keys;
 mod loopback;
 mod options;
+mod parts;
+mod platforms;
 mod ready;
 mod real_services;
+mod shutdown;
 mod stack;
+mod start;
 
 use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
 
 use crate::options::{Options, Parsed};
+use crate::shutdown::Shutdown;
 use crate::stack::Stack;
 
 /// Name of the stack: part of every sandbox's name.
@@ -67,7 +74,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> ExitCode {
-    let shutdown = match stack::Shutdown::listen() {
+    let shutdown = match Shutdown::listen() {
         Ok(shutdown) => shutdown,
         Err(error) => {
             eprintln!("Ctrl-C and SIGTERM cannot be listened to: {error}");
