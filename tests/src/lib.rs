@@ -9,11 +9,11 @@
 
 pub mod aws;
 pub mod binaries;
+pub mod breakpoints;
 pub mod browser;
 pub mod chat;
 pub mod function;
 pub mod fuzz;
-pub mod gates;
 pub mod http;
 pub mod judge;
 pub mod limits;

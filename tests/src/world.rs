@@ -11,8 +11,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::aws::Aws;
+use crate::breakpoints::{Breakpoint, Condition};
 use crate::chat::{Discord, Platform, Seen, Slack, Thread};
-use crate::gates::{Gate, Order};
 use crate::http;
 use crate::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use crate::model::{self, Call};
@@ -289,18 +289,18 @@ impl World {
         }
     }
 
-    /// Arms a gate at the embedded engine.
+    /// Arms a breakpoint at the embedded engine.
     ///
     /// # Panics
     /// When it is refused.
-    pub async fn gate(&self, order: &Order) -> Gate {
+    pub async fn breakpoint(&self, condition: &Condition) -> Breakpoint {
         let engine = (
             self.deployment.aws_endpoint.as_str(),
             &*self.ready.control(),
         );
-        Gate::arm(&self.client, engine, order)
+        Breakpoint::arm(&self.client, engine, condition)
             .await
-            .unwrap_or_else(|why| panic!("no gate: {why}"))
+            .unwrap_or_else(|why| panic!("no breakpoint: {why}"))
     }
 
     /// A test call of the embedded engine, below `/_bobbin/`.

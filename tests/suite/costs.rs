@@ -6,8 +6,8 @@ use std::path::Path;
 use bobbin_core::limits::Limits;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::binaries::workspace;
+use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::gates::Order;
 use bobbin_tests::world::{Talk, World, marked};
 use libtest_mimic::Trial;
 
@@ -177,18 +177,18 @@ async fn measured(world: World) {
     let counts = table("Counts");
     for platform in Platform::ALL {
         let (text, mark) = marked(PROMPT);
-        let gate = world.gate(&noted(&mark)).await;
+        let breakpoint = world.breakpoint(&noted(&mark)).await;
         let (mut talk, turn) = world.begin_marked(platform, &text, &mark).await;
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        let first = taken(&talk, &gate.look().await.unwrap().calls).await;
-        gate.remove().await.unwrap();
+        let first = taken(&talk, &breakpoint.status().await.unwrap().calls).await;
+        breakpoint.remove().await.unwrap();
 
         let (text, mark) = marked(PROMPT);
-        let gate = world.gate(&noted(&mark)).await;
+        let breakpoint = world.breakpoint(&noted(&mark)).await;
         let turn = talk.say_marked(&text, &mark).await;
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        let next = taken(&talk, &gate.look().await.unwrap().calls).await;
-        gate.remove().await.unwrap();
+        let next = taken(&talk, &breakpoint.status().await.unwrap().calls).await;
+        breakpoint.remove().await.unwrap();
 
         for (column, taken) in [("first turn", &first), ("next turn", &next)] {
             println!("{} {column}: {taken:?}", platform.word());
@@ -208,11 +208,11 @@ async fn measured(world: World) {
     }
 }
 
-fn noted(mark: &str) -> Order {
-    Order {
+fn noted(mark: &str) -> Condition {
+    Condition {
         text: mark.to_owned(),
         function: "Worker".to_owned(),
-        ..Order::default()
+        ..Condition::default()
     }
 }
 

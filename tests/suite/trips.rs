@@ -2,8 +2,8 @@
 //! a write. That they are three round trips with the sending is seen where time can be counted: in the simulator.
 
 use bobbin_core::outcome::Outcome;
+use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::gates::Order;
 use bobbin_tests::world::{World, marked};
 use libtest_mimic::Trial;
 
@@ -35,17 +35,17 @@ async fn counted(world: World) {
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
 
         let (text, mark) = marked("echo: the next");
-        let gate = world
-            .gate(&Order {
+        let breakpoint = world
+            .breakpoint(&Condition {
                 text: mark.clone(),
                 function: "Worker".to_owned(),
-                ..Order::default()
+                ..Condition::default()
             })
             .await;
         let turn = talk.say_marked(&text, &mark).await;
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        let calls = gate.look().await.unwrap().calls;
-        gate.remove().await.unwrap();
+        let calls = breakpoint.status().await.unwrap().calls;
+        breakpoint.remove().await.unwrap();
         println!("{}: {calls:#?}", platform.word());
 
         let sent = calls.iter().position(|call| call.ends_with(SENT)).unwrap();

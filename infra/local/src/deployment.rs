@@ -8,8 +8,8 @@ use bobbin_core::overrides::Overrides;
 use serde_json::{Map, Value, json};
 
 use crate::options::Options;
-use crate::outside::Outside;
 use crate::ready::Ready;
+use crate::real_services::RealServices;
 
 /// The parameter that holds what hardly anybody changes.
 const OVERRIDES: &str = "Overrides";
@@ -20,7 +20,7 @@ const CONCURRENCY: &str = "200";
 /// Parameters of the template, and what is put into its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// By name.
+    /// Values of the template's parameters, by name.
     pub parameters: BTreeMap<String, String>,
     /// JSON objects of keys, by the secrets' logical ids. The stack key is not among them: the template makes it.
     pub secrets: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ impl Deployment {
     pub fn new(
         ready: &Ready,
         options: &Options,
-        outside: &Outside,
+        real_services: &RealServices,
         model_api: &str,
     ) -> Result<Self, String> {
         let mut parameters: BTreeMap<String, String> = [
@@ -54,7 +54,7 @@ impl Deployment {
         .map(|(name, value)| (name.to_owned(), json!(value)))
         .into_iter()
         .collect();
-        if !outside.parameters.contains_key("Model") {
+        if !real_services.parameters.contains_key("Model") {
             let model = format!("scripted/{}", bobbin_local_model::MODEL_ID);
             parameters.insert("Model".to_owned(), model);
             let other = format!("scripted/{}", bobbin_local_model::OTHER_MODEL_ID);
@@ -64,10 +64,10 @@ impl Deployment {
         if let Ok(level) = std::env::var("BOBBIN_LOG_LEVEL") {
             parameters.insert("LogLevel".to_owned(), level);
         }
-        parameters.extend(outside.parameters.clone());
+        parameters.extend(real_services.parameters.clone());
         parameters.extend(options.parameters.clone());
 
-        overrides.extend(outside.overrides.clone());
+        overrides.extend(real_services.overrides.clone());
         if let Some(limits) = &options.limits {
             let limits = serde_json::from_str(limits).map_err(|e| e.to_string())?;
             overrides.insert("limits".to_owned(), limits);
@@ -82,12 +82,16 @@ impl Deployment {
         parameters.insert(OVERRIDES.to_owned(), overrides);
         Ok(Self {
             parameters,
-            secrets: secrets(ready, options, outside),
+            secrets: secrets(ready, options, real_services),
         })
     }
 }
 
-fn secrets(ready: &Ready, options: &Options, outside: &Outside) -> BTreeMap<String, String> {
+fn secrets(
+    ready: &Ready,
+    options: &Options,
+    real_services: &RealServices,
+) -> BTreeMap<String, String> {
     let mut keys: BTreeMap<String, String> = [
         (Key::SlackSigningSecret, &ready.slack_signing_secret),
         (Key::DiscordBotToken, &ready.discord_bot_token),
@@ -96,7 +100,7 @@ fn secrets(ready: &Ready, options: &Options, outside: &Outside) -> BTreeMap<Stri
     ]
     .map(|(key, value)| (key.name().to_owned(), value.clone()))
     .into();
-    keys.extend(outside.keys.clone());
+    keys.extend(real_services.keys.clone());
     keys.extend(options.keys.clone());
     let mut secrets: BTreeMap<&str, Map<String, Value>> = Key::ALL
         .into_iter()
@@ -139,7 +143,7 @@ mod tests {
             ]),
             ..Options::default()
         };
-        let made = Deployment::new(&ready(), &options, &Outside::default(), "http://m/v1");
+        let made = Deployment::new(&ready(), &options, &RealServices::default(), "http://m/v1");
         let secrets = made.expect("valid").secrets;
         assert_eq!(
             secrets["IngressSecret"],
@@ -160,7 +164,7 @@ mod tests {
             )]),
             ..Options::default()
         };
-        let made = Deployment::new(&ready(), &options, &Outside::default(), "http://m/v1");
+        let made = Deployment::new(&ready(), &options, &RealServices::default(), "http://m/v1");
         let text = made.expect("valid").parameters["Overrides"].clone();
         let read = Overrides::parse(&text).expect("valid");
         assert!(read.slack_stream_answers);
@@ -172,7 +176,7 @@ mod tests {
             parameters: BTreeMap::from([("Overrides".to_owned(), r#"{"x": 1}"#.to_owned())]),
             ..Options::default()
         };
-        let refused = Deployment::new(&ready(), &options, &Outside::default(), "http://m/v1")
+        let refused = Deployment::new(&ready(), &options, &RealServices::default(), "http://m/v1")
             .expect_err("unknown");
         assert!(refused.contains("unknown field `x`"), "{refused}");
     }

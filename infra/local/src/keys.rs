@@ -14,22 +14,22 @@ pub struct Keys {
     pub discord_seed: String,
     /// Snowflake of the Discord application.
     pub discord_application_id: String,
-    /// Discord bot token.
+    /// What the bot says to the local Discord.
     pub discord_bot_token: String,
-    /// Slack signing secret.
+    /// The secret that the local Slack signs its requests with.
     pub slack_signing_secret: String,
-    /// Slack bot token.
+    /// What the bot says to the local Slack.
     pub slack_bot_token: String,
-    /// Slack user id of the bot.
+    /// The bot's user in the Slack team.
     pub slack_bot_user_id: String,
-    /// Slack app id.
+    /// The Slack app that events and commands name.
     pub slack_app_id: String,
     /// API key of the local provider.
     pub daytona_api_key: String,
-    /// Names the key with which a person calls the embedded AWS.
+    /// Id of the access key with which a person calls the embedded AWS.
     #[serde(default)]
     pub aws_access_key_id: String,
-    /// Signs those calls.
+    /// Secret of that access key.
     #[serde(default)]
     pub aws_secret_access_key: String,
     /// What the chat page and every test call answer to.
@@ -42,7 +42,7 @@ impl Keys {
     ///
     /// # Errors
     /// A sentence that names the file.
-    pub fn keep(state_dir: &Path) -> Result<Self, String> {
+    pub fn load_or_create(state_dir: &Path) -> Result<Self, String> {
         let file = state_dir.join("keys.json");
         let keys = match fs::read_to_string(&file) {
             Ok(text) => serde_json::from_str::<Self>(&text)
@@ -52,7 +52,7 @@ impl Keys {
                         file.display()
                     )
                 })?
-                .whole(),
+                .completed(),
             Err(_) => Self::make(),
         };
         let text = serde_json::to_string_pretty(&keys).map_err(|e| e.to_string())?;
@@ -82,11 +82,11 @@ impl Keys {
             aws_secret_access_key: String::new(),
             control_key: String::new(),
         }
-        .whole()
+        .completed()
     }
 
     /// With those that a folder of an earlier version does not have.
-    fn whole(mut self) -> Self {
+    fn completed(mut self) -> Self {
         if self.control_key.is_empty() {
             let new = bobbin_local_aws::Keys::generate();
             self.aws_access_key_id = new.person.id;

@@ -4,23 +4,30 @@
 //! Daytona-compatible provider with real OpenCode servers, Discord- and Slack-compatible APIs with a chat page, and a
 //! scripted model. Binds loopback only, unless it is asked to let containers in; ends everything that it started.
 
-mod backstage;
 mod containers;
 mod deployment;
-mod front;
+mod failure;
+mod folders;
 mod functions;
+mod ingress_proxy;
+mod inspector;
 mod keys;
 mod loopback;
 mod options;
-mod outside;
+mod parts;
+mod platforms;
 mod ready;
+mod real_services;
+mod shutdown;
 mod stack;
+mod start;
 
 use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
 
 use crate::options::{Options, Parsed};
+use crate::shutdown::Shutdown;
 use crate::stack::Stack;
 
 /// Name of the stack: part of every sandbox's name.
@@ -67,17 +74,17 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> ExitCode {
-    let ended = match stack::Ended::listen() {
-        Ok(ended) => ended,
+    let shutdown = match Shutdown::listen() {
+        Ok(shutdown) => shutdown,
         Err(error) => {
             eprintln!("Ctrl-C and SIGTERM cannot be listened to: {error}");
             return ExitCode::FAILURE;
         }
     };
-    match Stack::start(&options, ended.clone()).await {
+    match Stack::start(&options, shutdown.clone()).await {
         Ok(stack) => {
             stack.announce(&options);
-            ended.wait().await;
+            shutdown.wait().await;
             println!("\nStopping…");
             stack.stop().await;
             println!("Everything is stopped. The state is kept; `--fresh` starts empty.");

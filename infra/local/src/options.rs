@@ -1,4 +1,4 @@
-//! The command line.
+//! Reads the command line; what the environment names is in `real_services`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use bobbin_core::keys::Key;
 
 use crate::containers::Containers;
 
-/// What `--help` prints.
+/// What `--help` prints, and what a wrong argument is answered with.
 pub const HELP: &str = "\
 Bobbin's laptop stack: chat page, functions, queues, table, sandboxes and a scripted model, on loopback only
 unless --containers is given.
@@ -64,9 +64,9 @@ pub struct Options {
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// Start.
+    /// Start the stack with these options.
     Run(Options),
-    /// Print the help.
+    /// Print the help and do nothing else.
     Help,
 }
 

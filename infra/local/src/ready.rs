@@ -12,17 +12,17 @@ use crate::keys;
 /// Addresses, keys and ids for whoever drives the stack from outside.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Ready {
-    /// Name of the stack.
+    /// Name of the stack, which is part of its sandboxes' names.
     pub stack: String,
-    /// The chat page.
+    /// Where the chat page is, without the key that opens it.
     pub console: String,
     /// Base of the ingress paths.
     pub ingress: String,
-    /// The embedded AWS.
+    /// Where every API of the embedded AWS answers.
     pub aws_endpoint: String,
-    /// Names the key that signs calls of it.
+    /// Id of the access key that signs calls of the embedded AWS.
     pub aws_access_key_id: String,
-    /// That key.
+    /// Secret of that access key.
     pub aws_secret_access_key: String,
     /// What the chat page and the test calls of every local service answer to.
     pub control_key: String,
@@ -30,7 +30,7 @@ pub struct Ready {
     pub container_host: Option<String>,
     /// The provider's control API.
     pub daytona_api: String,
-    /// Its key.
+    /// What its clients send as bearer token.
     pub daytona_api_key: String,
     /// Base of the Discord-compatible API.
     pub discord_api: String,
@@ -38,39 +38,39 @@ pub struct Ready {
     pub slack_api: String,
     /// The model's OpenAI-compatible base.
     pub model_api: String,
-    /// Verifies interactions.
+    /// The Ed25519 key that interactions are verified with, 64 hex digits.
     pub discord_public_key: String,
-    /// Signs interactions (seed, hex).
+    /// The seed of the key that signs interactions, 64 hex digits.
     pub discord_private_key: String,
-    /// Signs Slack requests.
+    /// The secret that requests of Slack are signed with.
     pub slack_signing_secret: String,
-    /// Slack bot token.
+    /// What the bot sends to the local Slack as bearer token.
     pub slack_bot_token: String,
-    /// Discord bot token.
+    /// What the bot sends to the local Discord as `Bot` token.
     pub discord_bot_token: String,
-    /// Discord application id.
+    /// The application that commands are registered for; its bot has the same id.
     pub discord_application_id: String,
     /// A guild that the policy admits.
     pub discord_guild_id: String,
-    /// A channel of it.
+    /// The channel of that guild in which the first commands are typed.
     pub discord_channel_id: String,
-    /// A person there.
+    /// A person of that guild, who is an administrator.
     pub discord_user_id: String,
     /// A team that the policy admits.
     pub slack_team_id: String,
-    /// A channel of it.
+    /// The channel of that team in which the bot is mentioned.
     pub slack_channel_id: String,
-    /// A person there.
+    /// A person of that team, who is an administrator.
     pub slack_user_id: String,
     /// The bot's user id.
     pub slack_bot_user_id: String,
-    /// Table of sessions.
+    /// Name of the table that holds threads, sandboxes and the ledger.
     pub table: String,
-    /// Queue of messages.
+    /// The queue that the worker takes prompts, sweeps and resets from.
     pub messages_queue_url: String,
-    /// Queue of control words.
+    /// The queue that stops, decisions and commands travel in, past the runs.
     pub control_queue_url: String,
-    /// Name to process id.
+    /// The process ids of the stack and of its functions, by name.
     pub pids: BTreeMap<String, u32>,
 }
 

@@ -6,8 +6,8 @@ use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use bobbin_core::outcome::Outcome;
+use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::gates::Order;
 use bobbin_tests::limits::{
     FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE, PEOPLE_AT_ONCE, QUEUE_VISIBILITY_MS,
     STAND_IN_KILLS_AT_ONCE,
@@ -227,13 +227,13 @@ async fn begin<'w>(
 /// The calls of one undisturbed first turn in their order, those of one name numbered from 1.
 async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> {
     let (text, mark) = marked(PROMPT);
-    let gate = world.gate(&order_of(&mark, "", 0, false)).await;
+    let breakpoint = world.breakpoint(&condition_of(&mark, "", 0, false)).await;
     let (talk, turn) = begin(world, platform, &text, &mark).await;
     let ended = talk.ended_within(FAULTY_ANSWER_MS_MAX, &turn).await;
     assert_eq!(ended.outcome, Outcome::Answered);
     talk.check().await;
-    let calls = gate.look().await.unwrap().calls;
-    gate.remove().await.unwrap();
+    let calls = breakpoint.status().await.unwrap().calls;
+    breakpoint.remove().await.unwrap();
     talk.finish().await;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let number = |call: String| {
@@ -285,14 +285,14 @@ async fn at_once<T>(
 async fn kill<'w>(world: &'w World, point: &Point) -> Option<Killed<'w>> {
     for _ in 0..TRIES {
         let (text, mark) = marked(PROMPT);
-        let gate = world
-            .gate(&order_of(&mark, &point.call, point.nth, point.after))
+        let breakpoint = world
+            .breakpoint(&condition_of(&mark, &point.call, point.nth, point.after))
             .await;
         let (talk, turn) = begin(world, point.platform, &text, &mark).await;
         let held = eventually(
             FAULTY_ANSWER_MS_MAX,
             "the call is held",
-            async || match gate.holds().await {
+            async || match breakpoint.held_process().await {
                 Ok(process) => Ok(Some(process)),
                 Err(_) if talk.has_ended(&turn).await => Ok(None),
                 Err(why) => Err(why),
@@ -301,23 +301,23 @@ async fn kill<'w>(world: &'w World, point: &Point) -> Option<Killed<'w>> {
         .await;
         let Some(process) = held else {
             // A look less than in the recordings: this thread goes its way, another one tries again.
-            gate.remove().await.unwrap();
+            breakpoint.remove().await.unwrap();
             talk.finish().await;
             continue;
         };
         let at = Instant::now();
         processes::kill(process);
         eventually(KILLED_MS_MAX, "the worker is gone", async || {
-            let state = gate.look().await?.state;
+            let state = breakpoint.status().await?.state;
             assert_ne!(state, "passed", "the call was over before the worker was");
             if processes::alive(process) {
-                Err(format!("{process} lives, the gate is {state}"))
+                Err(format!("{process} lives, the breakpoint is {state}"))
             } else {
                 Ok(())
             }
         })
         .await;
-        gate.remove().await.unwrap();
+        breakpoint.remove().await.unwrap();
         return Some(Killed { talk, turn, at });
     }
     None
@@ -334,8 +334,8 @@ async fn survived(killed: Killed<'_>) -> u128 {
     took_ms
 }
 
-fn order_of(mark: &str, call: &str, nth: usize, after: bool) -> Order {
-    Order {
+fn condition_of(mark: &str, call: &str, nth: usize, after: bool) -> Condition {
+    Condition {
         text: mark.to_owned(),
         function: "Worker".to_owned(),
         call: call.to_owned(),

@@ -2,8 +2,8 @@
 
 use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::outcome::Outcome;
+use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::{Platform, Seen};
-use bobbin_tests::gates::Order;
 use bobbin_tests::limits::{DEAD_LETTER_MS_MAX, KILLED_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -153,19 +153,19 @@ async fn dead_letter(platform: Platform) {
     let (mut talk, first) = world.begin(platform, "echo: before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let (text, mark) = marked("echo: never");
-    let order = Order {
+    let condition = Condition {
         text: mark.clone(),
         function: "Worker".to_owned(),
         call: "dynamodb BatchGetItem".to_owned(),
         nth: 1,
         after: false,
     };
-    let mut gate = world.gate(&order).await;
+    let mut breakpoint = world.breakpoint(&condition).await;
     talk.say_marked(&text, &mark).await;
     let behind = talk.say("echo: behind it").await;
     for nth in 1..=RECEIVES_MAX {
         let process = eventually(SEEN_MS_MAX, "the message is worked on", async || {
-            gate.holds().await
+            breakpoint.held_process().await
         })
         .await;
         processes::kill(process);
@@ -179,10 +179,13 @@ async fn dead_letter(platform: Platform) {
         .await;
         // Its letter is read by a worker that lives, and by no more of those that were to work on it.
         if nth == RECEIVES_MAX {
-            gate.clone().remove().await.unwrap();
+            breakpoint.clone().remove().await.unwrap();
         } else {
-            let next = world.gate(&order).await;
-            std::mem::replace(&mut gate, next).remove().await.unwrap();
+            let next = world.breakpoint(&condition).await;
+            std::mem::replace(&mut breakpoint, next)
+                .remove()
+                .await
+                .unwrap();
         }
         world.advance_clock(CLAIMED_MS).await.unwrap();
     }

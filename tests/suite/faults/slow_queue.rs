@@ -6,8 +6,8 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bobbin_core::outcome::Outcome;
+use bobbin_tests::breakpoints::{Breakpoint, Condition};
 use bobbin_tests::chat::Platform;
-use bobbin_tests::gates::{Gate, Order};
 use bobbin_tests::http::Answer;
 use bobbin_tests::limits::PLATFORM_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -39,13 +39,13 @@ pub fn trials() -> Vec<Trial> {
 /// Attempts of one call that ingress makes at most (AWS's SDK, standard retries).
 const ATTEMPTS_MAX: usize = 3;
 
-fn order(nth: usize, after: bool) -> Order {
-    Order {
+fn condition(nth: usize, after: bool) -> Condition {
+    Condition {
         function: "Ingress".to_owned(),
         call: "sqs SendMessage".to_owned(),
         nth,
         after,
-        ..Order::default()
+        ..Condition::default()
     }
 }
 
@@ -54,10 +54,10 @@ async fn once(platform: Platform, after: bool) {
     let world = World::of(&stack);
     let (text, mark) = marked("echo: said once");
     let (body, turn) = request(&world, platform, &text);
-    let gate = world.gate(&order(1, after)).await;
+    let breakpoint = world.breakpoint(&condition(1, after)).await;
     let taken = deliver(&world, platform, &body).await;
-    was_held(&gate).await;
-    gate.remove().await.unwrap();
+    was_held(&breakpoint).await;
+    breakpoint.remove().await.unwrap();
     assert_eq!(taken.status, 200, "{taken:?}");
     assert!(!taken.text.contains("try again"), "{taken:?}");
     made_one_turn(&world, platform, &turn, &mark).await;
@@ -69,9 +69,9 @@ async fn slow(platform: Platform, after: bool) {
     let world = World::of(&stack);
     let (text, mark) = marked("echo: said once");
     let (body, turn) = request(&world, platform, &text);
-    let mut gates = Vec::new();
+    let mut breakpoints = Vec::new();
     for nth in 1..=ATTEMPTS_MAX {
-        gates.push(world.gate(&order(nth, after)).await);
+        breakpoints.push(world.breakpoint(&condition(nth, after)).await);
     }
     let began = Instant::now();
     let refused = deliver(&world, platform, &body).await;
@@ -80,9 +80,9 @@ async fn slow(platform: Platform, after: bool) {
         took_ms < PLATFORM_MS_MAX,
         "the platform gave up after 3 s, the answer came after {took_ms} ms"
     );
-    was_held(&gates[0]).await;
-    for gate in gates {
-        gate.remove().await.unwrap();
+    was_held(&breakpoints[0]).await;
+    for breakpoint in breakpoints {
+        breakpoint.remove().await.unwrap();
     }
     match platform {
         // Words for the person alone, as the answer of the interaction.
@@ -114,8 +114,8 @@ fn stack() -> Stack {
     })
 }
 
-async fn was_held(gate: &Gate) {
-    let seen = gate.look().await.unwrap();
+async fn was_held(breakpoint: &Breakpoint) {
+    let seen = breakpoint.status().await.unwrap();
     assert!(
         seen.process.is_some(),
         "the queue was not slow at all: {seen:?}"

@@ -105,7 +105,7 @@ async fn without_keys(world: World) {
         ),
         (
             Method::POST,
-            format!("{}/_bobbin/gates", ready.aws_endpoint),
+            format!("{}/_bobbin/breakpoints", ready.aws_endpoint),
         ),
         (Method::GET, format!("{}/sandbox", ready.daytona_api)),
         (

@@ -15,7 +15,7 @@ use bobbin_chat::{discord, slack::manifest};
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
 use bobbin_local_aws::{Clock, Engine};
-use bobbin_local_chat::{Backstage, Chat, DiscordKeys, SlackKeys};
+use bobbin_local_chat::{Chat, DiscordKeys, Inspector, SlackKeys};
 use bobbin_local_daytona::Provider;
 use futures::future::BoxFuture;
 use reqwest::Method;
@@ -62,7 +62,7 @@ Outputs:
 
 struct Nothing;
 
-impl Backstage for Nothing {
+impl Inspector for Nothing {
     fn sessions(&self) -> BoxFuture<'_, Vec<Value>> {
         Box::pin(async { Vec::new() })
     }
@@ -123,8 +123,8 @@ impl World {
                 commands: Vec::new(),
                 scopes: options.scopes.unwrap_or_else(all),
             },
-            backstage: Arc::new(Nothing),
-            gates: Default::default(),
+            inspector: Arc::new(Nothing),
+            breakpoints: Default::default(),
         })
         .await
         .unwrap();
@@ -173,7 +173,7 @@ impl World {
             also_named: None,
             clock: Clock::system(),
             log: Arc::new(|_| {}),
-            gates: Default::default(),
+            breakpoints: Default::default(),
         })
         .await
         .unwrap();

@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .collect();
     let engine = Engine::start(Settings {
-        gates: bobbin_local_gate::Gates::default(),
+        breakpoints: bobbin_local_breakpoint::Breakpoints::default(),
         template,
         parameters: BTreeMap::new(),
         secrets: Default::default(),

@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
-use bobbin_local_gate::{ControlKey, Gates};
+use bobbin_local_breakpoint::{ControlKey, Gates};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(crate) struct Services {
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) functions: Arc<Functions>,
     pub(crate) traces: Traces,
-    pub(crate) gates: Gates,
+    pub(crate) breakpoints: Gates,
 }
 
 /// The router of the address.
@@ -261,8 +261,8 @@ impl Services {
                 None => (StatusCode::NOT_FOUND, "no such function").into_response(),
             },
             ("GET", ["segments"]) => json_response(&Value::Array(self.traces.segments())),
-            (_, ["gates"]) => self.gates.control(method, "", body),
-            (_, ["gates", id]) => self.gates.control(method, id, body),
+            (_, ["breakpoints"]) => self.breakpoints.control(method, "", body),
+            (_, ["breakpoints", id]) => self.breakpoints.control(method, id, body),
             ("POST", ["index-lag"]) => match serde_json::from_slice::<LagRequest>(body) {
                 Ok(lag) => match self.dynamo.set_index_lag(lag.ms).await {
                     Ok(()) => json_response(&json!({ "ms": lag.ms })),

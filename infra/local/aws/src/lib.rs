@@ -26,7 +26,7 @@
 //! | `GET /_bobbin/functions` | process ids by function |
 //! | `POST /_bobbin/functions/ID/kill` | kills the processes of a function |
 //! | `POST /_bobbin/index-lag {"ms": N}` | has index queries answer as of N ms ago; 0 ends it |
-//! | `/_bobbin/gates` | holds calls of functions at any local service ([`bobbin_local_gate`]) |
+//! | `/_bobbin/breakpoints` | holds calls of functions at any local service ([`bobbin_local_breakpoint`]) |
 
 mod account;
 mod clock;

@@ -1,4 +1,4 @@
-//! The tables, for the program that the engine runs in: without a connection, a signature or a gate.
+//! The tables, for the program that the engine runs in: without a connection, a signature or a breakpoint.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ const byId = (id) => document.getElementById(id);
 
 const app = {
   state: null,
-  behind: { sessions: [], sandboxes: [] },
+  inspected: { sessions: [], sandboxes: [] },
   place: { platform: "discord", channel: null, thread: null },
   unread: new Set(),
   dismissed: new Set(),
@@ -93,7 +93,7 @@ async function loadPane(which) {
 function showStatus(pane, which, loaded) {
   const { channel, thread } = app.place;
   const stop = loaded.stoppable && which === "thread" && h("button", { type: "button", class: "button secondary", testid: "stop-session", onclick: () => slack.act(app, { type: "stop_session", channel_id: channel, thread_ts: thread }) }, "Stop");
-  replace(pane.status, loaded.typing && h("span", {}, loaded.typing), stop);
+  replace(pane.status, loaded.status && h("span", {}, loaded.status), stop);
 }
 
 function showMessages(pane, which, views) {
@@ -212,7 +212,7 @@ const sessionTitle = (thread) => app.state.slack.sessions.find((one) => one.chan
 function dotFor(platform, parent, id) {
   const { seeds } = app.state;
   const key = platform === "discord" ? `discord:${seeds.guild_id}:${id}` : `slack:${seeds.team_id}:${parent}:${id}`;
-  const phase = app.behind.sessions.find((one) => one.thread === key)?.phase;
+  const phase = app.inspected.sessions.find((one) => one.thread === key)?.phase;
   return phase && h("span", { class: `dot ${phase}`, title: phase });
 }
 
@@ -235,10 +235,10 @@ function show() {
   if (app.place.thread) openPane("thread");
   else { panes.thread.key = ""; panes.thread.title = undefined; }
   showSidebar();
-  showBehind();
+  showInspector();
 }
 
-function showBehind() {
+function showInspector() {
   showSession(app, byId("session-panel"));
   showSandboxes(app, byId("sandbox-list"));
 }
@@ -261,7 +261,7 @@ function ask(...what) {
 
 async function reread(what) {
   if (what.has("state") || !app.state) app.state = await fetchJson("/ui/state");
-  if (what.has("behind")) app.behind = { sessions: [], sandboxes: [], ...(await fetchJson("/ui/backstage")) };
+  if (what.has("inspected")) app.inspected = { sessions: [], sandboxes: [], ...(await fetchJson("/ui/inspector")) };
   show();
   if (what.has("messages")) await Promise.all([loadPane("channel"), loadPane("thread")]);
 }
@@ -269,8 +269,8 @@ async function reread(what) {
 function take(notice) {
   const { platform, channel, thread } = app.place;
   switch (notice.kind) {
-    case "everything": ask("state", "behind", "messages"); break;
-    case "backstage": ask("behind"); break;
+    case "everything": ask("state", "inspected", "messages"); break;
+    case "inspector": ask("inspected"); break;
     case "channels": ask("state"); break;
     case "view": if (notice.user === app.me("slack")) ask("messages"); break;
     default: {

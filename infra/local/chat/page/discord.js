@@ -1,5 +1,5 @@
 // Discord's messages, components and modals.
-import { dialog, fetchJson, h, link, post, size, toast, upload } from "./dom.js";
+import { dialog, fetchJson, h, post, size, toast, upload } from "./dom.js";
 import { markdown } from "./text.js";
 
 const V2 = 32768;
@@ -62,7 +62,6 @@ function body(ctx, message, flags) {
   if (flags & LOADING) return [h("p", { class: "thinking", testid: "thinking" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), "Bobbin is thinking…")];
   const out = [];
   if (message.content) out.push(h("div", { class: "markdown" }, markdown(message.content, ctx.text)));
-  for (const embed of message.embeds || []) out.push(embedNode(ctx, embed));
   if (!(flags & V2)) for (const file of message.attachments || []) out.push(attachment(file));
   for (const part of message.components || []) out.push(component(ctx, part));
   return out;
@@ -70,9 +69,6 @@ function body(ctx, message, flags) {
 
 function footer(ctx, message) {
   const out = [];
-  if (message.reactions?.length) {
-    out.push(h("div", { class: "reactions" }, message.reactions.map((one) => h("span", { class: "reaction" }, `${one.emoji.name} ${one.count}`))));
-  }
   if (message.thread) {
     const thread = ctx.app.state.discord.channels.find((one) => one.id === message.id) || message.thread;
     out.push(h("button", { type: "button", class: "thread-chip", testid: "open-thread", data: { thread: message.id }, onclick: () => ctx.app.go("discord", thread.parent_id, thread.id) },
@@ -87,27 +83,13 @@ function attachment(file) {
   return h("a", { href: file.url, download: file.filename, class: "file", testid: "attachment" }, h("span", { class: "sheet", "aria-hidden": "true" }), h("span", {}, file.filename, h("small", {}, size(file.size || 0))));
 }
 
-function embedNode(ctx, embed) {
-  const node = h("div", { class: "container" },
-    embed.title && h("strong", {}, embed.url ? link(embed.url, embed.title) : embed.title),
-    embed.description && h("div", { class: "markdown" }, markdown(embed.description, ctx.text)),
-    (embed.fields || []).map((field) => h("div", {}, h("strong", {}, field.name), h("div", { class: "markdown" }, markdown(field.value, ctx.text)))),
-    embed.footer && h("p", { class: "small" }, embed.footer.text));
-  if (embed.color) node.style.setProperty("--accent-bar", `#${embed.color.toString(16).padStart(6, "0")}`);
-  return node;
-}
-
 function component(ctx, part) {
   const press = (values) => interact(ctx.app, { type: "component", channel_id: ctx.channelId, message_id: ctx.message.id, custom_id: part.custom_id, values });
   switch (part.type) {
     case 1: return h("div", { class: "row" }, (part.components || []).map((one) => component(ctx, one)));
     case 2: return button(part, press);
-    case 3: case 5: case 6: case 7: case 8: return select(ctx.app, part, press);
-    case 9: return h("div", { class: "section" }, h("div", {}, (part.components || []).map((one) => component(ctx, one))), part.accessory && component(ctx, part.accessory));
+    case 3: return select(part, press);
     case 10: return h("div", { class: "markdown" }, markdown(part.content || "", ctx.text));
-    case 11: return h("img", { class: "thumbnail", src: part.media?.url, alt: part.description || "" });
-    case 12: return h("div", { class: "gallery" }, (part.items || []).map((item) => h("img", { src: item.media?.url, alt: item.description || "", loading: "lazy" })));
-    case 13: return attachment({ url: part.file?.url, filename: part.name || "file", size: part.size });
     case 14: return part.divider === false ? h("div", { class: "space" }) : h("hr", { class: part.spacing === 2 ? "wide" : "" });
     case 17: {
       const node = h("div", { class: "container", testid: "card" }, (part.components || []).map((one) => component(ctx, one)));
@@ -129,19 +111,11 @@ function button(part, press) {
   return node;
 }
 
-function choices(app, part) {
-  const { channels, users } = app.state.discord;
-  if (part.type === 5) return users.map((one) => ({ label: one.user.global_name || one.user.username, value: one.user.id }));
-  if (part.type === 8) return channels.filter((one) => one.type === 0).map((one) => ({ label: `#${one.name}`, value: one.id }));
-  if (part.type === 6 || part.type === 7) return app.state.discord.guild.roles.map((one) => ({ label: one.name, value: one.id }));
-  return part.options || [];
-}
-
-function select(app, part, press) {
+function select(part, press) {
   const many = (part.max_values || 1) > 1;
   const node = h("select", { multiple: many, disabled: Boolean(part.disabled), "aria-label": part.placeholder || "Choose", testid: "select" },
     !many && h("option", { value: "", selected: !(part.options || []).some((one) => one.default) }, part.placeholder || "Choose…"),
-    choices(app, part).map((one) => h("option", { value: one.value, selected: Boolean(one.default) }, one.description ? `${one.label} — ${one.description}` : one.label)));
+    (part.options || []).map((one) => h("option", { value: one.value, selected: Boolean(one.default) }, one.description ? `${one.label} — ${one.description}` : one.label)));
   const chosen = () => [...node.selectedOptions].map((one) => one.value).filter(Boolean);
   if (!many) node.addEventListener("change", () => chosen().length && press(chosen()));
   return many ? h("div", { class: "row" }, node, h("button", { type: "button", class: "button secondary", onclick: () => press(chosen()) }, "Choose")) : node;
@@ -163,21 +137,19 @@ export function openModal(app, modal, channelId) {
 
 function modalPart(app, part, readers) {
   if (part.type === 10) return h("div", { class: "markdown" }, markdown(part.content || "", textContext(app)));
-  const input = part.type === 18 ? part.component : (part.components || [])[0];
-  if (!input) return null;
+  const input = part.component;
   const id = `field-${input.custom_id}`;
-  const label = part.label || input.label || input.custom_id;
+  const { label } = part;
   const optional = input.required === false;
-  const [node, read] = modalInput(app, input, id, label);
+  const [node, read] = modalInput(input, id, label);
   readers[input.custom_id] = read;
-  const group = [21, 22].includes(input.type);
+  const group = input.type === 21;
   return h(group ? "fieldset" : "div", { class: "field", data: { field: input.custom_id } },
     h(group ? "legend" : "label", { for: group ? undefined : id }, label, optional && h("span", { class: "optional" }, "optional")),
     part.description && h("p", { class: "small" }, part.description), node);
 }
 
-function modalInput(app, input, id, label) {
-  const options = () => choices(app, input);
+function modalInput(input, id, label) {
   switch (input.type) {
     case 4: {
       const node = h(input.style === 2 ? "textarea" : "input", { id, rows: input.style === 2 ? "5" : undefined, maxlength: input.max_length || 4000, placeholder: input.placeholder, required: input.required !== false, value: input.value || "" });
@@ -187,20 +159,14 @@ function modalInput(app, input, id, label) {
       const node = h("input", { id, type: "file", multiple: (input.max_values || 1) > 1 });
       return [node, async () => Promise.all([...node.files].map(async (file) => (await upload(file)).id))];
     }
-    case 21: case 22: {
-      const kind = input.type === 21 ? "radio" : "checkbox";
-      const boxes = (input.options || []).map((one) => h("input", { type: kind, name: id, value: one.value, checked: Boolean(one.default), "aria-label": one.label }));
+    case 21: {
+      const boxes = (input.options || []).map((one) => h("input", { type: "radio", name: id, value: one.value, checked: Boolean(one.default), "aria-label": one.label }));
       const node = h("div", { class: "choices" }, boxes.map((box, at) => h("label", {}, box, h("span", {}, input.options[at].label, input.options[at].description && h("small", {}, input.options[at].description)))));
-      const chosen = () => boxes.filter((box) => box.checked).map((box) => box.value);
-      return [node, () => (kind === "radio" ? chosen()[0] ?? null : chosen())];
-    }
-    case 23: {
-      const node = h("input", { id, type: "checkbox", checked: Boolean(input.default) });
-      return [node, () => node.checked];
+      return [node, () => boxes.find((box) => box.checked)?.value ?? null];
     }
     default: {
       const node = h("select", { id, "aria-label": label, multiple: (input.max_values || 1) > 1 }, (input.max_values || 1) > 1 ? null : h("option", { value: "" }, input.placeholder || "Choose…"),
-        options().map((one) => h("option", { value: one.value, selected: Boolean(one.default) }, one.description ? `${one.label} — ${one.description}` : one.label)));
+        (input.options || []).map((one) => h("option", { value: one.value, selected: Boolean(one.default) }, one.description ? `${one.label} — ${one.description}` : one.label)));
       return [node, () => [...node.selectedOptions].map((one) => one.value).filter(Boolean)];
     }
   }
@@ -215,7 +181,7 @@ export function menu(app, message, channelId) {
 
 export async function load(app, channelId) {
   const query = new URLSearchParams({ channel_id: channelId, user_id: app.me("discord") });
-  const { messages, typing } = await fetchJson(`/ui/discord/messages?${query}`);
-  return { views: messages.map((kept) => view(app, kept, channelId)), typing: typing ? "Bobbin is typing…" : "" };
+  const { messages } = await fetchJson(`/ui/discord/messages?${query}`);
+  return { views: messages.map((kept) => view(app, kept, channelId)), status: "" };
 }
 

@@ -17,7 +17,7 @@ export function sessionOf(app) {
     if (thread) keys.push(`slack:${seeds.team_id}:${channel}:${thread}`);
     if (dm) keys.push(`slack:${seeds.team_id}:dm:${dm.user}`);
   }
-  return app.behind.sessions.find((one) => keys.includes(one.thread));
+  return app.inspected.sessions.find((one) => keys.includes(one.thread));
 }
 
 export function phaseBadge(phase) {
@@ -27,7 +27,7 @@ export function phaseBadge(phase) {
 export function showSession(app, node) {
   const session = sessionOf(app);
   if (!session) {
-    const others = app.behind.sessions;
+    const others = app.inspected.sessions;
     replace(node, h("h2", {}, "Session"), h("p", { class: "empty" }, app.place.thread ? "This thread has no session yet. It gets one with its first prompt." : "Open a thread to see its session, turn and sandbox."),
       others.length > 0 && h("ul", { class: "sessions" }, others.slice(0, 20).map((one) => h("li", {}, h("button", { type: "button", class: "session-link", onclick: () => open(app, one.thread) }, phaseBadge(one.phase), h("span", {}, name(app, one.thread)))))));
     return;
@@ -113,7 +113,7 @@ function open(app, key) {
 
 export function showSandboxes(app, node) {
   const mine = sessionOf(app);
-  const list = app.behind.sandboxes;
+  const list = app.inspected.sandboxes;
   if (!list.length) {
     replace(node, h("li", { class: "empty" }, "No sandbox is running. The first prompt of a thread makes one."));
     return;

@@ -1,6 +1,6 @@
-// Slack's messages, blocks and views.
-import { dialog, fetchJson, h, post, replace, size, toast, upload } from "./dom.js";
-import { emoji, markdown, mrkdwn, richText, table } from "./text.js";
+// Slack's messages, blocks and the app's Home.
+import { dialog, fetchJson, h, post, replace, size, toast } from "./dom.js";
+import { emoji, markdown, mrkdwn, richText } from "./text.js";
 
 /** Does what a person does; refusals are shown. */
 export async function act(app, what) {
@@ -37,7 +37,6 @@ export function view(app, message, channelId, inThread) {
     threadTs: message.thread_ts || message.ts,
     body: () => body(ctx, message),
     footer: () => footer(ctx, message, inThread),
-    context: message.subtype === "thread_broadcast" ? "replied to a thread" : "",
     system: false,
   };
 }
@@ -58,7 +57,6 @@ function fileNode(file) {
 
 function footer(ctx, message, inThread) {
   const out = [];
-  if (message.reactions?.length) out.push(h("div", { class: "reactions" }, message.reactions.map((one) => h("span", { class: "reaction" }, `${emoji(one.name)} ${one.count}`))));
   if (!inThread && message.reply_count) {
     out.push(h("button", { type: "button", class: "thread-chip", testid: "open-thread", data: { thread: message.ts }, onclick: () => ctx.app.go("slack", ctx.channelId, message.ts) },
       h("strong", {}, `${message.reply_count} ${message.reply_count === 1 ? "reply" : "replies"}`), h("span", {}, "View thread ›")));
@@ -83,20 +81,14 @@ function block(ctx, one) {
   switch (one.type) {
     case "header": return h("div", { class: "heading h2", role: "heading", "aria-level": "3" }, text(ctx, one.text));
     case "section": return h("div", { class: "section" }, h("div", {}, text(ctx, one.text), one.fields && h("div", { class: "grid" }, one.fields.map((field) => text(ctx, field)))), one.accessory && element(ctx, one.accessory, one.block_id));
-    case "context": return h("div", { class: "context" }, (one.elements || []).map((part) => (part.type === "image" ? h("img", { src: part.image_url, alt: part.alt_text }) : text(ctx, part))));
+    case "context": return h("div", { class: "context" }, (one.elements || []).map((part) => text(ctx, part)));
     case "divider": return h("hr");
     case "actions": return h("div", { class: "row" }, (one.elements || []).map((part) => element(ctx, part, one.block_id)));
-    case "context_actions": return h("div", { class: "row" }, (one.elements || []).map((part) => feedback(ctx, part, one.block_id)));
-    case "input": return field(ctx.app, one, ctx.readers, `input-${ctx.message?.ts}-${one.block_id}`);
+    case "input": return field(one, ctx.readers, `input-${ctx.message?.ts}-${one.block_id}`);
     case "markdown": return h("div", { class: "markdown" }, markdown(one.text || "", ctx.text));
     case "rich_text": return h("div", { class: "markdown" }, richText(one, ctx.text));
-    case "image": return h("figure", {}, one.title && h("figcaption", {}, text(ctx, one.title)), h("img", { src: one.image_url, alt: one.alt_text, loading: "lazy" }));
     case "plan": return h("div", { class: "plan", testid: "card" }, h("strong", {}, typeof one.title === "string" ? one.title : text(ctx, one.title)), (one.tasks || []).map((part) => task(ctx, part)));
     case "task_card": return task(ctx, one);
-    case "table": return table((one.rows || []).map((row) => row.map((cell) => (cell.type === "rich_text" ? richText(cell, ctx.text) : cell.text || ""))));
-    case "container": return h("details", { class: "container", open: !one.default_collapsed }, h("summary", {}, text(ctx, one.title)), (one.child_blocks || []).map((part) => block(ctx, part)));
-    case "card": return h("div", { class: "container" }, h("strong", {}, text(ctx, one.title)), text(ctx, one.subtitle), text(ctx, one.body), h("div", { class: "row" }, (one.actions || []).map((part) => element(ctx, part, one.block_id))));
-    case "alert": return h("div", { class: "container" }, text(ctx, one.text));
     default: return h("p", { class: "small" }, `block ${one.type}`);
   }
 }
@@ -112,14 +104,7 @@ async function entered(readers) {
   return values;
 }
 
-function feedback(ctx, part, blockId) {
-  const make = (label, value) => h("button", { type: "button", class: "button secondary", testid: "button", data: { label }, onclick: () => fire(ctx, part, blockId, value) }, label);
-  if (part.type !== "feedback_buttons") return make(part.text?.text || "·", part.value);
-  return [part.positive_button, part.negative_button].filter(Boolean).map((one) => make(one.text?.text || "", one.value));
-}
-
 function element(ctx, part, blockId) {
-  if (part.type === "image") return h("img", { class: "thumbnail", src: part.image_url, alt: part.alt_text });
   if (part.type === "button") {
     const label = part.text?.text || "";
     const style = { primary: "success", danger: "danger" }[part.style] || "secondary";
@@ -132,7 +117,7 @@ function element(ctx, part, blockId) {
     return node;
   }
   if (part.type === "external_select") return external(ctx, part, blockId);
-  const [node, read, event] = input(ctx.app, part, `act-${part.action_id}`);
+  const [node, read, event] = input(part, `act-${part.action_id}`);
   node.addEventListener(event, async () => fire(ctx, part, blockId, await read()));
   return node;
 }
@@ -163,78 +148,26 @@ function external(ctx, part, blockId) {
 }
 
 /** An input element: its node, how to read it, and the event of a change. */
-function input(app, part, id) {
+function input(part, id) {
   const options = (list) => list.map((one) => h("option", { value: one.value, selected: [part.initial_option, ...(part.initial_options || [])].some((first) => first?.value === one.value) }, one.text?.text || one.value));
-  const { users, channels } = app.state.slack;
-  const people = users.map((one) => ({ value: one.id, text: { text: one.real_name } }));
-  const places = channels.filter((one) => one.name).map((one) => ({ value: one.id, text: { text: `#${one.name}` } }));
-  const source = /users_select/.test(part.type) ? people : /(channels|conversations)_select/.test(part.type) ? places : part.options || (part.option_groups || []).flatMap((group) => group.options);
   switch (part.type) {
-    case "plain_text_input": case "email_text_input": case "url_text_input": case "number_input": case "rich_text_input": {
+    case "plain_text_input": {
       const node = h(part.multiline ? "textarea" : "input", { id, rows: part.multiline ? "5" : undefined, maxlength: part.max_length || 3000, placeholder: part.placeholder?.text, value: part.initial_value || "" });
       return [node, () => node.value, "change"];
     }
-    case "datepicker": case "timepicker": {
-      const node = h("input", { id, type: part.type === "datepicker" ? "date" : "time", value: part.initial_date || part.initial_time || "" });
-      return [node, () => node.value, "change"];
-    }
-    case "radio_buttons": case "checkboxes": {
-      const kind = part.type === "checkboxes" ? "checkbox" : "radio";
-      const first = [part.initial_option, ...(part.initial_options || [])].map((one) => one?.value);
-      const boxes = (part.options || []).map((one) => h("input", { type: kind, name: id, value: one.value, checked: first.includes(one.value) }));
-      const node = h("div", { class: "choices", id }, boxes.map((box, at) => h("label", {}, box, h("span", {}, part.options[at].text?.text, part.options[at].description && h("small", {}, part.options[at].description.text)))));
-      const chosen = () => boxes.filter((box) => box.checked).map((box) => box.value);
-      return [node, () => (kind === "radio" ? chosen()[0] ?? null : chosen()), "change"];
-    }
-    case "file_input": {
-      const node = h("input", { id, type: "file", multiple: (part.max_files || 10) > 1 });
-      return [node, async () => Promise.all([...node.files].map((file) => upload(file))), "change"];
-    }
     default: {
       const many = part.type.startsWith("multi_");
-      const node = h("select", { id, multiple: many, "aria-label": part.placeholder?.text || "Choose" }, !many && h("option", { value: "" }, part.placeholder?.text || "Choose…"), options(source));
+      const node = h("select", { id, multiple: many, "aria-label": part.placeholder?.text || "Choose" }, !many && h("option", { value: "" }, part.placeholder?.text || "Choose…"), options(part.options || []));
       return [node, () => (many ? [...node.selectedOptions].map((one) => one.value) : node.value || null), "change"];
     }
   }
 }
 
-let shown = null;
-
-/** Shows the topmost open view, keeps it up to date, and closes what was closed elsewhere. */
-export function showViews(app, views, channelId) {
-  const top = views.at(-1);
-  const key = top ? `${top.id} ${top.hash}` : "";
-  if (shown?.key === key) return;
-  if (shown) { const old = shown; shown = null; old.node.close(); }
-  if (!top) return;
-  const readers = {};
-  const ctx = { app, channelId, text: textContext(app), target: { view_id: top.id, channel_id: channelId }, readers };
-  const body = (top.blocks || []).map((one) => block(ctx, one));
-  const mine = { key };
-  shown = mine;
-  mine.node = dialog({
-    title: top.title?.text || "", submitLabel: top.submit?.text, cancelLabel: top.close?.text || "Cancel", body,
-    submit: async () => {
-      const done = await post("/_control/slack/act", { type: "view_submission", user_id: app.me("slack"), view_id: top.id, values: await entered(readers) });
-      const { kind, errors, reason } = done.outcome;
-      if (kind === "errors") return errors;
-      if (kind === "failed") return reason;
-      if (shown === mine) shown = null;
-      return undefined;
-    },
-    closed: (done) => {
-      if (shown === mine) { shown = null; if (!done) act(app, { type: "view_closed" }); }
-      app.refresh();
-    },
-  });
-}
-
-function field(app, one, readers, id) {
-  const [node, read] = input(app, one.element, id);
+function field(one, readers, id) {
+  const [node, read] = input(one.element, id);
   readers[one.block_id] = [one.element.action_id, read];
-  const group = ["radio_buttons", "checkboxes"].includes(one.element.type);
-  return h(group ? "fieldset" : "div", { class: "field", data: { field: one.block_id } },
-    h(group ? "legend" : "label", { for: group ? undefined : id }, one.label?.text, one.optional && h("span", { class: "optional" }, "optional")), node, one.hint && h("p", { class: "small" }, one.hint.text));
+  return h("div", { class: "field", data: { field: one.block_id } },
+    h("label", { for: id }, one.label?.text, one.optional && h("span", { class: "optional" }, "optional")), node, one.hint && h("p", { class: "small" }, one.hint.text));
 }
 
 let home = null;
@@ -268,10 +201,9 @@ const STATUS = { processing: "Working…", suspended: "Needs attention", active:
 export async function load(app, channelId, thread) {
   const query = new URLSearchParams({ channel: channelId, user_id: app.me("slack") });
   if (thread) query.set("thread_ts", thread);
-  const { messages, views, home: published, session } = await fetchJson(`/ui/slack/messages?${query}`);
-  showViews(app, views, channelId);
+  const { messages, home: published, session } = await fetchJson(`/ui/slack/messages?${query}`);
   updateHome(app, published, channelId);
   const status = session?.text || STATUS[session?.status] || "";
-  return { views: messages.map((one) => view(app, one, channelId, Boolean(thread))), typing: status, stoppable: session?.status === "processing", title: session?.title };
+  return { views: messages.map((one) => view(app, one, channelId, Boolean(thread))), status, stoppable: session?.status === "processing", title: session?.title };
 }
 

@@ -215,7 +215,7 @@ function list(items, say) {
   return node;
 }
 
-export function table(rows) {
+function table(rows) {
   const [head, ...body] = rows;
   return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", {},
     h("thead", {}, h("tr", {}, head.map((cell) => h("th", {}, cell)))),

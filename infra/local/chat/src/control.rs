@@ -1,11 +1,12 @@
-//! `/_control`: what a test or the page does in a person's place, what it injects, and what it reads back.
+//! `/_control`: what a test or the page does as a person, what it injects, and what it reads back.
 
+use crate::action::ActionError;
 use crate::fault::{Fault, Faults};
-use crate::gate::{self, Reply};
-use crate::hub::{Hub, broken, held};
+use crate::http::{self, ApiResponse};
+use crate::hub::{Hub, broken, lock};
 use crate::json::Read;
 use crate::limits::RETRY_DELAY_MS_MAX;
-use crate::store::{FIRST, LAST, StoreError};
+use crate::store::StoreError;
 use crate::{discord, slack};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -16,46 +17,21 @@ use std::sync::{Arc, Mutex};
 
 /// Serves one control call.
 pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
-    let call = match gate::read(request).await {
+    let call = match http::read(request).await {
         Ok(call) => call,
         Err(status) => return status.into_response(),
     };
     let segments = call.segments();
     let body = &call.body;
     match (call.method.as_str(), &segments[1..]) {
-        ("POST", ["discord", "interact"]) => match discord::interaction::act(&hub, body).await {
-            Ok(done) => Reply::json(done).into_response(),
-            Err(discord::payload::Impossible::Refused(why)) => refused(&why),
-            Err(discord::payload::Impossible::Store(error)) => broken(&error).into_response(),
-        },
-        ("POST", ["slack", "act"]) => match slack::act::act(&hub, body).await {
-            Ok(done) => Reply::json(done).into_response(),
-            Err(slack::act::Impossible::Refused(why)) => refused(&why),
-            Err(slack::act::Impossible::Store(error)) => broken(&error).into_response(),
-        },
-        ("POST", ["discord", "adopt"]) => {
-            let status = u16::try_from(body.int("status")).unwrap_or_default();
-            let answer = body["answer"].to_string();
-            shown(discord::interaction::adopt(
-                &hub,
-                &body["interaction"],
-                status,
-                answer.as_bytes(),
-            ))
-        }
-        // What reaches the functions past this server: its token, trigger or message is known here before it is met.
-        ("POST", ["discord", "announce"]) => {
-            shown(discord::interaction::announce(&hub, body).map(|()| json!({"ok": true})))
-        }
-        ("POST", ["slack", "announce"]) => {
-            shown(slack::act::announce(&hub, body).map(|()| json!({"ok": true})))
-        }
+        ("POST", ["discord", "interact"]) => acted(discord::act::act(&hub, body).await),
+        ("POST", ["slack", "act"]) => acted(slack::act::act(&hub, body).await),
         // For a stack whose functions run elsewhere, so that their address is known only after this has started.
         ("POST", ["ingress"]) => match body.str("url") {
             "" => refused("url is missing: the base of the ingress, such as http://127.0.0.1:8080"),
             url => {
-                hub.set_ingress(url.trim_end_matches('/').to_owned());
-                Reply::json(json!({"ok": true})).into_response()
+                hub.ingress.set_base(url.to_owned());
+                ApiResponse::json(json!({"ok": true})).into_response()
             }
         },
         (method, ["discord", "faults"]) => faults(method, &hub.discord_faults, body),
@@ -73,15 +49,15 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
         ("POST", ["discord", "limits"]) => {
             hub.enforce_rates
                 .store(body.flag("enforce"), Ordering::Relaxed);
-            Reply::json(json!({"ok": true})).into_response()
+            ApiResponse::json(json!({"ok": true})).into_response()
         }
         ("POST", ["slack", "retries"]) => {
             let delays = body.list("delays_ms").iter().filter_map(Value::as_u64);
-            *held(&hub.retry_delays_ms) = delays
+            *lock(&hub.retry_delays_ms) = delays
                 .map(|ms| ms.min(RETRY_DELAY_MS_MAX))
                 .take(3)
                 .collect();
-            Reply::json(json!({"ok": true})).into_response()
+            ApiResponse::json(json!({"ok": true})).into_response()
         }
         ("GET", [platform @ ("discord" | "slack"), "requests"]) => {
             let after = call.asked("after").parse().unwrap_or_default();
@@ -93,19 +69,11 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
         }
         ("GET", ["discord", "answers"]) => {
             let after = call.asked("after").parse().unwrap_or_default();
-            let kept = hub.store().requests(discord::interaction::ANSWERS, after);
+            let kept = hub.store().requests(discord::ANSWERS, after);
             shown(kept.map(|list| json!({"answers": list})))
         }
         ("GET", ["discord", "ephemeral"]) => shown(ephemerals(&hub, call.asked("user_id"))),
         ("GET", ["slack", "ephemeral"]) => shown(slack_ephemerals(&hub, call.asked("user_id"))),
-        ("GET", ["slack", "views"]) => {
-            let user = if call.asked("user_id").is_empty() {
-                &hub.seeds.slack_user_id
-            } else {
-                call.asked("user_id")
-            };
-            shown(slack::views::stack(&hub.store(), user).map(|views| json!({"views": views})))
-        }
         ("GET", ["slack", "home"]) => shown(
             hub.store()
                 .get("s.home", "", call.asked("user_id"))
@@ -114,7 +82,7 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
         // What a workspace's administrators do: somebody comes in, becomes a guest, leaves.
         ("POST", ["slack", "user"]) => shown(slack::people::set(&hub, body)),
         ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
-        ("GET", ["seeds"]) => Reply::json(json!(hub.seeds)).into_response(),
+        ("GET", ["seeds"]) => ApiResponse::json(json!(hub.seeds)).into_response(),
         _ => (
             StatusCode::NOT_FOUND,
             axum::Json(json!({"error": "there is no such control call"})),
@@ -131,25 +99,33 @@ fn refused(why: &str) -> Response {
         .into_response()
 }
 
+fn acted(done: Result<Value, ActionError>) -> Response {
+    match done {
+        Ok(done) => ApiResponse::json(done).into_response(),
+        Err(ActionError::Refused(why)) => refused(&why),
+        Err(ActionError::Store(error)) => broken(&error).into_response(),
+    }
+}
+
 fn shown(read: Result<Value, StoreError>) -> Response {
     match read {
-        Ok(value) => Reply::json(value).into_response(),
+        Ok(value) => ApiResponse::json(value).into_response(),
         Err(error) => broken(&error).into_response(),
     }
 }
 
 fn faults(method: &str, faults: &Mutex<Faults>, body: &Value) -> Response {
-    let mut faults = held(faults);
+    let mut faults = lock(faults);
     match method {
-        "GET" => Reply::json(json!({"faults": faults.waiting()})).into_response(),
+        "GET" => ApiResponse::json(json!({"faults": faults.waiting()})).into_response(),
         "DELETE" => {
             faults.clear();
-            Reply::json(json!({"ok": true})).into_response()
+            ApiResponse::json(json!({"ok": true})).into_response()
         }
         _ => match serde_json::from_value::<Fault>(body.clone()) {
             Ok(fault) => {
                 if faults.add(fault) {
-                    Reply::json(json!({"ok": true})).into_response()
+                    ApiResponse::json(json!({"ok": true})).into_response()
                 } else {
                     refused("too many faults wait already; DELETE them first")
                 }
@@ -193,7 +169,7 @@ fn set_thread(hub: &Hub, body: &Value) -> Result<Value, StoreError> {
     if body.has("locked") {
         thread["thread_metadata"]["locked"] = body["locked"].clone();
     }
-    discord::channel::keep(hub, &store, &thread)?;
+    discord::channel::save(hub, &store, &thread)?;
     Ok(json!({"ok": true}))
 }
 
@@ -201,13 +177,7 @@ fn ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
     let store = hub.store();
     let mut list = Vec::new();
     for channel in store.all("d.channel", &hub.seeds.guild_id)? {
-        let kept = store.ascending(
-            "d.ephemeral",
-            channel.str("id"),
-            FIRST,
-            LAST,
-            u64::from(u32::MAX),
-        )?;
+        let kept = store.all("d.ephemeral", channel.str("id"))?;
         list.extend(
             kept.into_iter()
                 .filter(|one| user.is_empty() || one.str("to") == user),

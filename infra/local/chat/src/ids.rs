@@ -53,7 +53,7 @@ pub fn ts_micros(ts: &str) -> Option<u64> {
     Some(seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?)
 }
 
-/// Milliseconds since 1970.
+/// The time, in milliseconds since 1970.
 pub fn now_ms() -> u64 {
     now_us() / 1_000
 }

@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 /// Readings that treat a missing field, `null` and a wrong type alike.
 pub trait Read {
     fn str(&self, field: &str) -> &str;
+    /// The text of a field, or another one where the field is missing or `null`.
+    fn str_or<'a>(&'a self, field: &str, otherwise: &'a str) -> &'a str;
     fn int(&self, field: &str) -> u64;
     fn flag(&self, field: &str) -> bool;
     fn list(&self, field: &str) -> &[Value];
@@ -15,6 +17,14 @@ pub trait Read {
 impl Read for Value {
     fn str(&self, field: &str) -> &str {
         self[field].as_str().unwrap_or_default()
+    }
+
+    fn str_or<'a>(&'a self, field: &str, otherwise: &'a str) -> &'a str {
+        if self.has(field) {
+            self.str(field)
+        } else {
+            otherwise
+        }
     }
 
     fn int(&self, field: &str) -> u64 {
@@ -49,5 +59,15 @@ pub fn push(object: &mut Value, field: &str, entry: Value) {
     match object[field].as_array_mut() {
         Some(list) => list.push(entry),
         None => object[field] = Value::Array(vec![entry]),
+    }
+}
+
+/// The text of a field that may be a number or a string (query and form values are strings, JSON may have either).
+pub fn loose_text(value: &Value, field: &str) -> String {
+    match &value[field] {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        _ => value.str(field).to_owned(),
     }
 }

@@ -1,145 +1,51 @@
 //! Discord- and Slack-compatible APIs and the chat page of the laptop stack.
 //!
-//! Promised: a bot that talks to the documented HTTP APIs of both platforms finds its routes, limits, error bodies and timing
-//! here; a person (or a test, through `/_control`) acts in the page, and the act reaches the ingress signed as the platform signs it.
-//! State is one SQLite file and survives a restart. Only loopback is bound, requests that a foreign web page could make a
-//! browser send are refused, and the page and `/_control` open to the stack's key alone: the APIs have the bots' tokens.
+//! Promised: a bot that talks to the documented HTTP APIs of both platforms finds the routes that Bobbin uses, with their
+//! limits, error bodies and timing; a person (or a test, through `/_control`) acts in the page, and the act reaches the
+//! ingress signed as the platform signs it. State is one SQLite file and survives a restart. Only loopback is bound, requests
+//! that a foreign web page could make a browser send are refused, and the page and `/_control` open to the stack's key alone:
+//! the APIs have the bots' tokens.
 //!
-//! Absent on purpose: a gateway, voice, direct messages and roles on Discord; streams, OAuth and several teams on Slack.
+//! Absent on purpose: a gateway, voice, direct messages, reactions and the callback route on Discord; modals, reactions, OAuth
+//! and several teams on Slack.
 
+mod access;
+mod action;
+mod bot_requests;
 mod control;
 mod discord;
-mod door;
 mod fault;
-mod gate;
+mod files;
+mod http;
 mod hub;
+mod identity;
 mod ids;
+mod ingress;
 mod json;
 mod limits;
+mod live;
 mod page;
 mod prune;
 mod seeds;
+mod settings;
 pub mod sign;
 mod slack;
 mod store;
 
-pub use door::entrance;
+pub use access::login_url;
+pub use identity::{DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 pub use seeds::Seeds;
+pub use settings::{Inspector, Settings, StartError};
 pub use store::StoreError;
 
-use bobbin_local_gate::{ControlKey, Gates};
-use futures::future::BoxFuture;
 use hub::Hub;
 use serde_json::Value;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// The development identity of the Discord application.
-#[derive(Clone)]
-pub struct DiscordKeys {
-    /// Snowflake of the application; the bot user has the same id.
-    pub application_id: String,
-    /// 64 hex digits: the seed of the Ed25519 key that signs interactions.
-    pub seed: String,
-    /// What the bot sends as `Authorization: Bot …`.
-    pub bot_token: String,
-}
-
-/// The development identity of the Slack app, and what its manifest declares.
-#[derive(Clone)]
-pub struct SlackKeys {
-    /// Key of the v0 signature.
-    pub signing_secret: String,
-    /// What the bot sends as `Authorization: Bearer …`.
-    pub bot_token: String,
-    /// `U…`, the bot's user.
-    pub bot_user_id: String,
-    /// `A…`, the app.
-    pub app_id: String,
-    /// Message shortcuts of the manifest.
-    pub shortcuts: Vec<SlackShortcut>,
-    /// Slash commands of the manifest.
-    pub commands: Vec<SlackCommand>,
-    /// Scopes that the bot token has; told with every answer, and enforced by nothing here.
-    pub scopes: Vec<String>,
-}
-
-/// A message shortcut (manifest `features.shortcuts` with `type: message`).
-#[derive(Clone)]
-pub struct SlackShortcut {
-    /// Reaches the app as `callback_id`.
-    pub callback_id: String,
-    /// What people read in the message's menu.
-    pub name: String,
-}
-
-/// A slash command (manifest `features.slash_commands`).
-#[derive(Clone)]
-pub struct SlackCommand {
-    /// With its slash.
-    pub command: String,
-    /// One line for people.
-    pub description: String,
-    /// What may follow the command.
-    pub usage_hint: String,
-}
-
-/// What the page shows beside a thread; read about once a second while somebody looks.
-pub trait Backstage: Send + Sync + 'static {
-    /// Session records as JSON objects with at least `thread`, `phase`, `generation` and `timeline`.
-    fn sessions(&self) -> BoxFuture<'_, Vec<Value>>;
-    /// Sandboxes as JSON objects with at least `name` and `state`.
-    fn sandboxes(&self) -> BoxFuture<'_, Vec<Value>>;
-}
-
-/// How to start the chat.
-pub struct Settings {
-    /// Folder of the SQLite file `chat.sqlite`; made when missing.
-    pub state_dir: PathBuf,
-    /// Port on 127.0.0.1; 0 takes a free one.
-    pub port: u16,
-    /// Base of the function URL, such as `http://127.0.0.1:8080`; may follow with [`Chat::set_ingress`].
-    pub ingress: Option<String>,
-    /// The Discord application.
-    pub discord: DiscordKeys,
-    /// The Slack app.
-    pub slack: SlackKeys,
-    /// What the page, and who acts or reads as a person, has to say.
-    pub control_key: ControlKey,
-    /// A name or address of this machine by which the bot reaches it that does not share its loopback.
-    pub also_named: Option<String>,
-    /// Session records and sandboxes for the page.
-    pub backstage: Arc<dyn Backstage>,
-    /// Test control: holds calls of functions.
-    pub gates: Gates,
-}
-
-/// Why the chat did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The port is taken, or the state folder cannot be made.
-    #[error("{what}: {source}; choose another port or state folder")]
-    Io {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The SQLite file cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The seed of the signing key is not 32 bytes of hex.
-    #[error("the Discord seed must be 64 hex digits")]
-    Seed,
-    /// No HTTP client could be made.
-    #[error("the client for the ingress cannot be made: {0}")]
-    Client(#[from] reqwest::Error),
-}
-
-/// A running chat.
+/// A chat that listens until it is stopped.
 pub struct Chat {
     hub: Arc<Hub>,
     server: JoinHandle<()>,
@@ -149,11 +55,11 @@ impl Chat {
     /// Binds, opens the state, seeds it at the first start, and serves.
     ///
     /// # Errors
-    /// See [`Error`]; nothing is left running after one.
-    pub async fn start(settings: Settings) -> Result<Chat, Error> {
+    /// See [`StartError`]; nothing is left running after one.
+    pub async fn start(settings: Settings) -> Result<Chat, StartError> {
         let io = |what: &str| {
             let what = what.to_owned();
-            move |source| Error::Io { what, source }
+            move |source| StartError::Io { what, source }
         };
         std::fs::create_dir_all(&settings.state_dir)
             .map_err(io("making the chat's state folder"))?;
@@ -163,11 +69,11 @@ impl Chat {
         let address = listener
             .local_addr()
             .map_err(io("reading the bound address"))?;
-        let gates = settings.gates.clone();
+        let breakpoints = settings.breakpoints.clone();
         let hub = Hub::open(settings, address.port())?;
-        let router = gates.before(
+        let router = breakpoints.before(
             "chat",
-            bobbin_local_gate::peer,
+            bobbin_local_breakpoint::peer,
             page::router(Arc::clone(&hub)),
         );
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
@@ -182,16 +88,16 @@ impl Chat {
         });
         let pruned = Arc::clone(&hub);
         hub.tasks
-            .spawn(async move { prune::now_and_then(pruned).await });
+            .spawn(async move { prune::every_hour(pruned).await });
         let watcher = Arc::clone(&hub);
         hub.tasks
-            .spawn(async move { page::watch_backstage(watcher).await });
+            .spawn(async move { live::watch_inspector(watcher).await });
         Ok(Chat { hub, server })
     }
 
     /// Where interactions and events go: the base of the function URL.
     pub fn set_ingress(&self, base: String) {
-        self.hub.set_ingress(base);
+        self.hub.ingress.set_base(base);
     }
 
     /// Address of the page.
@@ -230,16 +136,16 @@ impl Chat {
     /// # Errors
     /// The state file failed.
     pub fn announce_interaction(&self, interaction: &Value) -> Result<(), StoreError> {
-        discord::interaction::announce(&self.hub, interaction)
+        discord::announce(&self.hub, interaction)
     }
 
-    /// Makes known what somebody else signed for Slack's routes, before it is passed on: an event's envelope (its message can then
-    /// be found, reacted to and answered) or an interaction's payload (its `trigger_id` then opens views).
+    /// Makes known what somebody else signed for Slack's routes, before it is passed on: the message of an event's envelope can
+    /// then be found and answered.
     ///
     /// # Errors
     /// The state file failed.
     pub fn announce_slack(&self, payload: &Value) -> Result<(), StoreError> {
-        slack::act::announce(&self.hub, payload)
+        slack::announce(&self.hub, payload)
     }
 
     /// Takes in the ingress's answer to an interaction that somebody else signed and delivered, so that its token works here
@@ -253,7 +159,7 @@ impl Chat {
         status: u16,
         answer: &[u8],
     ) -> Result<Value, StoreError> {
-        discord::interaction::adopt(&self.hub, interaction, status, answer)
+        discord::adopt(&self.hub, interaction, status, answer)
     }
 
     /// Stops serving and waits (bounded) for open requests and deliveries.

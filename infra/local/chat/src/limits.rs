@@ -18,7 +18,7 @@ pub const MESSAGES_PER_CHANNEL_MAX: u64 = 5_000;
 pub const FILES_MAX: u64 = 500;
 /// How often what has served its time is let go.
 pub const PRUNE_MS: u64 = 60 * 60 * 1_000;
-/// How long interactions, triggers, open forms, uploads, nonces and response addresses are kept after their last use.
+/// How long interactions, open forms, uploads and nonces are kept after their last use.
 pub const SHORT_LIVED_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long Slack's file records and session states are kept.
 pub const LONG_LIVED_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
@@ -28,24 +28,22 @@ pub const THREADS_MAX: usize = 1_000;
 pub const FAULTS_MAX: usize = 100;
 /// Longest delay that an injected fault may add.
 pub const FAULT_DELAY_MS_MAX: u64 = 60_000;
-/// Open live-update streams.
+/// Streams of live notices that may be open at once.
 pub const LIVE_VIEWERS_MAX: usize = 32;
 /// Live notices that a slow viewer may be behind before it has to read everything again.
 pub const LIVE_BACKLOG_MAX: usize = 256;
 /// How often the session records are read while somebody looks at the page.
-pub const BACKSTAGE_POLL_MS: u64 = 1_000;
+pub const INSPECTOR_POLL_MS: u64 = 1_000;
 /// How long one read of the session records may take.
-pub const BACKSTAGE_READ_MS_MAX: u64 = 5_000;
+pub const INSPECTOR_READ_MS_MAX: u64 = 5_000;
 /// Delivered Slack events kept so that a retry of one can be asked for.
 pub const EVENTS_KEPT_MAX: usize = 500;
-/// Rate-limit windows kept.
+/// Rate-limit windows that are remembered; beyond it all start anew.
 pub const RATE_WINDOWS_MAX: usize = 1_000;
 /// Requests in one rate-limit window of a Discord route.
 pub const RATE_WINDOW_REQUESTS: u64 = 10;
 /// Length of that window.
 pub const RATE_WINDOW_MS: u64 = 5_000;
-/// How long a typing notice is shown (Discord: 10 s).
-pub const TYPING_MS: u64 = 10_000;
 /// How long open requests may take to finish when the server stops.
 pub const STOP_MS_MAX: u64 = 2_000;
 
@@ -68,14 +66,6 @@ pub const NONCE_UNITS_MAX: usize = 25;
 /// Discord: messages in one page of a listing.
 pub const LIST_MAX: u64 = 100;
 
-/// Slack: life of a trigger id, which works once.
-pub const TRIGGER_MS: u64 = 3_000;
-/// Slack: life of a `response_url`.
-pub const RESPONSE_URL_MS: u64 = 30 * 60 * 1_000;
-/// Slack: uses of a `response_url`.
-pub const RESPONSE_URL_USES_MAX: u64 = 5;
-/// Slack: views stacked in one modal.
-pub const VIEW_STACK_MAX: usize = 3;
 /// Slack: where `text` is cut off.
 pub const SLACK_TEXT_CHARS_MAX: usize = 40_000;
 /// Slack: longest `text` that `chat.update` takes.

@@ -1,36 +1,42 @@
-//! The chat page: its three files, what it reads (`/ui`), its live notices (`/live`), uploads and kept files.
+//! The chat page: its files, and what it reads (`/ui`).
 //!
-//! Promised: nothing external is loaded (a strict content policy says so), notices only tell what to read again, and a page
-//! that missed some reads everything anew. Absent: any decision about messages; the page reads and acts like a test does.
+//! Promised: nothing external is loaded (a strict content policy says so). Absent: any decision about messages; the page reads
+//! and acts like a test does.
 
-use crate::hub::{Hub, broken, held};
-use crate::ids::now_ms;
+use crate::hub::{Hub, broken, lock};
 use crate::json::Read;
-use crate::limits::{BACKSTAGE_POLL_MS, BACKSTAGE_READ_MS_MAX, FILE_BYTES_MAX};
-use crate::store::{Blob, Store, StoreError};
-use crate::{control, discord, door, slack};
+use crate::store::{Store, StoreError};
+use crate::{access, control, discord, files, live, slack};
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::http::header;
 use axum::middleware::from_fn_with_state;
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use bobbin_local_gate::own_only;
-use futures::{FutureExt, Stream, StreamExt};
+use bobbin_local_breakpoint::own_only;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::broadcast::error::RecvError;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
-/// Kept files run nothing, whatever they hold.
-const FILE_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'";
-const LOGIN_PAGE: &str = "<!DOCTYPE html><html><head><title>Slack</title></head><body>Sign in to your workspace</body></html>";
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// What the page is made of, for everybody: nothing of it is anybody's.
+const ASSETS: [(&str, &str, &str); 8] = [
+    (
+        "/style.css",
+        "text/css; charset=utf-8",
+        include_str!("../page/style.css"),
+    ),
+    ("/app.js", SCRIPT, include_str!("../page/app.js")),
+    ("/dom.js", SCRIPT, include_str!("../page/dom.js")),
+    ("/text.js", SCRIPT, include_str!("../page/text.js")),
+    ("/discord.js", SCRIPT, include_str!("../page/discord.js")),
+    ("/slack.js", SCRIPT, include_str!("../page/slack.js")),
+    ("/composer.js", SCRIPT, include_str!("../page/composer.js")),
+    ("/panel.js", SCRIPT, include_str!("../page/panel.js")),
+];
 
 /// All routes of the server.
 pub fn router(hub: Arc<Hub>) -> Router {
@@ -45,7 +51,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
                 )
             }),
         )
-        .route("/live", get(live))
+        .route("/live", get(live::serve))
         .route(
             "/ui/state",
             get(
@@ -55,48 +61,21 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/ui/discord/messages", get(discord_messages))
         .route("/ui/slack/messages", get(slack_messages))
         .route(
-            "/ui/backstage",
-            get(|State(hub): State<Arc<Hub>>| async move { axum::Json(held(&hub.behind).clone()) }),
+            "/ui/inspector",
+            get(|State(hub): State<Arc<Hub>>| async move { axum::Json(lock(&hub.inspected).clone()) }),
         )
-        .route("/ui/upload", post(upload))
+        .route("/ui/upload", post(files::upload))
         .route("/_control/{*rest}", any(control::serve))
-        .layer(from_fn_with_state(Arc::clone(&hub), door::persons_only));
-    let routes = Router::new()
-        .route(
-            "/style.css",
-            get(|| async { asset("text/css; charset=utf-8", include_str!("../page/style.css")) }),
-        )
-        .route(
-            "/app.js",
-            get(|| async { script(include_str!("../page/app.js")) }),
-        )
-        .route(
-            "/dom.js",
-            get(|| async { script(include_str!("../page/dom.js")) }),
-        )
-        .route(
-            "/text.js",
-            get(|| async { script(include_str!("../page/text.js")) }),
-        )
-        .route(
-            "/discord.js",
-            get(|| async { script(include_str!("../page/discord.js")) }),
-        )
-        .route(
-            "/slack.js",
-            get(|| async { script(include_str!("../page/slack.js")) }),
-        )
-        .route(
-            "/composer.js",
-            get(|| async { script(include_str!("../page/composer.js")) }),
-        )
-        .route(
-            "/panel.js",
-            get(|| async { script(include_str!("../page/panel.js")) }),
-        )
+        .layer(from_fn_with_state(Arc::clone(&hub), access::require_key));
+    let assets = ASSETS
+        .into_iter()
+        .fold(Router::new(), |router, (path, kind, text)| {
+            router.route(path, get(move || async move { asset(kind, text) }))
+        });
+    let routes = assets
         .route("/health", get(|| async { "ok" }))
-        .route("/files/{id}/{name}", get(file))
-        .route("/slack/files/{id}/{name}", get(slack_file))
+        .route("/files/{id}/{name}", get(files::serve))
+        .route("/slack/files/{id}/{name}", get(files::serve_to_bot))
         .route(
             "/api/{*rest}",
             any(|State(hub): State<Arc<Hub>>, request: Request| async move {
@@ -126,10 +105,6 @@ fn asset(kind: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-fn script(text: &'static str) -> Response {
-    asset("text/javascript; charset=utf-8", text)
-}
-
 fn read(hub: &Hub, work: impl FnOnce(&Store) -> Result<Value, StoreError>) -> Response {
     match work(&hub.store()) {
         Ok(value) => axum::Json(value).into_response(),
@@ -137,11 +112,11 @@ fn read(hub: &Hub, work: impl FnOnce(&Store) -> Result<Value, StoreError>) -> Re
     }
 }
 
-/// Everything but messages: places, people, commands.
+/// Everything but messages: channels, people, commands.
 fn state(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
     let guild = &hub.seeds.guild_id;
-    let mut commands = discord::app::registered(store, "global")?;
-    commands.extend(discord::app::registered(store, guild)?);
+    let mut commands = discord::commands::registered(store, "global")?;
+    commands.extend(discord::commands::registered(store, guild)?);
     let shortcuts: Vec<Value> = hub
         .slack
         .shortcuts
@@ -185,14 +160,14 @@ fn rootless(channel: &str, messages: &[Value]) -> Vec<Value> {
     shown.collect()
 }
 
-type Asked = Query<HashMap<String, String>>;
+type Parameters = Query<HashMap<String, String>>;
 
-fn asked<'a>(query: &'a Asked, name: &str) -> &'a str {
+fn asked<'a>(query: &'a Parameters, name: &str) -> &'a str {
     query.get(name).map_or("", String::as_str)
 }
 
 /// A channel's messages as one person sees them: with their own ephemeral ones.
-async fn discord_messages(State(hub): State<Arc<Hub>>, query: Asked) -> Response {
+async fn discord_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Response {
     let (channel, user) = (asked(&query, "channel_id"), asked(&query, "user_id"));
     read(&hub, |store| {
         let mut kept = store.all("d.message", channel)?;
@@ -203,15 +178,12 @@ async fn discord_messages(State(hub): State<Arc<Hub>>, query: Asked) -> Response
                 .filter(|one| one.str("to") == user),
         );
         kept.sort_by(|a, b| a["message"].str("id").cmp(b["message"].str("id")));
-        let typing = held(&hub.typing)
-            .get(channel)
-            .is_some_and(|until| *until > now_ms());
-        Ok(json!({"messages": kept, "typing": typing}))
+        Ok(json!({"messages": kept}))
     })
 }
 
-/// A channel's messages, or a thread's, as one person sees them; with the views that are open for that person.
-async fn slack_messages(State(hub): State<Arc<Hub>>, query: Asked) -> Response {
+/// A channel's messages, or a thread's, as one person sees them, with their Home.
+async fn slack_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Response {
     let (channel, user, thread) = (
         asked(&query, "channel"),
         asked(&query, "user_id"),
@@ -221,7 +193,7 @@ async fn slack_messages(State(hub): State<Arc<Hub>>, query: Asked) -> Response {
         let belongs = |one: &Value| {
             let root = one.str("thread_ts");
             if thread.is_empty() {
-                root.is_empty() || root == one.str("ts") || one.str("subtype") == "thread_broadcast"
+                root.is_empty() || root == one.str("ts")
             } else {
                 root == thread || one.str("ts") == thread
             }
@@ -235,143 +207,8 @@ async fn slack_messages(State(hub): State<Arc<Hub>>, query: Asked) -> Response {
         messages.retain(belongs);
         messages.sort_by(|a, b| a.str("ts").cmp(b.str("ts")));
         Ok(
-            json!({"messages": messages, "views": slack::views::stack(store, user)?, "home": store.get("s.home", "", user)?,
+            json!({"messages": messages, "home": store.get("s.home", "", user)?,
             "session": store.get("s.session", channel, thread)?}),
         )
     })
-}
-
-/// Keeps a person's file until it is sent with a message, an option or a form.
-async fn upload(
-    State(hub): State<Arc<Hub>>,
-    query: Asked,
-    headers: HeaderMap,
-    bytes: Bytes,
-) -> Response {
-    if bytes.len() > FILE_BYTES_MAX {
-        return (
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the file is larger than 10 MiB",
-        )
-            .into_response();
-    }
-    let name = asked(&query, "name");
-    let name = if name.is_empty() { "file" } else { name };
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("application/octet-stream");
-    read(&hub, |store| {
-        let attachment = discord::message::keep_file(&hub, store, name, kind, bytes.to_vec())?;
-        store.put("d.upload", "", attachment.str("id"), &attachment)?;
-        Ok(attachment)
-    })
-}
-
-async fn file(State(hub): State<Arc<Hub>>, Path((id, _)): Path<(String, String)>) -> Response {
-    match hub.store().blob(&id) {
-        Ok(Some(blob)) => served(blob),
-        Ok(None) => (StatusCode::NOT_FOUND, "this file is not kept any more").into_response(),
-        Err(error) => broken(&error).into_response(),
-    }
-}
-
-/// With a wrong token Slack answers 200 and a login page; so does this.
-async fn slack_file(
-    State(hub): State<Arc<Hub>>,
-    Path((id, name)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Response {
-    let expected = format!("Bearer {}", hub.slack.bot_token);
-    if headers
-        .get(header::AUTHORIZATION)
-        .is_none_or(|value| value.as_bytes() != expected.as_bytes())
-    {
-        return (
-            [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
-            LOGIN_PAGE,
-        )
-            .into_response();
-    }
-    file(State(hub), Path((id, name))).await
-}
-
-/// Pictures are shown in place, everything else is offered for saving.
-fn served(blob: Blob) -> Response {
-    let picture = ["image/png", "image/jpeg", "image/gif", "image/webp"]
-        .contains(&blob.content_type.as_str());
-    let kind = if picture || blob.content_type.parse::<header::HeaderValue>().is_ok() {
-        blob.content_type.as_str()
-    } else {
-        "application/octet-stream"
-    };
-    let place = if picture { "inline" } else { "attachment" };
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CONTENT_SECURITY_POLICY, FILE_POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_DISPOSITION, place),
-        (header::CACHE_CONTROL, "private, max-age=3600"),
-    ];
-    (headers, blob.bytes).into_response()
-}
-
-/// Live notices. Too many viewers are turned away; one that fell behind is told to read everything again.
-async fn live(State(hub): State<Arc<Hub>>) -> Response {
-    let Ok(seat) = Arc::clone(&hub.viewers).try_acquire_owned() else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "too many pages are open").into_response();
-    };
-    let stop = hub.stop.clone();
-    let notices = notices(hub.live.subscribe()).map(move |notice| {
-        // The seat is given back when the stream ends.
-        let _ = &seat;
-        Ok::<_, Infallible>(Event::default().data(notice.to_string()))
-    });
-    let ended = async move { stop.cancelled().await };
-    Sse::new(notices.take_until(ended.boxed()))
-        .keep_alive(KeepAlive::default())
-        .into_response()
-}
-
-fn notices(live: tokio::sync::broadcast::Receiver<Value>) -> impl Stream<Item = Value> {
-    futures::stream::unfold((live, true), |(mut live, first)| async move {
-        if first {
-            return Some((json!({"kind": "everything"}), (live, false)));
-        }
-        match live.recv().await {
-            Ok(notice) => Some((notice, (live, false))),
-            Err(RecvError::Lagged(_)) => Some((json!({"kind": "everything"}), (live, false))),
-            Err(RecvError::Closed) => None,
-        }
-    })
-}
-
-/// Reads the session records while somebody looks, and tells the pages when they differ.
-pub async fn watch_backstage(hub: Arc<Hub>) {
-    loop {
-        tokio::select! {
-            () = hub.stop.cancelled() => return,
-            () = tokio::time::sleep(Duration::from_millis(BACKSTAGE_POLL_MS)) => {}
-        }
-        if hub.live.receiver_count() == 0 {
-            continue;
-        }
-        let reading = async { futures::join!(hub.backstage.sessions(), hub.backstage.sandboxes()) };
-        let Ok((sessions, sandboxes)) =
-            tokio::time::timeout(Duration::from_millis(BACKSTAGE_READ_MS_MAX), reading).await
-        else {
-            tracing::debug!("the session records could not be read in time");
-            continue;
-        };
-        let now = json!({"sessions": sessions, "sandboxes": sandboxes});
-        let changed = {
-            let mut behind = held(&hub.behind);
-            let changed = *behind != now;
-            *behind = now;
-            changed
-        };
-        if changed {
-            hub.notify(json!({"kind": "backstage"}));
-        }
-    }
 }

@@ -7,18 +7,11 @@ use crate::store::{Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
-const SHORT_LIVED: [&str; 6] = [
-    "d.interaction",
-    "d.modal",
-    "d.nonce",
-    "d.upload",
-    "s.trigger",
-    "s.response",
-];
+const SHORT_LIVED: [&str; 4] = ["d.interaction", "d.modal", "d.nonce", "d.upload"];
 const LONG_LIVED: [&str; 2] = ["s.file", "s.session"];
 
 /// Prunes at the start and then every hour, until the chat stops.
-pub async fn now_and_then(hub: Arc<Hub>) {
+pub async fn every_hour(hub: Arc<Hub>) {
     loop {
         let pruned = hub.store().atomically(|store| prune(&hub, store));
         if let Err(error) = pruned {

@@ -1,19 +1,20 @@
 //! What exists at the first start: one guild, one team, a few channels and people. The ids are made once and kept.
 
+use crate::discord::permissions::MEMBER_PERMISSIONS;
+use crate::identity::{DiscordKeys, SlackKeys};
 use crate::ids::{Ids, slack_id};
 use crate::store::{Store, StoreError};
-use crate::{DiscordKeys, SlackKeys};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Ids of the seeded world. The first user of each platform is an administrator.
+/// Ids of what exists at the first start. The first user of each platform is an administrator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seeds {
-    /// The Discord guild.
+    /// The only Discord guild that there is.
     pub guild_id: String,
-    /// Its channel `general`.
+    /// Channel `general` of the guild, where the page opens.
     pub channel_id: String,
-    /// Its channel `builds`.
+    /// Channel `builds` of the guild, so that there is a second one.
     pub builds_channel_id: String,
     /// A Discord user with administrator permission.
     pub user_id: String,
@@ -22,24 +23,24 @@ pub struct Seeds {
     /// A role of the Discord guild that the second user has; empty in a state of before there was one.
     #[serde(default)]
     pub role_id: String,
-    /// The Slack team.
+    /// The only Slack team that there is.
     pub team_id: String,
-    /// Its channel `general`.
+    /// Channel `general` of the team, where the page opens.
     pub slack_channel_id: String,
-    /// Its channel `builds`.
+    /// Channel `builds` of the team, so that there is a second one.
     pub slack_builds_channel_id: String,
     /// The direct message between the first user and the bot.
     pub slack_dm_id: String,
-    /// A Slack user, administrator.
+    /// A Slack user who is an administrator.
     pub slack_user_id: String,
-    /// A Slack user, member.
+    /// A Slack user who is no administrator.
     pub slack_member_user_id: String,
     /// The bot's `B…` id.
     pub slack_bot_id: String,
 }
 
 /// Reads the seeds, making them and what they name at the first start.
-pub fn plant(
+pub fn load_or_create(
     store: &Store,
     ids: &Ids,
     discord: &DiscordKeys,
@@ -49,24 +50,24 @@ pub fn plant(
         let seeds = match store.get("seeds", "", "")? {
             Some(kept) => serde_json::from_value(kept).expect("seeds were written by this program"),
             None => {
-                let seeds = invent(ids);
+                let seeds = new_ids(ids);
                 store.put(
                     "seeds",
                     "",
                     "",
                     &serde_json::to_value(&seeds).expect("seeds are plain strings"),
                 )?;
-                plant_discord(store, &seeds)?;
-                plant_slack(store, &seeds)?;
+                create_discord(store, &seeds)?;
+                create_slack(store, &seeds)?;
                 seeds
             }
         };
-        plant_bots(store, &seeds, discord, slack)?;
+        put_bots(store, &seeds, discord, slack)?;
         Ok(seeds)
     })
 }
 
-fn invent(ids: &Ids) -> Seeds {
+fn new_ids(ids: &Ids) -> Seeds {
     Seeds {
         guild_id: ids.snowflake(),
         channel_id: ids.snowflake(),
@@ -84,11 +85,11 @@ fn invent(ids: &Ids) -> Seeds {
     }
 }
 
-fn plant_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
+fn create_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
     let guild = json!({"id": seeds.guild_id, "name": "Bobbin Workshop", "icon": null, "owner_id": seeds.user_id,
         "preferred_locale": "en-US", "features": [], "description": null, "emojis": [], "stickers": [],
         "roles": [{"id": seeds.guild_id, "name": "@everyone", "color": 0, "hoist": false, "position": 0,
-            "permissions": crate::discord::MEMBER_PERMISSIONS, "managed": false, "mentionable": false, "flags": 0},
+            "permissions": MEMBER_PERMISSIONS, "managed": false, "mentionable": false, "flags": 0},
             {"id": seeds.role_id, "name": "builders", "color": 0, "hoist": false, "position": 1, "permissions": "0",
             "managed": false, "mentionable": false, "flags": 0}]});
     store.put("d.guild", "", &seeds.guild_id, &guild)?;
@@ -128,7 +129,7 @@ fn plant_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn plant_slack(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
+fn create_slack(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
     let team = json!({"id": seeds.team_id, "name": "Bobbin Workshop", "domain": "bobbin-workshop", "email_domain": ""});
     store.put("s.team", "", &seeds.team_id, &team)?;
     for (id, name, topic) in [
@@ -171,7 +172,7 @@ pub fn direct_message(id: &str, user: &str, team: &str) -> Value {
 }
 
 /// The bot's users follow the keys, which may change between starts.
-fn plant_bots(
+fn put_bots(
     store: &Store,
     seeds: &Seeds,
     discord: &DiscordKeys,

@@ -6,12 +6,13 @@
 
 use crate::ids::now_ms;
 use crate::limits::{FILES_MAX, MESSAGES_PER_CHANNEL_MAX, REQUEST_LOG_ROWS_MAX};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use serde_json::Value;
 use std::path::Path;
 
-/// Ids that sort before and after every other.
-pub const FIRST: &str = "";
+/// Sorts before every other id.
+const FIRST: &str = "";
+/// Sorts after every other id.
 pub const LAST: &str = "~";
 
 /// The file cannot be read or written: look at the disk and at the state folder's permissions.
@@ -25,7 +26,7 @@ pub struct Store {
     conn: Connection,
 }
 
-/// A kept file.
+/// A file with its name and its declared type.
 pub struct Blob {
     pub name: String,
     pub content_type: String,
@@ -112,49 +113,26 @@ impl Store {
 
     /// Everything of a scope, oldest first.
     pub fn all(&self, kind: &str, scope: &str) -> Result<Vec<Value>> {
-        self.ascending(kind, scope, FIRST, LAST, u64::from(u32::MAX))
+        self.after(kind, scope, FIRST, u64::from(u32::MAX))
     }
 
-    /// Between two ids (both exclusive), oldest first.
-    pub fn ascending(
-        &self,
-        kind: &str,
-        scope: &str,
-        after: &str,
-        before: &str,
-        limit: u64,
-    ) -> Result<Vec<Value>> {
-        self.range("ASC", kind, scope, after, before, limit)
+    /// What follows an id, oldest first.
+    pub fn after(&self, kind: &str, scope: &str, id: &str, limit: u64) -> Result<Vec<Value>> {
+        let condition = "id > ? ORDER BY id ASC";
+        self.select(condition, params![kind, scope, id, limit])
     }
 
-    /// Between two ids (both exclusive), newest first.
-    pub fn descending(
-        &self,
-        kind: &str,
-        scope: &str,
-        after: &str,
-        before: &str,
-        limit: u64,
-    ) -> Result<Vec<Value>> {
-        self.range("DESC", kind, scope, after, before, limit)
+    /// What comes before an id, newest first.
+    pub fn before(&self, kind: &str, scope: &str, id: &str, limit: u64) -> Result<Vec<Value>> {
+        let condition = "id < ? ORDER BY id DESC";
+        self.select(condition, params![kind, scope, id, limit])
     }
 
-    fn range(
-        &self,
-        order: &str,
-        kind: &str,
-        scope: &str,
-        after: &str,
-        before: &str,
-        limit: u64,
-    ) -> Result<Vec<Value>> {
-        let sql = format!(
-            "SELECT body FROM item WHERE kind = ? AND scope = ? AND id > ? AND id < ? ORDER BY id {order} LIMIT ?"
-        );
+    fn select(&self, condition: &str, params: &[&dyn ToSql]) -> Result<Vec<Value>> {
+        let sql =
+            format!("SELECT body FROM item WHERE kind = ? AND scope = ? AND {condition} LIMIT ?");
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![kind, scope, after, before, limit], |row| {
-            row.get::<_, String>(0)
-        })?;
+        let rows = statement.query_map(params, |row| row.get::<_, String>(0))?;
         rows.map(|row| Ok(parse(&row?))).collect()
     }
 

@@ -45,7 +45,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_local_gate::{Gates, own_only};
+use bobbin_local_breakpoint::{Breakpoints, own_only};
 use rustix::fs::{FlockOperation, flock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -93,7 +93,7 @@ pub struct Settings {
     /// What the key may do, as `GET /api-keys/current` tells it; nothing is refused for it.
     pub key_permissions: Vec<String>,
     /// Test control: holds calls of functions.
-    pub gates: Gates,
+    pub breakpoints: Breakpoints,
 }
 
 impl Settings {
@@ -126,7 +126,7 @@ impl Settings {
             ]
             .map(str::to_owned)
             .to_vec(),
-            gates: Gates::default(),
+            breakpoints: Breakpoints::default(),
         }
     }
 }
@@ -289,7 +289,7 @@ impl Provider {
                 .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
             default_snapshot: settings.default_snapshot,
             key_permissions: settings.key_permissions,
-            gates: settings.gates,
+            breakpoints: settings.breakpoints,
             state_dir,
             tools,
             git_mirror,
@@ -305,7 +305,7 @@ impl Provider {
             tasks: TaskTracker::new(),
         });
         let router = own_only(api::router(&shared), shared.also_named.clone());
-        let router = shared.gates.before("provider", serve::peer, router);
+        let router = shared.breakpoints.before("provider", serve::peer, router);
         for listener in [Some(listener), also].into_iter().flatten() {
             shared.tasks.spawn(serve::run(
                 listener,

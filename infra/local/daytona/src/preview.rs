@@ -13,7 +13,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
-use bobbin_local_gate::{KEY_COOKIE, has_own_host};
+use bobbin_local_breakpoint::{KEY_COOKIE, has_own_host};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
@@ -84,7 +84,7 @@ async fn listen(shared: &Context, id: &str, port: u16) -> Result<u16, Fail> {
         id: id.to_owned(),
         port,
     });
-    let router = shared.gates.before("agent", serve::peer, router);
+    let router = shared.breakpoints.before("agent", serve::peer, router);
     for listener in [Some(listener), also].into_iter().flatten() {
         shared
             .tasks

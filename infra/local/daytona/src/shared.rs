@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bobbin_local_gate::Gates;
+use bobbin_local_breakpoint::Breakpoints;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) faults: Faults,
     pub(crate) starter: Starter,
-    pub(crate) gates: Gates,
+    pub(crate) breakpoints: Breakpoints,
     /// Ends servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::limits::CHUNK_CHARS_MAX;
 use crate::request::Request;
-use crate::script::{self, Action, Asked};
+use crate::script::{self, Action, Question};
 use crate::text;
 
 /// One piece of streamed text, and how long to wait after it.
@@ -26,9 +26,9 @@ pub(crate) struct ToolCall {
 /// How an answer ends.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum End {
-    /// `finish_reason` is `stop`.
+    /// The answer is complete: `finish_reason` is `stop`.
     Stop,
-    /// `finish_reason` is `tool_calls`.
+    /// The client is to run this: `finish_reason` is `tool_calls`.
     Tool(ToolCall),
     /// No `finish_reason`, no `[DONE]`.
     Cut,
@@ -110,7 +110,7 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
             | Action::Ask(_)
             | Action::Question(_)
             | Action::Plan(_) => {}
-            Action::Look => {
+            Action::NameImages => {
                 let seen = text::images(&request.images);
                 parts.push(Part::new(seen, Pace::Blocks));
             }
@@ -138,7 +138,7 @@ fn tool_call(action: &Action) -> Option<ToolCall> {
             ("write", json!({ "filePath": path, "content": content }))
         }
         Action::Question(questions) => {
-            let questions: Vec<Value> = questions.iter().map(asked).collect();
+            let questions: Vec<Value> = questions.iter().map(question_arguments).collect();
             ("question", json!({ "questions": questions }))
         }
         Action::Plan(todos) => {
@@ -151,7 +151,7 @@ fn tool_call(action: &Action) -> Option<ToolCall> {
     Some(ToolCall { name, arguments })
 }
 
-fn asked(question: &Asked) -> Value {
+fn question_arguments(question: &Question) -> Value {
     let options: Vec<Value> = question
         .options
         .iter()

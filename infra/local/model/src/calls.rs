@@ -11,10 +11,10 @@ use crate::answer::{Answer, End};
 use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, KEY_DIGITS, bounded, ended};
 use crate::request::Request;
 
-/// One answered request.
+/// A request with the answer that it got, as `GET /calls` shows it.
 #[derive(Debug, Clone, Serialize)]
 struct Call {
-    /// Milliseconds since 1970.
+    /// When the request came, in milliseconds since 1970.
     time_ms: u64,
     /// The header `x-session-id`, by which OpenCode names its session.
     session_id: Option<String>,
@@ -108,7 +108,7 @@ fn digest(key: &str) -> String {
     digits
 }
 
-/// Milliseconds since 1970.
+/// The time, in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -45,4 +45,4 @@ mod server;
 mod text;
 mod wire;
 
-pub use server::{Error, MODEL_ID, Model, OTHER_MODEL_ID};
+pub use server::{BindError, MODEL_ID, Model, OTHER_MODEL_ID};

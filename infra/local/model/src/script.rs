@@ -16,7 +16,7 @@ pub(crate) enum Action {
     /// Run a command that needs a permission first.
     Ask(String),
     /// Ask the person, one question or several together.
-    Question(Vec<Asked>),
+    Question(Vec<Question>),
     /// Answer exactly that many characters.
     Long(usize),
     /// Answer with this HTTP status.
@@ -24,7 +24,7 @@ pub(crate) enum Action {
     /// Write the plan down with the `todowrite` tool: what is to be done, and how it stands.
     Plan(Vec<(String, &'static str)>),
     /// Say which images came with the message.
-    Look,
+    NameImages,
     /// End the stream without a finish reason.
     Cut,
     /// A keyword with arguments that cannot be read, and how it is written.
@@ -33,10 +33,10 @@ pub(crate) enum Action {
 
 /// One question to the person.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Question {
     pub(crate) header: String,
     pub(crate) text: String,
-    /// Label and description.
+    /// What can be chosen: label and description of each.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) multiple: bool,
 }
@@ -72,7 +72,7 @@ fn parse_line(line: &str) -> Option<Action> {
         return Some(Action::Cut);
     }
     if line.eq_ignore_ascii_case("look") {
-        return Some(Action::Look);
+        return Some(Action::NameImages);
     }
     let (keyword, rest) = line.split_once(':')?;
     let rest = rest.trim();
@@ -118,12 +118,13 @@ fn write(rest: &str) -> Option<Action> {
 }
 
 fn question(rest: &str) -> Option<Action> {
-    let questions: Option<Vec<Asked>> = rest.split(" // ").take(QUESTIONS_MAX).map(asked).collect();
+    let questions: Option<Vec<Question>> =
+        rest.split(" // ").take(QUESTIONS_MAX).map(asked).collect();
     questions.map(Action::Question)
 }
 
 /// `[HEADER, several] TEXT | LABEL = DESCRIPTION | LABEL`; all but the text may be left out.
-fn asked(text: &str) -> Option<Asked> {
+fn asked(text: &str) -> Option<Question> {
     let mut parts = text.split('|').map(str::trim);
     let first = parts.next()?;
     let named = first
@@ -137,7 +138,7 @@ fn asked(text: &str) -> Option<Asked> {
     };
     let options = parts.filter(|option| !option.is_empty());
     let text = text.trim().to_owned();
-    (!text.is_empty()).then(|| Asked {
+    (!text.is_empty()).then(|| Question {
         header: header.trim().to_owned(),
         text,
         options: options.take(OPTIONS_MAX).map(option).collect(),
@@ -198,7 +199,7 @@ mod tests {
                     content: "x\ny".into()
                 },
                 Action::Ask("date".into()),
-                Action::Question(vec![Asked {
+                Action::Question(vec![Question {
                     header: "Question".into(),
                     text: "Which?".into(),
                     options: vec![
@@ -214,7 +215,7 @@ mod tests {
                     ("b".into(), "in_progress"),
                     ("c".into(), "pending")
                 ]),
-                Action::Look,
+                Action::NameImages,
                 Action::Cut,
             ]
         );

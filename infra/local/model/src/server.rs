@@ -1,4 +1,4 @@
-//! The HTTP server.
+//! The model over HTTP: the protocol's two routes, and the log of calls for the stack's own people.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use bobbin_local_gate::{ControlKey, own_only};
+use bobbin_local_breakpoint::{ControlKey, own_only};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
@@ -32,19 +32,14 @@ pub const MODEL_ID: &str = "scripted-1";
 /// Another id by which it answers, so that there is something to choose from.
 pub const OTHER_MODEL_ID: &str = "scripted-2";
 
-/// Why the server did not start.
+/// The port is taken or may not be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The port is taken or may not be used.
-    #[error(
-        "cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one"
-    )]
-    Bind {
-        /// The port that was asked for.
-        port: u16,
-        /// What the system said.
-        source: std::io::Error,
-    },
+#[error("cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one")]
+pub struct BindError {
+    /// The port that was asked for.
+    pub port: u16,
+    /// What the system said.
+    pub source: std::io::Error,
 }
 
 /// A running scripted model. Dropping it stops it at once; [`Model::stop`] also waits for that.
@@ -59,21 +54,21 @@ impl Model {
     /// Starts on a port of the loopback interface; 0 takes a free one. It tells everybody what it was asked (`GET /calls`).
     ///
     /// # Errors
-    /// [`Error::Bind`] when the port cannot be had.
-    pub async fn start(port: u16) -> Result<Model, Error> {
+    /// [`BindError`] when the port cannot be had.
+    pub async fn start(port: u16) -> Result<Model, BindError> {
         Self::start_with(port, None).await
     }
 
     /// The same, but what it was asked is told to who says this key.
     ///
     /// # Errors
-    /// [`Error::Bind`] when the port cannot be had.
-    pub async fn start_keyed(port: u16, control_key: ControlKey) -> Result<Model, Error> {
+    /// [`BindError`] when the port cannot be had.
+    pub async fn start_keyed(port: u16, control_key: ControlKey) -> Result<Model, BindError> {
         Self::start_with(port, Some(control_key)).await
     }
 
-    async fn start_with(port: u16, control_key: Option<ControlKey>) -> Result<Model, Error> {
-        let bind = |source| Error::Bind { port, source };
+    async fn start_with(port: u16, control_key: Option<ControlKey>) -> Result<Model, BindError> {
+        let bind = |source| BindError { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
             .map_err(bind)?;

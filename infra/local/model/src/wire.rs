@@ -16,7 +16,7 @@ const ARGUMENT_CHARS_MAX: usize = 24;
 pub(crate) struct Envelope {
     /// Unique among the answers of this program.
     pub(crate) id: String,
-    /// Seconds since 1970.
+    /// When the answer was made, in seconds since 1970.
     pub(crate) created: u64,
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_local_model::{Error, MODEL_ID, Model};
+use bobbin_local_model::{BindError, MODEL_ID, Model};
 use serde_json::{Value, json};
 
 fn client() -> reqwest::Client {
@@ -393,7 +393,7 @@ async fn stopping_breaks_off_a_slow_stream_and_frees_the_port() {
         .parse()
         .unwrap();
     assert!(
-        matches!(Model::start(port).await, Err(Error::Bind { port: taken, .. }) if taken == port)
+        matches!(Model::start(port).await, Err(BindError { port: taken, .. }) if taken == port)
     );
     let slow = post(
         &model,

@@ -108,7 +108,7 @@ impl Cloud {
             also_named: None,
             clock: clock.clone(),
             log: Arc::new(|_| {}),
-            gates: Default::default(),
+            breakpoints: Default::default(),
         })
         .await
         .unwrap();

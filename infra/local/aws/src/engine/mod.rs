@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_local_gate::own_only;
+use bobbin_local_breakpoint::own_only;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -262,7 +262,7 @@ impl Start<'_> {
             scheduler: Arc::new(scheduler),
             functions,
             traces,
-            gates: settings.gates.clone(),
+            breakpoints: settings.breakpoints.clone(),
         })
     }
 
@@ -277,11 +277,11 @@ impl Start<'_> {
         let (sqs, functions) = (services.sqs.clone(), services.functions.clone());
         tasks.spawn(Arc::clone(&services.scheduler).run());
         tasks.spawn(Arc::clone(&functions).end_idle());
-        let gates = &self.settings.gates;
-        gates.know(Arc::clone(&functions) as _);
+        let breakpoints = &self.settings.breakpoints;
+        breakpoints.set_invocations(Arc::clone(&functions) as _);
         let router = endpoint::router(Arc::new(services));
         let router = own_only(router, self.settings.also_named.clone());
-        let router = gates.before("aws", bobbin_local_gate::peer, router);
+        let router = breakpoints.before("aws", bobbin_local_breakpoint::peer, router);
         tasks.spawn(serve(listener, router, stopping.clone()));
         for (logical_id, listener) in url_listeners {
             if let Some(function) = functions.by_logical_id(&logical_id) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bobbin_local_gate::Gates;
+use bobbin_local_breakpoint::Breakpoints;
 
 use crate::clock::Clock;
 use crate::log::LogSink;
@@ -38,5 +38,5 @@ pub struct Settings {
     /// Receives what functions print.
     pub log: LogSink,
     /// Test control: holds calls of functions.
-    pub gates: Gates,
+    pub breakpoints: Breakpoints,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use bobbin_local_gate::{Serving, Servings};
+use bobbin_local_breakpoint::{Invocation, Invocations};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -132,9 +132,9 @@ impl Functions {
     }
 }
 
-impl Servings for Functions {
-    fn servings(&self) -> Vec<Serving> {
+impl Invocations for Functions {
+    fn invocations(&self) -> Vec<Invocation> {
         let functions = self.by_logical_id.values();
-        functions.flat_map(|function| function.servings()).collect()
+        functions.flat_map(|function| function.invocations()).collect()
     }
 }

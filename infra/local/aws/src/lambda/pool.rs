@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use bobbin_local_gate::Serving;
+use bobbin_local_breakpoint::Invocation;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -72,10 +72,10 @@ impl Function {
     }
 
     /// Its processes that hold an invocation.
-    pub(super) fn servings(&self) -> Vec<Serving> {
+    pub(super) fn invocations(&self) -> Vec<Invocation> {
         let processes = lock(&self.processes);
         let serving = |process: &Arc<Process>| {
-            Some(Serving {
+            Some(Invocation {
                 process: process.id,
                 function: self.launch.logical_id.clone(),
                 event: process.event()?,

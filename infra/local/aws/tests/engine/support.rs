@@ -68,7 +68,7 @@ pub fn echo_function() -> PathBuf {
 
 pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> Settings {
     Settings {
-        gates: bobbin_local_gate::Gates::default(),
+        breakpoints: bobbin_local_breakpoint::Breakpoints::default(),
         template: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(template),
         parameters: BTreeMap::new(),
         secrets: BTreeMap::new(),

@@ -1,6 +1,7 @@
-//! The rules of components: what may stand where, how long, how many.
+//! The rules of the components that Bobbin uses: what may stand where, how long, how many. Any other is refused, so that
+//! whoever uses one begins here.
 
-use super::check::Faulty;
+use super::refusal::FormErrors;
 use crate::json::{Read, units};
 use crate::limits::TEXT_DISPLAY_UNITS_MAX;
 use serde_json::Value;
@@ -10,29 +11,19 @@ use std::collections::BTreeSet;
 #[derive(Default)]
 pub struct Tally {
     pub count: usize,
-    pub media: usize,
     pub text_units: usize,
     pub text_bytes: usize,
     custom_ids: BTreeSet<String>,
     numbers: BTreeSet<u64>,
-    files: BTreeSet<String>,
 }
 
 impl Tally {
-    /// Counts from nothing; `files` may be referred to.
-    pub fn of(files: BTreeSet<String>) -> Tally {
-        Tally {
-            files,
-            ..Tally::default()
-        }
-    }
-
     pub fn component(
         &mut self,
         component: &Value,
         allowed: &[u64],
         path: &str,
-        wrong: &mut Faulty,
+        wrong: &mut FormErrors,
     ) {
         self.count += 1;
         let kind = component.int("type");
@@ -55,24 +46,20 @@ impl Tally {
         match kind {
             1 => self.row(component, path, wrong),
             2 => self.button(component, path, wrong),
-            3 | 5..=8 => self.select(component, path, wrong),
-            9 => self.section(component, path, wrong),
+            3 => self.select(component, path, wrong),
             10 => self.text(component, path, wrong),
-            11 => self.medium(&component["media"], &format!("{path}.media"), wrong),
-            12 => self.gallery(component, path, wrong),
-            13 => self.file(component, path, wrong),
             17 => self.container(component, path, wrong),
             _ => {}
         }
     }
 
-    fn children(&mut self, list: &[Value], allowed: &[u64], path: &str, wrong: &mut Faulty) {
+    fn children(&mut self, list: &[Value], allowed: &[u64], path: &str, wrong: &mut FormErrors) {
         for (at, child) in list.iter().enumerate() {
             self.component(child, allowed, &format!("{path}.components.{at}"), wrong);
         }
     }
 
-    fn row(&mut self, row: &Value, path: &str, wrong: &mut Faulty) {
+    fn row(&mut self, row: &Value, path: &str, wrong: &mut FormErrors) {
         let list = row.list("components");
         let selects = list.iter().filter(|one| one.int("type") != 2).count();
         if list.is_empty() || list.len() > 5 || (selects > 0 && list.len() > 1) {
@@ -82,10 +69,10 @@ impl Tally {
                 "Must be 1 to 5 buttons or exactly one select.",
             );
         }
-        self.children(list, &[2, 3, 5, 6, 7, 8], path, wrong);
+        self.children(list, &[2, 3], path, wrong);
     }
 
-    fn custom_id(&mut self, component: &Value, path: &str, wrong: &mut Faulty) {
+    fn custom_id(&mut self, component: &Value, path: &str, wrong: &mut FormErrors) {
         let id = component.str("custom_id");
         if id.is_empty() {
             wrong.at(
@@ -103,7 +90,7 @@ impl Tally {
         wrong.longer(&format!("{path}.custom_id"), id, 100);
     }
 
-    fn button(&mut self, button: &Value, path: &str, wrong: &mut Faulty) {
+    fn button(&mut self, button: &Value, path: &str, wrong: &mut FormErrors) {
         wrong.longer(&format!("{path}.label"), button.str("label"), 80);
         if button.str("label").is_empty() && !button.has("emoji") {
             wrong.at(
@@ -149,7 +136,7 @@ impl Tally {
         }
     }
 
-    fn select(&mut self, select: &Value, path: &str, wrong: &mut Faulty) {
+    fn select(&mut self, select: &Value, path: &str, wrong: &mut FormErrors) {
         self.custom_id(select, path, wrong);
         wrong.longer(
             &format!("{path}.placeholder"),
@@ -157,16 +144,14 @@ impl Tally {
             150,
         );
         let options = select.list("options");
-        if select.int("type") == 3 && (options.is_empty() || options.len() > 25) {
+        if options.is_empty() || options.len() > 25 {
             wrong.at(
                 &format!("{path}.options"),
                 "BASE_TYPE_BAD_LENGTH",
                 "Must be between 1 and 25 in length.",
             );
         }
-        if select.int("type") == 3
-            && select["max_values"].as_u64().unwrap_or(1) > options.len() as u64
-        {
+        if select["max_values"].as_u64().unwrap_or(1) > options.len() as u64 {
             wrong.at(
                 &format!("{path}.max_values"),
                 "NUMBER_TYPE_MAX",
@@ -193,33 +178,7 @@ impl Tally {
         }
     }
 
-    fn section(&mut self, section: &Value, path: &str, wrong: &mut Faulty) {
-        let texts = section.list("components");
-        if texts.is_empty() || texts.len() > 3 {
-            wrong.at(
-                &format!("{path}.components"),
-                "BASE_TYPE_BAD_LENGTH",
-                "Must be between 1 and 3 in length.",
-            );
-        }
-        self.children(texts, &[10], path, wrong);
-        if section.has("accessory") {
-            self.component(
-                &section["accessory"],
-                &[2, 11],
-                &format!("{path}.accessory"),
-                wrong,
-            );
-        } else {
-            wrong.at(
-                &format!("{path}.accessory"),
-                "BASE_TYPE_REQUIRED",
-                "This field is required",
-            );
-        }
-    }
-
-    fn text(&mut self, display: &Value, path: &str, wrong: &mut Faulty) {
+    fn text(&mut self, display: &Value, path: &str, wrong: &mut FormErrors) {
         let content = display.str("content");
         if content.is_empty() {
             wrong.at(
@@ -233,58 +192,7 @@ impl Tally {
         self.text_bytes += content.len() + 12;
     }
 
-    fn gallery(&mut self, gallery: &Value, path: &str, wrong: &mut Faulty) {
-        let items = gallery.list("items");
-        if items.is_empty() || items.len() > 10 {
-            wrong.at(
-                &format!("{path}.items"),
-                "BASE_TYPE_BAD_LENGTH",
-                "Must be between 1 and 10 in length.",
-            );
-        }
-        for (at, item) in items.iter().enumerate() {
-            wrong.longer(
-                &format!("{path}.items.{at}.description"),
-                item.str("description"),
-                1024,
-            );
-            self.medium(&item["media"], &format!("{path}.items.{at}.media"), wrong);
-        }
-    }
-
-    fn medium(&mut self, media: &Value, path: &str, wrong: &mut Faulty) {
-        self.media += 1;
-        self.reference(media.str("url"), path, wrong);
-    }
-
-    fn file(&mut self, file: &Value, path: &str, wrong: &mut Faulty) {
-        let url = file["file"].str("url");
-        // A stored component has its served address already.
-        if !url.starts_with("attachment://") && !file.has("name") {
-            wrong.at(
-                &format!("{path}.file.url"),
-                "FILE_COMPONENT_INVALID_URL",
-                "A file component only shows attachment:// references",
-            );
-        }
-        self.reference(url, &format!("{path}.file"), wrong);
-    }
-
-    fn reference(&mut self, url: &str, path: &str, wrong: &mut Faulty) {
-        let missing = match url.strip_prefix("attachment://") {
-            Some(name) => !self.files.contains(name),
-            None => !url.starts_with("http://") && !url.starts_with("https://"),
-        };
-        if missing {
-            wrong.at(
-                &format!("{path}.url"),
-                "UNFURLED_MEDIA_ITEM_REFERENCED_ATTACHMENT_NOT_FOUND",
-                "The referenced attachment was not found",
-            );
-        }
-    }
-
-    fn container(&mut self, container: &Value, path: &str, wrong: &mut Faulty) {
+    fn container(&mut self, container: &Value, path: &str, wrong: &mut FormErrors) {
         if container.int("accent_color") > 0xFF_FFFF {
             wrong.at(
                 &format!("{path}.accent_color"),
@@ -299,11 +207,31 @@ impl Tally {
                 "Must be between 1 and 40 in length.",
             );
         }
-        self.children(
-            container.list("components"),
-            &[1, 9, 10, 12, 13, 14],
-            path,
-            wrong,
-        );
+        self.children(container.list("components"), &[1, 10, 14], path, wrong);
+    }
+}
+
+/// Numbers the components that have no id.
+pub fn number(components: &mut Value) {
+    let mut taken = BTreeSet::new();
+    visit(components, &mut |one| {
+        taken.insert(one.int("id"));
+    });
+    let mut next = 1;
+    visit(components, &mut |one| {
+        if one.int("id") == 0 {
+            while taken.contains(&next) {
+                next += 1;
+            }
+            taken.insert(next);
+            one["id"] = next.into();
+        }
+    });
+}
+
+fn visit(list: &mut Value, seen: &mut impl FnMut(&mut Value)) {
+    for one in list.as_array_mut().into_iter().flatten() {
+        seen(one);
+        visit(&mut one["components"], seen);
     }
 }

@@ -1,14 +1,13 @@
 //! The rules of a modal, as the ingress returns it (callback type 9).
 
-use super::Refusal;
-use super::check::Faulty;
+use super::refusal::{FormErrors, Refusal};
 use crate::json::Read;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Checks a modal as the ingress returns it (callback type 9).
+/// Collects everything that is wrong with a modal.
 pub fn check(data: &Value) -> Result<(), Refusal> {
-    let mut wrong = Faulty::default();
+    let mut wrong = FormErrors::default();
     for (field, max) in [("custom_id", 100), ("title", 45)] {
         if data.str(field).is_empty() {
             wrong.at(
@@ -43,13 +42,12 @@ pub fn check(data: &Value) -> Result<(), Refusal> {
                 }
                 &part["component"]
             }
-            1 => &part["components"][0],
             10 => continue,
             _ => {
                 wrong.at(
                     &format!("{path}.type"),
                     "UNION_TYPE_CHOICES",
-                    "Value of field \"type\" must be one of (1, 10, 18).",
+                    "Value of field \"type\" must be one of (10, 18).",
                 );
                 continue;
             }
@@ -59,8 +57,8 @@ pub fn check(data: &Value) -> Result<(), Refusal> {
     wrong.done()
 }
 
-fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut Faulty) {
-    if ![3, 4, 5, 6, 7, 8, 19, 21, 22, 23].contains(&input.int("type")) {
+fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut FormErrors) {
+    if ![3, 4, 19, 21].contains(&input.int("type")) {
         wrong.at(
             &format!("{path}.type"),
             "UNION_TYPE_CHOICES",
@@ -107,7 +105,6 @@ fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut 
     let range = match input.int("type") {
         3 => 1..=25,
         21 => 2..=10,
-        22 => 1..=10,
         _ => return,
     };
     if !range.contains(&options) {

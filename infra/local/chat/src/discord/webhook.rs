@@ -1,18 +1,19 @@
-//! The routes of an interaction token: first answer, its edits, follow-ups. They need no bot token.
+//! The routes of an interaction token: edits of the first answer, and follow-ups. They need no bot token.
 //!
-//! A token works from the moment of the interaction for 3 s (first answer) and then 15 minutes.
+//! A token works for 15 minutes from the moment of the interaction.
 
-use super::channel;
-use super::check::{EPHEMERAL, LOADING, Origin};
-use super::message::{self, Draft};
-use super::{Outcome, Refusal, app, interaction};
-use crate::gate::{Call, Reply};
+use super::compose::{self, Draft};
+use super::flags::{EPHEMERAL, LOADING};
+use super::refusal::{Refusal, RouteResult};
+use super::validation::Origin;
+use super::{channel, stored_message, users};
+use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
 use crate::ids::alive;
 use crate::json::Read;
-use crate::limits::{INGRESS_ANSWER_MS_MAX, INTERACTION_TOKEN_MS};
+use crate::limits::INTERACTION_TOKEN_MS;
 use crate::store::Store;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 fn unknown_webhook() -> Refusal {
     Refusal::new(404, 10_015, "Unknown Webhook")
@@ -32,55 +33,23 @@ fn interaction_of(hub: &Hub, store: &Store, app: &str, token: &str) -> Result<Va
     Ok(record)
 }
 
-pub fn callback(hub: &Hub, store: &Store, call: &Call, id: &str, token: &str) -> Outcome {
-    let unknown = || Refusal::new(404, 10_062, "Unknown interaction");
-    let record = store
-        .get("d.interaction", "", token)?
-        .filter(|one| one.str("id") == id)
-        .ok_or_else(unknown)?;
-    if record.str("state") == "answered" {
-        return Err(Refusal::new(
-            400,
-            40_060,
-            "Interaction has already been acknowledged.",
-        ));
-    }
-    if record.flag("expired") || !alive(record.int("created_ms"), INGRESS_ANSWER_MS_MAX) {
-        return Err(unknown());
-    }
-    let outcome = interaction::apply(hub, store, record, &call.body, &call.files)?;
-    if call.asked("with_response") != "true" {
-        return Ok(Reply::empty());
-    }
-    let shown = outcome.str("message_id");
-    let message =
-        message::find(store, outcome.str("channel_id"), shown)?.map(|kept| kept["message"].clone());
-    Ok(Reply::json(
-        json!({"interaction": {"id": id, "type": outcome["interaction_type"], "response_message_id": outcome["message_id"],
-        "response_message_loading": call.body.int("type") == 5, "response_message_ephemeral": outcome["ephemeral"]},
-        "resource": {"type": call.body["type"], "message": message}}),
-    ))
-}
-
 /// A further message. As the first thing after a deferral it fills in the deferred one, as Discord still does.
-pub fn follow_up(hub: &Hub, store: &Store, call: &Call, app_id: &str, token: &str) -> Outcome {
+pub fn follow_up(
+    hub: &Hub,
+    store: &Store,
+    call: &ApiRequest,
+    app_id: &str,
+    token: &str,
+) -> RouteResult {
     let record = interaction_of(hub, store, app_id, token)?;
     if record.str("state") != "answered" {
         return Err(unknown_webhook());
     }
     let channel_id = record.str("channel_id");
-    if let Some(kept) = message::find(store, channel_id, record.str("original"))?
+    if let Some(kept) = stored_message::find(store, channel_id, record.str("original"))?
         && kept["message"].int("flags") & LOADING != 0
     {
-        let kept = message::amend(
-            hub,
-            store,
-            kept,
-            &call.body,
-            &call.files,
-            Origin::Interaction,
-        )?;
-        return Ok(Reply::json(kept["message"].clone()));
+        return edit(hub, store, call, kept);
     }
     let channel = store
         .get("d.channel", &hub.seeds.guild_id, channel_id)?
@@ -89,7 +58,7 @@ pub fn follow_up(hub: &Hub, store: &Store, call: &Call, app_id: &str, token: &st
     let to = (call.body.int("flags") & EPHEMERAL != 0).then(|| record.str("user_id"));
     let draft = Draft {
         channel_id,
-        author: app::bot(hub, store)?,
+        author: users::bot(hub, store)?,
         body: &call.body,
         files: &call.files,
         origin: Origin::Interaction,
@@ -97,44 +66,36 @@ pub fn follow_up(hub: &Hub, store: &Store, call: &Call, app_id: &str, token: &st
         to,
         token: Some(token),
     };
-    let kept = message::compose(hub, store, &draft)?;
-    Ok(Reply::json(kept["message"].clone()))
+    let kept = compose::compose(hub, store, &draft)?;
+    Ok(ApiResponse::json(kept["message"].clone()))
 }
 
-/// `GET`, `PATCH`, `DELETE` of `@original` or of a follow-up.
+fn edit(hub: &Hub, store: &Store, call: &ApiRequest, kept: Value) -> RouteResult {
+    let (body, files) = (&call.body, &call.files);
+    let kept = compose::edit(hub, store, kept, body, files, Origin::Interaction)?;
+    Ok(ApiResponse::json(kept["message"].clone()))
+}
+
+/// `GET` and `PATCH` of `@original` or of a follow-up.
 pub fn message(
     hub: &Hub,
     store: &Store,
-    call: &Call,
+    call: &ApiRequest,
     method: &str,
     app_id: &str,
     token: &str,
     id: &str,
-) -> Outcome {
+) -> RouteResult {
     let record = interaction_of(hub, store, app_id, token)?;
     let channel_id = record.str("channel_id");
     let original = record.str("original");
     let wanted = if id == "@original" { original } else { id };
-    let kept = message::find(store, channel_id, wanted)?
+    let kept = stored_message::find(store, channel_id, wanted)?
         .filter(|kept| !wanted.is_empty() && (wanted == original || kept.str("token") == token))
         .ok_or_else(Refusal::message)?;
     match method {
-        "GET" => Ok(Reply::json(kept["message"].clone())),
-        "PATCH" => {
-            let kept = message::amend(
-                hub,
-                store,
-                kept,
-                &call.body,
-                &call.files,
-                Origin::Interaction,
-            )?;
-            Ok(Reply::json(kept["message"].clone()))
-        }
-        "DELETE" => {
-            message::forget(hub, store, channel_id, wanted)?;
-            Ok(Reply::empty())
-        }
+        "GET" => Ok(ApiResponse::json(kept["message"].clone())),
+        "PATCH" => edit(hub, store, call, kept),
         _ => Err(Refusal::new(405, 0, "405: Method Not Allowed")),
     }
 }

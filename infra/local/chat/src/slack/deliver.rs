@@ -1,9 +1,10 @@
 //! Delivery as Slack does it: signed, with the envelope of an event, and with bounded retries.
 
-use super::act::{Done, refused};
-use crate::gate::percent_encoded;
-use crate::hub::{Answer, Hub, NoAnswer, held};
+use crate::action::{ActionResult, refused};
+use crate::http::percent_encoded;
+use crate::hub::{Hub, lock};
 use crate::ids::{now_ms, random_text};
+use crate::ingress::{IngressAnswer, NoAnswer};
 use crate::json::Read;
 use crate::sign;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The status of an answer, 0 without one.
-pub fn status(answer: &Result<Answer, NoAnswer>) -> u16 {
+pub fn status(answer: &Result<IngressAnswer, NoAnswer>) -> u16 {
     answer.as_ref().map_or(0, |answer| answer.status)
 }
 
@@ -48,7 +49,7 @@ pub fn reason_of(error: &NoAnswer) -> &'static str {
 }
 
 /// Why Slack would try again, if it would.
-fn retry_reason(answer: &Result<Answer, NoAnswer>) -> Option<&'static str> {
+fn retry_reason(answer: &Result<IngressAnswer, NoAnswer>) -> Option<&'static str> {
     match answer {
         Ok(answer) if (200..300).contains(&answer.status) || answer.no_retry => None,
         Ok(_) => Some("http_error"),
@@ -57,7 +58,7 @@ fn retry_reason(answer: &Result<Answer, NoAnswer>) -> Option<&'static str> {
 }
 
 async fn retries(hub: &Hub, envelope: &Value, first_reason: &'static str) {
-    let delays = held(&hub.retry_delays_ms).clone();
+    let delays = lock(&hub.retry_delays_ms).clone();
     let mut reason = first_reason;
     for (at, delay_ms) in delays.into_iter().enumerate() {
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
@@ -78,7 +79,7 @@ pub async fn post_event(
     hub: &Hub,
     envelope: &Value,
     retry: Option<(usize, &str)>,
-) -> Result<Answer, NoAnswer> {
+) -> Result<IngressAnswer, NoAnswer> {
     let mut headers = vec![("content-type", "application/json".to_owned())];
     if let Some((number, reason)) = retry {
         headers.push(("x-slack-retry-num", number.to_string()));
@@ -98,7 +99,7 @@ async fn post(
     path: &str,
     mut headers: Vec<(&str, String)>,
     body: Vec<u8>,
-) -> Result<Answer, NoAnswer> {
+) -> Result<IngressAnswer, NoAnswer> {
     let timestamp = (now_ms() / 1_000).to_string();
     headers.push((
         "x-slack-signature",
@@ -109,10 +110,14 @@ async fn post(
         "user-agent",
         "Slackbot 1.0 (+https://api.slack.com/robots)".to_owned(),
     ));
-    hub.deliver(path, &headers, body).await
+    hub.ingress.deliver(path, &headers, body).await
 }
 
-pub async fn post_form(hub: &Hub, path: &str, form: &[(&str, String)]) -> Result<Answer, NoAnswer> {
+pub async fn post_form(
+    hub: &Hub,
+    path: &str,
+    form: &[(&str, String)],
+) -> Result<IngressAnswer, NoAnswer> {
     let pairs: Vec<String> = form
         .iter()
         .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
@@ -124,7 +129,7 @@ pub async fn post_form(hub: &Hub, path: &str, form: &[(&str, String)]) -> Result
     post(hub, path, headers, pairs.join("&").into_bytes()).await
 }
 
-pub async fn interact(hub: &Hub, payload: &Value) -> Result<Answer, NoAnswer> {
+pub async fn interact(hub: &Hub, payload: &Value) -> Result<IngressAnswer, NoAnswer> {
     post_form(
         hub,
         "/slack/interactivity",
@@ -134,20 +139,16 @@ pub async fn interact(hub: &Hub, payload: &Value) -> Result<Answer, NoAnswer> {
 }
 
 /// Delivers an event of the past again, with the headers of a retry.
-pub async fn retry(hub: &Arc<Hub>, act: &Value) -> Done {
+pub async fn retry(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let wanted = act.str("event_id");
-    let found = held(&hub.events)
+    let found = lock(&hub.events)
         .iter()
         .find(|(id, _)| id == wanted)
         .map(|(_, envelope)| envelope.clone());
     let Some(envelope) = found else {
         return refused("no such event was delivered lately (event_id)");
     };
-    let reason = if act.has("reason") {
-        act.str("reason")
-    } else {
-        "http_timeout"
-    };
+    let reason = act.str_or("reason", "http_timeout");
     let number = usize::try_from(act.int("num").max(1)).unwrap_or(1);
     let answer = post_event(hub, &envelope, Some((number, reason))).await;
     Ok(json!({"event_id": wanted, "status": status(&answer)}))

@@ -1,16 +1,18 @@
-//! Files: the three steps of an upload, their records, and the download that wants the bot's token.
+//! Files: the steps of an upload, and their records.
 
-use super::chat::{self, root_of};
-use super::{Outcome, channel, fail};
-use crate::gate::{Call, Reply, loose_text, percent_encoded};
+use super::channels::channel;
+use super::failure::{MethodResult, fail};
+use super::messages::{root_of, save_new};
+use crate::http::{ApiRequest, ApiResponse, percent_encoded};
 use crate::hub::Hub;
 use crate::ids::{now_ms, slack_id};
-use crate::json::Read;
+use crate::json::{Read, loose_text};
 use crate::limits::{FILE_BYTES_MAX, FILES_PER_MESSAGE_MAX};
 use crate::store::{Blob, Store, StoreError};
 use serde_json::{Value, json};
 
-pub fn ask(hub: &Hub, store: &Store, args: &Value) -> Outcome {
+/// The first step: an address for a file of this name and length.
+pub fn begin_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     let length: usize = loose_text(args, "length").parse().unwrap_or_default();
     if args.str("filename").is_empty() || length == 0 {
         return fail("invalid_arguments");
@@ -29,9 +31,9 @@ pub fn ask(hub: &Hub, store: &Store, args: &Value) -> Outcome {
 }
 
 /// The bytes of an announced file, raw or as a form's file.
-pub fn receive(hub: &Hub, call: &Call, id: &str) -> Reply {
+pub fn receive(hub: &Hub, call: &ApiRequest, id: &str) -> ApiResponse {
     let bytes = call.files.first().map_or(&call.raw, |file| &file.bytes);
-    let text = |status, body: &str| Reply {
+    let text = |status, body: &str| ApiResponse {
         status,
         body: Value::String(body.to_owned()),
         headers: Vec::new(),
@@ -47,30 +49,21 @@ pub fn receive(hub: &Hub, call: &Call, id: &str) -> Reply {
         if bytes.len() as u64 != file.int("size") {
             return Ok(text(400, "the length differs from the announced one"));
         }
-        let file = keep(
-            hub,
-            store,
-            id,
-            file.str("name"),
-            content_type(file.str("name")),
-            bytes.to_vec(),
-        )?;
-        store.put("s.file", "", id, &file)?;
+        store_file(hub, store, id, file.str("name"), bytes.to_vec())?;
         Ok::<_, StoreError>(text(200, &format!("OK - {}", bytes.len())))
     });
     kept.unwrap_or_else(|_| text(500, "the chat's state failed"))
 }
 
 /// Stores bytes and makes the file's record.
-pub fn keep(
+pub fn store_file(
     hub: &Hub,
     store: &Store,
     id: &str,
     name: &str,
-    kind: &str,
     bytes: Vec<u8>,
 ) -> Result<Value, StoreError> {
-    let size = bytes.len();
+    let (kind, size) = (content_type(name), bytes.len());
     store.put_blob(
         id,
         &Blob {
@@ -92,7 +85,7 @@ pub fn keep(
 }
 
 /// A content type by the name's ending, as Slack guesses it.
-pub fn content_type(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
         "png" => "image/png",
         "jpg" | "jpeg" => "image/jpeg",
@@ -107,7 +100,8 @@ pub fn content_type(name: &str) -> &'static str {
     }
 }
 
-pub fn complete(hub: &Hub, store: &Store, args: &Value) -> Outcome {
+/// The last step: the files stand in a message, if they are to.
+pub fn complete_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     let named = args.list("files");
     if named.is_empty() || named.len() > FILES_PER_MESSAGE_MAX {
         return fail("invalid_arguments");
@@ -126,35 +120,18 @@ pub fn complete(hub: &Hub, store: &Store, args: &Value) -> Outcome {
         }
         files.push(file);
     }
-    let to = if args.has("channel_id") {
-        args.str("channel_id")
-    } else {
-        args.str("channels")
-    };
-    if !to.is_empty() {
-        let id = channel(hub, store, &json!({"channel": to}), "channel")?
-            .str("id")
-            .to_owned();
+    if args.has("channel_id") {
+        let id = channel(store, args, "channel_id")?.str("id").to_owned();
         let mut message = json!({"type": "message", "user": hub.slack.bot_user_id, "bot_id": hub.seeds.slack_bot_id, "app_id": hub.slack.app_id,
             "team": hub.seeds.team_id, "text": args.str("initial_comment"), "files": files, "upload": true});
         if args.has("thread_ts") {
             message["thread_ts"] = root_of(store, &id, args.str("thread_ts"))?.into();
         }
-        chat::keep_new(hub, store, &id, &mut message)?;
+        save_new(hub, store, &id, &mut message)?;
     }
     let listed: Vec<Value> = files
         .iter()
         .map(|file| json!({"id": file["id"], "title": file["title"]}))
         .collect();
     Ok(json!({"files": listed}))
-}
-
-pub fn info(store: &Store, args: &Value) -> Outcome {
-    match store
-        .get("s.file", "", args.str("file"))?
-        .filter(|file| file.str("mode") == "hosted")
-    {
-        Some(file) => Ok(json!({"file": file})),
-        None => fail("file_not_found"),
-    }
 }

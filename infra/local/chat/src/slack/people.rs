@@ -1,13 +1,13 @@
-//! Who is there: the bot itself, the team, people.
+//! Who is there: the bot itself, and people.
 
-use super::{Outcome, fail};
+use super::failure::{MethodResult, fail};
 use crate::hub::Hub;
 use crate::json::Read;
 use crate::seeds::slack_user;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
-pub fn auth(hub: &Hub, store: &Store) -> Outcome {
+pub fn auth(hub: &Hub, store: &Store) -> MethodResult {
     let team = store
         .get("s.team", "", &hub.seeds.team_id)?
         .unwrap_or_default();
@@ -17,21 +17,7 @@ pub fn auth(hub: &Hub, store: &Store) -> Outcome {
     )
 }
 
-pub fn team(hub: &Hub, store: &Store) -> Outcome {
-    Ok(json!({"team": store.get("s.team", "", &hub.seeds.team_id)?}))
-}
-
-pub fn bot(hub: &Hub, args: &Value) -> Outcome {
-    if args.has("bot") && args.str("bot") != hub.seeds.slack_bot_id {
-        return fail("bot_not_found");
-    }
-    Ok(
-        json!({"bot": {"id": hub.seeds.slack_bot_id, "deleted": false, "name": "Bobbin", "app_id": hub.slack.app_id,
-        "user_id": hub.slack.bot_user_id}}),
-    )
-}
-
-pub fn user(store: &Store, args: &Value) -> Outcome {
+pub fn user(store: &Store, args: &Value) -> MethodResult {
     match store.get("s.user", "", args.str("user"))? {
         Some(user) => Ok(json!({"user": user})),
         None => fail("user_not_found"),
@@ -51,8 +37,4 @@ pub fn set(hub: &Hub, flags: &Value) -> Result<Value, StoreError> {
     }
     store.put("s.user", "", id, &user)?;
     Ok(json!({"user": user}))
-}
-
-pub fn users(store: &Store) -> Outcome {
-    Ok(json!({"members": store.all("s.user", "")?, "response_metadata": {"next_cursor": ""}}))
 }

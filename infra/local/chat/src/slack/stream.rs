@@ -1,8 +1,10 @@
 //! Streams: a message that is written out. It takes pieces for about five minutes, whatever is appended, and only until it
 //! is ended; whom it is for has to be said outside of direct messages.
 
-use super::chat::{from_bot, keep_new, own, root_of, shown};
-use super::{Outcome, changed, channel, fail};
+use super::blocks;
+use super::channels::{changed, channel};
+use super::failure::{MethodError, MethodResult, fail};
+use super::messages::{from_bot, own, root_of, save_new, shown};
 use crate::hub::Hub;
 use crate::ids::{alive, now_ms};
 use crate::json::Read;
@@ -13,8 +15,8 @@ use serde_json::{Value, json};
 /// Characters that one call may bring.
 const PIECE_CHARS_MAX: usize = 12_000;
 
-pub fn start(hub: &Hub, store: &Store, args: &Value) -> Outcome {
-    let to = channel(hub, store, args, "channel")?;
+pub fn start(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+    let to = channel(store, args, "channel")?;
     if !args.has("thread_ts") {
         return fail("invalid_thread_ts");
     }
@@ -40,10 +42,10 @@ pub fn start(hub: &Hub, store: &Store, args: &Value) -> Outcome {
         &json!({ "text": if piece.is_empty() { " " } else { piece } }),
     )?;
     message["text"] = piece.into();
-    message["blocks"] = blocks(piece);
+    message["blocks"] = as_blocks(piece);
     message["thread_ts"] = root_of(store, to.str("id"), args.str("thread_ts"))?.into();
     message["streaming_state"] = "in_progress".into();
-    let ts = keep_new(hub, store, to.str("id"), &mut message)?;
+    let ts = save_new(hub, store, to.str("id"), &mut message)?;
     store.put(
         "s.stream",
         to.str("id"),
@@ -53,22 +55,22 @@ pub fn start(hub: &Hub, store: &Store, args: &Value) -> Outcome {
     Ok(json!({"channel": to["id"], "ts": ts}))
 }
 
-pub fn append(hub: &Hub, store: &Store, args: &Value) -> Outcome {
+pub fn append(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     let (channel, mut message) = streaming(hub, store, args)?;
     let text = format!("{}{}", message.str("text"), piece(args)?);
-    message["blocks"] = blocks(&text);
+    message["blocks"] = as_blocks(&text);
     message["text"] = text.into();
-    keep(hub, store, &channel, args, &message)?;
+    save(hub, store, &channel, args, &message)?;
     Ok(json!({"channel": channel, "ts": args["ts"]}))
 }
 
-pub fn stop(hub: &Hub, store: &Store, args: &Value) -> Outcome {
+pub fn stop(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     let (channel, mut message) = streaming(hub, store, args)?;
     let text = format!("{}{}", message.str("text"), piece(args)?);
-    message["blocks"] = blocks(&text);
+    message["blocks"] = as_blocks(&text);
     message["text"] = text.into();
     if args.has("blocks") {
-        super::blocks::check(&args["blocks"], false)?;
+        blocks::check(&args["blocks"], 50)?;
         let more = args.list("blocks").to_vec();
         if let Some(all) = message["blocks"].as_array_mut() {
             all.extend(more);
@@ -81,11 +83,11 @@ pub fn stop(hub: &Hub, store: &Store, args: &Value) -> Outcome {
         fields.remove("streaming_state");
     }
     store.delete("s.stream", &channel, args.str("ts"))?;
-    keep(hub, store, &channel, args, &message)?;
+    save(hub, store, &channel, args, &message)?;
     Ok(json!({"channel": channel, "ts": args["ts"], "message": shown(&message, false)}))
 }
 
-fn piece(args: &Value) -> Result<&str, super::Fail> {
+fn piece(args: &Value) -> Result<&str, MethodError> {
     let piece = args.str("markdown_text");
     if piece.chars().count() > PIECE_CHARS_MAX {
         return fail("msg_too_long");
@@ -93,7 +95,7 @@ fn piece(args: &Value) -> Result<&str, super::Fail> {
     Ok(piece)
 }
 
-fn blocks(text: &str) -> Value {
+fn as_blocks(text: &str) -> Value {
     if text.is_empty() {
         json!([])
     } else {
@@ -102,7 +104,7 @@ fn blocks(text: &str) -> Value {
 }
 
 /// A message of the bot that still takes pieces.
-fn streaming(hub: &Hub, store: &Store, args: &Value) -> Result<(String, Value), super::Fail> {
+fn streaming(hub: &Hub, store: &Store, args: &Value) -> Result<(String, Value), MethodError> {
     let (channel, message) = own(hub, store, args, "message_not_owned_by_app")?;
     let begun = store.get("s.stream", &channel, args.str("ts"))?;
     if !begun.is_some_and(|one| alive(one.int("began_ms"), STREAM_MS)) {
@@ -111,7 +113,7 @@ fn streaming(hub: &Hub, store: &Store, args: &Value) -> Result<(String, Value), 
     Ok((channel, message))
 }
 
-fn keep(
+fn save(
     hub: &Hub,
     store: &Store,
     channel: &str,

@@ -1,12 +1,12 @@
-use crate::fake::{APP, world};
+use crate::harness::{APP, start};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_stranger_is_refused_and_a_foreign_page_too() {
-    let world = world().await;
-    let me = world
+    let harness = start().await;
+    let me = harness
         .http
-        .get(format!("{}/users/@me", world.chat.discord_api()));
+        .get(format!("{}/users/@me", harness.chat.discord_api()));
     let refused = me
         .try_clone()
         .unwrap()
@@ -20,24 +20,24 @@ async fn a_stranger_is_refused_and_a_foreign_page_too() {
         json!({"message": "401: Unauthorized", "code": 0})
     );
     let foreign = me
-        .header("authorization", crate::fake::BOT)
+        .header("authorization", crate::harness::BOT)
         .header("origin", "http://evil.example");
     assert_eq!(foreign.send().await.unwrap().status(), 403);
     assert_eq!(
-        world.discord("GET", "/users/@me", Value::Null).await.1["id"],
+        harness.discord("GET", "/users/@me", Value::Null).await.1["id"],
         APP
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn messages_are_created_listed_edited_and_deleted() {
-    let world = world().await;
-    let channel = world.chat.seeds().channel_id;
+    let harness = start().await;
+    let channel = harness.chat.seeds().channel_id;
     let path = format!("/channels/{channel}/messages");
     let mut ids = Vec::new();
     for n in 0..5 {
-        let (status, message) = world
+        let (status, message) = harness
             .discord(
                 "POST",
                 &path,
@@ -47,14 +47,14 @@ async fn messages_are_created_listed_edited_and_deleted() {
         assert_eq!(status, 200, "{message}");
         ids.push(message["id"].as_str().unwrap().to_owned());
     }
-    let (_, list) = world
+    let (_, list) = harness
         .discord("GET", &format!("{path}?limit=2"), Value::Null)
         .await;
     assert_eq!(
         (&list[0]["content"], &list[1]["content"]),
         (&json!("m4"), &json!("m3"))
     );
-    let (_, list) = world
+    let (_, list) = harness
         .discord(
             "GET",
             &format!("{path}?after={}&limit=2", ids[0]),
@@ -65,11 +65,11 @@ async fn messages_are_created_listed_edited_and_deleted() {
         (&list[0]["content"], &list[1]["content"]),
         (&json!("m2"), &json!("m1"))
     );
-    let (_, list) = world
+    let (_, list) = harness
         .discord("GET", &format!("{path}?before={}", ids[2]), Value::Null)
         .await;
     assert_eq!(list.as_array().unwrap().len(), 2);
-    let (_, edited) = world
+    let (_, edited) = harness
         .discord(
             "PATCH",
             &format!("{path}/{}", ids[0]),
@@ -79,42 +79,36 @@ async fn messages_are_created_listed_edited_and_deleted() {
     assert_eq!(edited["content"], "new");
     assert!(edited["edited_timestamp"].is_string());
     assert_eq!(
-        world
+        harness
             .discord("DELETE", &format!("{path}/{}", ids[0]), Value::Null)
             .await
             .0,
         204
     );
-    let (status, gone) = world
+    let (status, gone) = harness
         .discord("GET", &format!("{path}/{}", ids[0]), Value::Null)
         .await;
     assert_eq!((status, &gone["code"]), (404, &json!(10_008)));
-    let reaction = format!("{path}/{}/reactions/%F0%9F%91%80/@me", ids[1]);
-    assert_eq!(world.discord("PUT", &reaction, Value::Null).await.0, 204);
-    let (_, message) = world
-        .discord("GET", &format!("{path}/{}", ids[1]), Value::Null)
-        .await;
-    assert_eq!(message["reactions"][0]["emoji"]["name"], "👀");
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn an_enforced_nonce_returns_the_earlier_message() {
-    let world = world().await;
-    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
+    let harness = start().await;
+    let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
     let body = json!({"content": "once", "nonce": "turn-1", "enforce_nonce": true});
-    let (_, first) = world.discord("POST", &path, body.clone()).await;
-    let (status, second) = world.discord("POST", &path, body).await;
+    let (_, first) = harness.discord("POST", &path, body.clone()).await;
+    let (status, second) = harness.discord("POST", &path, body).await;
     assert_eq!((status, &second["id"]), (200, &first["id"]));
-    let (_, list) = world.discord("GET", &path, Value::Null).await;
+    let (_, list) = harness.discord("GET", &path, Value::Null).await;
     assert_eq!(list.as_array().unwrap().len(), 1);
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn what_discord_refuses_is_refused_with_its_code_and_path() {
-    let world = world().await;
-    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
+    let harness = start().await;
+    let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
     let text = |content: String| json!({"type": 10, "content": content});
     let row = |ids: &[&str]| json!({"type": 1, "components": ids.iter().map(|id| json!({"type": 2, "style": 1, "label": "x", "custom_id": id})).collect::<Vec<_>>()});
     let v2 = |components: Value| json!({"flags": 32_768, "components": components});
@@ -175,12 +169,6 @@ async fn what_discord_refuses_is_refused_with_its_code_and_path() {
             "COMPONENT_MAX_TOTAL_COMPONENTS_EXCEEDED",
         ),
         (
-            v2(json!([{"type": 13, "file": {"url": "attachment://no.txt"}}])),
-            400,
-            "/errors/components/0/file/url/_errors/0/code",
-            "UNFURLED_MEDIA_ITEM_REFERENCED_ATTACHMENT_NOT_FOUND",
-        ),
-        (
             json!({"content": "x", "nonce": "x".repeat(26)}),
             400,
             "/errors/nonce/_errors/0/code",
@@ -194,27 +182,27 @@ async fn what_discord_refuses_is_refused_with_its_code_and_path() {
         ),
     ];
     for (body, status, pointer, word) in refusals {
-        let (seen, answer) = world.discord("POST", &path, body).await;
+        let (seen, answer) = harness.discord("POST", &path, body).await;
         assert_eq!(
             (seen, answer.pointer(pointer)),
             (status, Some(&json!(word))),
             "{answer}"
         );
     }
-    let (status, answer) = world
+    let (status, answer) = harness
         .discord("POST", "/channels/1/messages", json!({"content": "x"}))
         .await;
     assert_eq!((status, &answer["code"]), (404, &json!(10_003)));
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn mentions_ping_only_whom_the_rule_admits() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
     let path = format!("/channels/{}/messages", seeds.channel_id);
     let content = format!("<@{}> @everyone", seeds.user_id);
-    let (_, loud) = world
+    let (_, loud) = harness
         .discord("POST", &path, json!({"content": content}))
         .await;
     assert_eq!(
@@ -224,7 +212,7 @@ async fn mentions_ping_only_whom_the_rule_admits() {
         ),
         (&json!(true), 1)
     );
-    let (_, quiet) = world
+    let (_, quiet) = harness
         .discord(
             "POST",
             &path,
@@ -235,63 +223,56 @@ async fn mentions_ping_only_whom_the_rule_admits() {
         (&quiet["mention_everyone"], &quiet["mentions"]),
         (&json!(false), &json!([]))
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn files_come_with_payload_json_and_are_served() {
-    let world = world().await;
+    let harness = start().await;
     let url = format!(
         "{}/channels/{}/messages",
-        world.chat.discord_api(),
-        world.chat.seeds().channel_id
+        harness.chat.discord_api(),
+        harness.chat.seeds().channel_id
     );
-    let payload = json!({"flags": 32_768, "attachments": [{"id": "0", "filename": "a.diff"}],
-        "components": [{"type": 13, "file": {"url": "attachment://a.diff"}}]});
+    let payload = json!({"content": "a patch", "attachments": [{"id": "0", "filename": "a.diff"}]});
     let form = reqwest::multipart::Form::new()
         .text("payload_json", payload.to_string())
         .part(
             "files[0]",
             reqwest::multipart::Part::bytes(b"+line".to_vec()).file_name("a.diff"),
         );
-    let sent = world
+    let sent = harness
         .http
         .post(url)
-        .header("authorization", crate::fake::BOT)
+        .header("authorization", crate::harness::BOT)
         .multipart(form)
         .send()
         .await
         .unwrap();
     assert_eq!(sent.status(), 200);
     let message: Value = sent.json().await.unwrap();
-    let served = world
+    let served = harness
         .http
         .get(message["attachments"][0]["url"].as_str().unwrap())
         .send()
         .await
         .unwrap();
     assert_eq!(served.text().await.unwrap(), "+line");
-    assert!(
-        message["components"][0]["file"]["url"]
-            .as_str()
-            .unwrap()
-            .starts_with("http://127.0.0.1:")
-    );
-    let (_, log) = world.control("discord/requests", Value::Null).await;
+    let (_, log) = harness.control("discord/requests", Value::Null).await;
     let entry = log["requests"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(
         (&entry["body"], &entry["files"][0]["filename"]),
         (&payload, &json!("a.diff"))
     );
-    world.end().await;
+    harness.end().await;
 }
 
-async fn registered(world: &crate::fake::World) {
+async fn registered(harness: &crate::harness::Harness) {
     let commands = json!([
         {"name": "sandbox", "description": "Start", "options": [{"type": 3, "name": "prompt", "description": "Task", "required": true},
             {"type": 3, "name": "model", "description": "Model", "autocomplete": true}]},
         {"name": "Send to sandbox", "type": 3}]);
-    let (status, list) = world
+    let (status, list) = harness
         .discord(
             "PUT",
             &format!("/applications/{APP}/commands"),
@@ -299,7 +280,7 @@ async fn registered(world: &crate::fake::World) {
         )
         .await;
     assert_eq!(status, 200, "{list}");
-    let (_, again) = world
+    let (_, again) = harness
         .discord("PUT", &format!("/applications/{APP}/commands"), commands)
         .await;
     assert_eq!(again[0]["id"], list[0]["id"], "a command keeps its id");
@@ -307,15 +288,15 @@ async fn registered(world: &crate::fake::World) {
 
 #[tokio::test]
 async fn a_deferred_command_becomes_a_message_by_its_token() {
-    let world = world().await;
-    registered(&world).await;
-    let seeds = world.chat.seeds();
-    world.ingress.will_answer(200, json!({"type": 5}));
-    let done = world
+    let harness = start().await;
+    registered(&harness).await;
+    let seeds = harness.chat.seeds();
+    harness.ingress.will_answer(200, json!({"type": 5}));
+    let done = harness
         .interact(json!({"type": "command", "name": "sandbox", "options": {"prompt": "hello"}}))
         .await;
     assert_eq!(done["outcome"]["kind"], "deferred", "{done}");
-    let got = world
+    let got = harness
         .ingress
         .deliveries("/discord/interactions")
         .remove(0)
@@ -330,8 +311,13 @@ async fn a_deferred_command_becomes_a_message_by_its_token() {
     );
     assert_eq!(got["member"]["user"]["id"], seeds.user_id);
     let token = done["token"].as_str().unwrap();
-    let url = |rest: &str| format!("{}/webhooks/{APP}/{token}{rest}", world.chat.discord_api());
-    let edited: Value = world
+    let url = |rest: &str| {
+        format!(
+            "{}/webhooks/{APP}/{token}{rest}",
+            harness.chat.discord_api()
+        )
+    };
+    let edited: Value = harness
         .http
         .patch(url("/messages/@original"))
         .json(&json!({"content": "anchor"}))
@@ -345,7 +331,7 @@ async fn a_deferred_command_becomes_a_message_by_its_token() {
         (&edited["content"], &edited["flags"], &edited["type"]),
         (&json!("anchor"), &json!(0), &json!(20))
     );
-    let follow: Value = world
+    let follow: Value = harness
         .http
         .post(url(""))
         .json(&json!({"content": "only you", "flags": 64}))
@@ -358,28 +344,28 @@ async fn a_deferred_command_becomes_a_message_by_its_token() {
     let id = follow["id"].as_str().unwrap();
     let path = format!("/channels/{}/messages/{id}", seeds.channel_id);
     assert_eq!(
-        world.discord("GET", &path, Value::Null).await.0,
+        harness.discord("GET", &path, Value::Null).await.0,
         404,
         "an ephemeral message is not the bot's to read"
     );
-    let (_, mine) = world
+    let (_, mine) = harness
         .control(
             &format!("discord/ephemeral?user_id={}", seeds.user_id),
             Value::Null,
         )
         .await;
     assert_eq!(mine["messages"][0]["message"]["content"], "only you");
-    let (_, theirs) = world
+    let (_, theirs) = harness
         .control(
             &format!("discord/ephemeral?user_id={}", seeds.member_user_id),
             Value::Null,
         )
         .await;
     assert_eq!(theirs["messages"], json!([]));
-    world
+    harness
         .control("discord/expire", json!({"token": token}))
         .await;
-    let dead = world
+    let dead = harness
         .http
         .patch(url("/messages/@original"))
         .json(&json!({"content": "late"}))
@@ -393,9 +379,9 @@ async fn a_deferred_command_becomes_a_message_by_its_token() {
         ),
         (401, json!(50_027))
     );
-    let unknown = world.http.patch(format!(
+    let unknown = harness.http.patch(format!(
         "{}/webhooks/{APP}/never/messages/@original",
-        world.chat.discord_api()
+        harness.chat.discord_api()
     ));
     let unknown = unknown.json(&json!({"content": "x"})).send().await.unwrap();
     assert_eq!(
@@ -405,35 +391,35 @@ async fn a_deferred_command_becomes_a_message_by_its_token() {
         ),
         (404, json!(10_015))
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn a_button_opens_a_modal_and_its_submission_carries_the_fields() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
     let path = format!("/channels/{}/messages", seeds.channel_id);
     let card = json!({"flags": 32_768, "components": [{"type": 17, "components": [{"type": 10, "content": "card"},
         {"type": 1, "components": [{"type": 2, "style": 1, "label": "Reply", "custom_id": "v1:reply:1"}, {"type": 2, "style": 4, "label": "Stop", "custom_id": "v1:stop:1"}]}]}]});
-    let (_, message) = world.discord("POST", &path, card).await;
+    let (_, message) = harness.discord("POST", &path, card).await;
     let modal = json!({"custom_id": "v1:say:1", "title": "Reply", "components": [
         {"type": 18, "label": "Text", "component": {"type": 4, "style": 2, "custom_id": "text"}},
         {"type": 18, "label": "When", "component": {"type": 21, "custom_id": "when", "required": false, "options": [{"label": "a", "value": "a"}, {"label": "b", "value": "b"}]}}]});
-    world
+    harness
         .ingress
         .will_answer(200, json!({"type": 9, "data": modal}));
     let press =
         |id: &str| json!({"type": "component", "message_id": message["id"], "custom_id": id});
-    let done = world.interact(press("v1:reply:1")).await;
+    let done = harness.interact(press("v1:reply:1")).await;
     assert_eq!(done["outcome"]["modal"]["title"], "Reply");
-    world.ingress.will_answer(200, json!({"type": 6}));
+    harness.ingress.will_answer(200, json!({"type": 6}));
     let submit =
         json!({"type": "modal", "custom_id": "v1:say:1", "fields": {"text": "go on", "when": "b"}});
     assert_eq!(
-        world.interact(submit).await["outcome"]["kind"],
+        harness.interact(submit).await["outcome"]["kind"],
         "acknowledged"
     );
-    let got = world
+    let got = harness
         .ingress
         .deliveries("/discord/interactions")
         .pop()
@@ -442,12 +428,12 @@ async fn a_button_opens_a_modal_and_its_submission_carries_the_fields() {
     assert_eq!(got["data"]["components"][0]["component"]["value"], "go on");
     assert_eq!(got["data"]["components"][1]["component"]["value"], "b");
     assert_eq!(got["message"]["id"], message["id"]);
-    world.ingress.will_answer(200, json!({"type": 7, "data": {"flags": 32_768, "components": [{"type": 10, "content": "Stopping…"}]}}));
+    harness.ingress.will_answer(200, json!({"type": 7, "data": {"flags": 32_768, "components": [{"type": 10, "content": "Stopping…"}]}}));
     assert_eq!(
-        world.interact(press("v1:stop:1")).await["outcome"]["kind"],
+        harness.interact(press("v1:stop:1")).await["outcome"]["kind"],
         "updated"
     );
-    let (_, after) = world
+    let (_, after) = harness
         .discord(
             "GET",
             &format!("{path}/{}", message["id"].as_str().unwrap()),
@@ -455,78 +441,83 @@ async fn a_button_opens_a_modal_and_its_submission_carries_the_fields() {
         )
         .await;
     assert_eq!(after["components"][0]["content"], "Stopping…");
-    let (status, refused) = world.control("discord/interact", press("v1:stop:1")).await;
+    let (status, refused) = harness
+        .control("discord/interact", press("v1:stop:1"))
+        .await;
     assert_eq!(status, 422, "the button is gone: {refused}");
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn a_select_gives_only_what_it_offers_in_messages_and_forms() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
     let path = format!("/channels/{}/messages", seeds.channel_id);
     let options = json!([{"label": "a", "value": "a"}, {"label": "b", "value": "b"}]);
     let select = |id: &str, most: u64| json!({"type": 3, "custom_id": id, "options": options, "min_values": 1, "max_values": most});
     let row = |select: Value| json!({"components": [{"type": 1, "components": [select]}]});
-    let (status, _) = world.discord("POST", &path, row(select("s", 3))).await;
+    let (status, _) = harness.discord("POST", &path, row(select("s", 3))).await;
     assert_eq!(status, 400, "more values than options");
-    let (_, message) = world.discord("POST", &path, row(select("s", 2))).await;
+    let (_, message) = harness.discord("POST", &path, row(select("s", 2))).await;
     let choose = |values: Value| json!({"type": "component", "message_id": message["id"], "custom_id": "s", "values": values});
     for odd in [json!(["c"]), json!([])] {
-        assert_eq!(world.control("discord/interact", choose(odd)).await.0, 422);
+        assert_eq!(
+            harness.control("discord/interact", choose(odd)).await.0,
+            422
+        );
     }
     let form = |component: Value| json!({"custom_id": "f", "title": "Form", "components": [{"type": 18, "label": "S", "component": component}]});
     let mut optional = select("x", 1);
     optional["min_values"] = 0.into();
-    world
+    harness
         .ingress
         .will_answer(200, json!({"type": 9, "data": form(optional.clone())}));
-    let refused = world.interact(choose(json!(["a", "b"]))).await;
+    let refused = harness.interact(choose(json!(["a", "b"]))).await;
     assert_eq!(
         refused["outcome"]["kind"], "failed",
         "it cannot be required: {refused}"
     );
     optional["required"] = false.into();
-    world
+    harness
         .ingress
         .will_answer(200, json!({"type": 9, "data": form(optional)}));
-    world.interact(choose(json!(["a"]))).await;
+    harness.interact(choose(json!(["a"]))).await;
     let send = |values: Value| json!({"type": "modal", "custom_id": "f", "fields": {"x": values}});
     for odd in [json!(["c"]), json!(["a", "b"])] {
-        assert_eq!(world.control("discord/interact", send(odd)).await.0, 422);
+        assert_eq!(harness.control("discord/interact", send(odd)).await.0, 422);
     }
-    world.ingress.will_answer(200, json!({"type": 6}));
+    harness.ingress.will_answer(200, json!({"type": 6}));
     assert_eq!(
-        world.interact(send(json!([]))).await["outcome"]["kind"],
+        harness.interact(send(json!([]))).await["outcome"]["kind"],
         "acknowledged"
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn without_an_acceptable_answer_the_person_is_told() {
-    let world = world().await;
-    registered(&world).await;
+    let harness = start().await;
+    registered(&harness).await;
     let command = json!({"type": "command", "name": "sandbox", "options": {"prompt": "x"}});
-    world.ingress.will_answer(500, Value::Null);
+    harness.ingress.will_answer(500, Value::Null);
     assert_eq!(
-        world.interact(command.clone()).await["outcome"],
+        harness.interact(command.clone()).await["outcome"],
         json!({"kind": "failed", "reason": "HTTP 500 from the ingress"})
     );
-    world.ingress.will_answer(
+    harness.ingress.will_answer(
         200,
         json!({"type": 7, "data": {"content": "not for commands"}}),
     );
-    assert_eq!(world.interact(command).await["outcome"]["kind"], "failed");
-    let user = world.chat.seeds().user_id;
-    let (_, mine) = world
+    assert_eq!(harness.interact(command).await["outcome"]["kind"], "failed");
+    let user = harness.chat.seeds().user_id;
+    let (_, mine) = harness
         .control(&format!("discord/ephemeral?user_id={user}"), Value::Null)
         .await;
     assert_eq!(
         mine["messages"][0]["message"]["content"],
         "The application did not respond"
     );
-    let (status, why) = world
+    let (status, why) = harness
         .control(
             "discord/interact",
             json!({"type": "command", "name": "sandbox", "options": {}}),
@@ -536,36 +527,36 @@ async fn without_an_acceptable_answer_the_person_is_told() {
         (status, &why["error"]),
         (422, &json!("the option \"prompt\" is required"))
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn choices_and_message_commands_reach_the_ingress() {
-    let world = world().await;
-    registered(&world).await;
-    let seeds = world.chat.seeds();
-    world.ingress.will_answer(
+    let harness = start().await;
+    registered(&harness).await;
+    let seeds = harness.chat.seeds();
+    harness.ingress.will_answer(
         200,
         json!({"type": 8, "data": {"choices": [{"name": "Big", "value": "big"}]}}),
     );
     let typed = json!({"type": "autocomplete", "name": "sandbox", "options": {"model": "b"}, "focused": "model"});
     assert_eq!(
-        world.interact(typed).await["outcome"]["choices"][0]["value"],
+        harness.interact(typed).await["outcome"]["choices"][0]["value"],
         "big"
     );
-    let said = world
+    let said = harness
         .interact(
             json!({"type": "message", "text": "a plain line", "user_id": seeds.member_user_id}),
         )
         .await;
-    world.ingress.will_answer(
+    harness.ingress.will_answer(
         200,
         json!({"type": 4, "data": {"content": "taken", "flags": 64}}),
     );
     let sent =
         json!({"type": "message_command", "name": "Send to sandbox", "message_id": said["id"]});
-    assert_eq!(world.interact(sent).await["outcome"]["ephemeral"], true);
-    let got = world
+    assert_eq!(harness.interact(sent).await["outcome"]["ephemeral"], true);
+    let got = harness
         .ingress
         .deliveries("/discord/interactions")
         .pop()
@@ -576,26 +567,26 @@ async fn choices_and_message_commands_reach_the_ingress() {
         got["data"]["resolved"]["messages"][target]["content"],
         "a plain line"
     );
-    let ping = world.interact(json!({"type": "ping"})).await;
+    let ping = harness.interact(json!({"type": "ping"})).await;
     assert_eq!(
         (&ping["good"]["status"], &ping["bad"]["status"]),
         (&json!(200), &json!(401))
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn an_interaction_of_another_client_works_once_adopted() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
     let interaction = json!({"id": "1400000000000000001", "type": 2, "token": "from-elsewhere", "channel_id": seeds.channel_id,
         "member": {"user": {"id": seeds.user_id}}, "data": {"name": "sandbox"}});
     let url = format!(
         "{}/webhooks/{APP}/from-elsewhere/messages/@original",
-        world.chat.discord_api()
+        harness.chat.discord_api()
     );
     let edit = || {
-        world
+        harness
             .http
             .patch(&url)
             .json(&json!({"content": "anchor"}))
@@ -605,13 +596,13 @@ async fn an_interaction_of_another_client_works_once_adopted() {
         edit().await.unwrap().json::<Value>().await.unwrap()["code"],
         10_015
     );
-    world.chat.announce_interaction(&interaction).unwrap();
+    harness.chat.announce_interaction(&interaction).unwrap();
     assert_eq!(
         edit().await.unwrap().json::<Value>().await.unwrap()["code"],
         10_008,
         "known, not answered yet"
     );
-    let done = world
+    let done = harness
         .chat
         .adopt_interaction(&interaction, 200, br#"{"type":5}"#)
         .unwrap();
@@ -620,10 +611,10 @@ async fn an_interaction_of_another_client_works_once_adopted() {
     let mut forged = interaction.clone();
     forged["token"] = "forged".into();
     assert_eq!(
-        world.chat.adopt_interaction(&forged, 401, b"").unwrap()["kind"],
+        harness.chat.adopt_interaction(&forged, 401, b"").unwrap()["kind"],
         "refused"
     );
-    let (_, seen) = world
+    let (_, seen) = harness
         .control(
             &format!("discord/ephemeral?user_id={}", seeds.user_id),
             Value::Null,
@@ -634,5 +625,5 @@ async fn an_interaction_of_another_client_works_once_adopted() {
         json!([]),
         "nobody is told of a forged one"
     );
-    world.end().await;
+    harness.end().await;
 }

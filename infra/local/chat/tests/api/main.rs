@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod discord;
-mod fake;
+mod harness;
 mod page;
 mod slack;
 mod threads;

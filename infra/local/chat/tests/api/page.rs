@@ -1,4 +1,4 @@
-use crate::fake::{CONTROL_KEY, until, world};
+use crate::harness::{CONTROL_KEY, start, until};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -15,8 +15,11 @@ const SCRIPTS: [&str; 7] = [
 
 #[tokio::test]
 async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
-    let world = world().await;
-    let index = world.http.get(world.chat.page()).bearer_auth(CONTROL_KEY);
+    let harness = start().await;
+    let index = harness
+        .http
+        .get(harness.chat.page())
+        .bearer_auth(CONTROL_KEY);
     let index = index.send().await.unwrap();
     let policy = index.headers()["content-security-policy"]
         .to_str()
@@ -29,9 +32,9 @@ async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
     let html = index.text().await.unwrap();
     assert!(!html.contains("http://") && !html.contains("https://") && !html.contains("style="));
     for script in SCRIPTS {
-        let text = world
+        let text = harness
             .http
-            .get(format!("{}/{script}", world.chat.page()))
+            .get(format!("{}/{script}", harness.chat.page()))
             .send()
             .await
             .unwrap()
@@ -50,21 +53,21 @@ async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
             assert!(!text.contains(way), "{script} uses {way}");
         }
     }
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
-    let world = world().await;
+    let harness = start().await;
     let plain = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .unwrap();
-    let page = world.chat.page();
+    let page = harness.chat.page();
     for path in [
         "/live",
         "/ui/state",
-        "/ui/backstage",
+        "/ui/inspector",
         "/ui/discord/messages?channel_id=1",
         "/ui/slack/messages?channel=C1",
         "/_control/seeds",
@@ -100,8 +103,8 @@ async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
         "{told}"
     );
 
-    let entrance = bobbin_local_chat::entrance(&page, CONTROL_KEY);
-    let entered = plain.get(entrance).send().await.unwrap();
+    let login_url = bobbin_local_chat::login_url(&page, CONTROL_KEY);
+    let entered = plain.get(login_url).send().await.unwrap();
     assert_eq!(
         (entered.status().as_u16(), &entered.headers()["location"]),
         (303, &"/".parse().unwrap())
@@ -120,14 +123,14 @@ async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
         .header("cookie", cookie)
         .header("origin", "http://127.0.0.1:1");
     assert_eq!(foreign.send().await.unwrap().status(), 403);
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn a_kept_file_runs_nothing() {
-    let world = world().await;
-    let url = format!("{}/ui/upload?name=x.html", world.chat.page());
-    let sent = world
+    let harness = start().await;
+    let url = format!("{}/ui/upload?name=x.html", harness.chat.page());
+    let sent = harness
         .http
         .post(url)
         .bearer_auth(CONTROL_KEY)
@@ -137,7 +140,7 @@ async fn a_kept_file_runs_nothing() {
         .await
         .unwrap();
     let file: Value = sent.json().await.unwrap();
-    let served = world
+    let served = harness
         .http
         .get(file["url"].as_str().unwrap())
         .send()
@@ -150,15 +153,15 @@ async fn a_kept_file_runs_nothing() {
             .unwrap()
             .starts_with("sandbox")
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn viewers_hear_of_messages_and_of_session_records() {
-    let world = world().await;
-    let live = world
+    let harness = start().await;
+    let live = harness
         .http
-        .get(format!("{}/live", world.chat.page()))
+        .get(format!("{}/live", harness.chat.page()))
         .bearer_auth(CONTROL_KEY)
         .send()
         .await
@@ -174,55 +177,37 @@ async fn viewers_hear_of_messages_and_of_session_records() {
     });
     let hears = |word: &str| heard.lock().unwrap().contains(word);
     until("a new viewer reads everything", || hears("everything")).await;
-    world
+    harness
         .slack(
             "chat.postMessage",
             json!({"channel": "general", "text": "hi"}),
         )
         .await;
     until("the message is announced", || hears(r#""kind":"message""#)).await;
-    until("the records are announced", || hears("backstage")).await;
-    let behind: Value = world
-        .http
-        .get(format!("{}/ui/backstage", world.chat.page()))
-        .bearer_auth(CONTROL_KEY)
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
-    assert_eq!(behind["sessions"][0]["phase"], "active");
-    world.end().await;
+    until("the records are announced", || hears("inspector")).await;
+    let inspected = harness.ui("inspector").await;
+    assert_eq!(inspected["sessions"][0]["phase"], "active");
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn replies_to_a_root_that_is_not_kept_are_shown() {
-    let world = world().await;
-    let posted = world
+    let harness = start().await;
+    let posted = harness
         .slack(
             "chat.postMessage",
             json!({"channel": "general", "text": "answer", "thread_ts": "1700000000.000100"}),
         )
         .await;
     assert_eq!(posted["ok"], true);
-    let state: Value = world
-        .http
-        .get(format!("{}/ui/state", world.chat.page()))
-        .bearer_auth(CONTROL_KEY)
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let state = harness.ui("state").await;
     assert_eq!(state["slack"]["threads"][0]["ts"], "1700000000.000100");
-    let replies = world
+    let replies = harness
         .slack(
             "conversations.replies",
             json!({"channel": posted["channel"], "ts": "1700000000.000100"}),
         )
         .await;
     assert_eq!(replies["messages"][0]["text"], "answer");
-    world.end().await;
+    harness.end().await;
 }

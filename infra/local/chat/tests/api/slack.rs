@@ -1,4 +1,4 @@
-use crate::fake::{SECRET, SLACK_BOT, until, world};
+use crate::harness::{SECRET, SLACK_BOT, start, until};
 use bobbin_local_chat::sign;
 use serde_json::{Value, json};
 
@@ -21,17 +21,17 @@ fn the_documented_vector_is_reproduced() {
 }
 
 #[tokio::test]
-async fn a_message_is_posted_updated_found_and_deleted() {
-    let world = world().await;
-    let channel = world.chat.seeds().slack_channel_id;
-    let root = world
+async fn a_message_is_posted_updated_and_found() {
+    let harness = start().await;
+    let channel = harness.chat.seeds().slack_channel_id;
+    let root = harness
         .slack(
             "chat.postMessage",
             json!({"channel": channel, "text": "root"}),
         )
         .await;
     let meta = json!({"event_type": "bobbin", "event_payload": {"op_id": "1"}});
-    let reply = world
+    let reply = harness
         .slack(
             "chat.postMessage",
             json!({"channel": channel, "text": "reply", "thread_ts": root["ts"], "metadata": meta,
@@ -39,7 +39,7 @@ async fn a_message_is_posted_updated_found_and_deleted() {
         )
         .await;
     assert_eq!(reply["ok"], true, "{reply}");
-    let nested = world
+    let nested = harness
         .slack(
             "chat.postMessage",
             json!({"channel": channel, "text": "second", "thread_ts": reply["ts"]}),
@@ -49,7 +49,7 @@ async fn a_message_is_posted_updated_found_and_deleted() {
         nested["message"]["thread_ts"], root["ts"],
         "a reply's ts is mapped to its root"
     );
-    let replies = world
+    let replies = harness
         .slack(
             "conversations.replies",
             json!({"channel": channel, "ts": root["ts"], "include_all_metadata": true}),
@@ -57,14 +57,14 @@ async fn a_message_is_posted_updated_found_and_deleted() {
         .await;
     assert_eq!(replies["messages"][1]["metadata"], meta);
     assert_eq!(replies["messages"][0]["reply_count"], 2);
-    let plain = world
+    let plain = harness
         .slack(
             "conversations.replies",
             json!({"channel": channel, "ts": root["ts"]}),
         )
         .await;
     assert!(plain["messages"][1].get("metadata").is_none());
-    let updated = world
+    let updated = harness
         .slack(
             "chat.update",
             json!({"channel": channel, "ts": reply["ts"], "text": "only text"}),
@@ -74,47 +74,26 @@ async fn a_message_is_posted_updated_found_and_deleted() {
         updated["message"].get("blocks").is_none(),
         "text without blocks removes the blocks"
     );
-    let history = world
-        .slack("conversations.history", json!({"channel": channel}))
-        .await;
+    let gone = json!({"channel": channel, "ts": "1700000000.000100", "text": "x"});
     assert_eq!(
-        history["messages"].as_array().unwrap().len(),
-        1,
-        "replies are not in the history"
-    );
-    assert_eq!(
-        world
-            .slack(
-                "chat.delete",
-                json!({"channel": channel, "ts": reply["ts"]})
-            )
-            .await["ok"],
-        true
-    );
-    assert_eq!(
-        world
-            .slack(
-                "chat.update",
-                json!({"channel": channel, "ts": reply["ts"], "text": "x"})
-            )
-            .await["error"],
+        harness.slack("chat.update", gone).await["error"],
         "message_not_found"
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn what_slack_refuses_is_refused_by_name() {
-    let world = world().await;
-    let channel = world.chat.seeds().slack_channel_id;
+    let harness = start().await;
+    let channel = harness.chat.seeds().slack_channel_id;
     assert_eq!(
-        world
+        harness
             .slack("chat.postMessage", json!({"channel": channel}))
             .await["error"],
         "no_text"
     );
     assert_eq!(
-        world
+        harness
             .slack(
                 "chat.postMessage",
                 json!({"channel": "C0NONE", "text": "x"})
@@ -123,11 +102,11 @@ async fn what_slack_refuses_is_refused_by_name() {
         "channel_not_found"
     );
     assert_eq!(
-        world.slack("no.such", json!({})).await["error"],
+        harness.slack("no.such", json!({})).await["error"],
         "unknown_method"
     );
-    let url = format!("{}/auth.test", world.chat.slack_api());
-    let wrong: Value = world
+    let url = format!("{}/auth.test", harness.chat.slack_api());
+    let wrong: Value = harness
         .http
         .post(&url)
         .header("authorization", "Bearer xoxb-wrong")
@@ -138,7 +117,7 @@ async fn what_slack_refuses_is_refused_by_name() {
         .await
         .unwrap();
     assert_eq!(wrong, json!({"ok": false, "error": "invalid_auth"}));
-    let form = world
+    let form = harness
         .http
         .post(url)
         .form(&[("token", "xoxb-local")])
@@ -160,7 +139,7 @@ async fn what_slack_refuses_is_refused_by_name() {
         json!([{"type": "nonsense"}]),
     ];
     for blocks in bad {
-        let answer = world
+        let answer = harness
             .slack(
                 "chat.postMessage",
                 json!({"channel": channel, "text": "x", "blocks": blocks}),
@@ -174,25 +153,19 @@ async fn what_slack_refuses_is_refused_by_name() {
                 .contains("json-pointer:/blocks")
         );
     }
-    world
-        .slack(
-            "reactions.add",
-            json!({"channel": channel, "name": "eyes", "timestamp": "1"}),
-        )
-        .await;
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn a_mention_arrives_twice_in_alternating_order() {
-    let world = world().await;
+    let harness = start().await;
     for _ in 0..2 {
-        let done = world
+        let done = harness
             .act(json!({"type": "message", "typed": true, "text": "@bobbin fix <this> & that"}))
             .await;
         assert_eq!(done["deliveries"].as_array().unwrap().len(), 2);
     }
-    let got = world.ingress.deliveries("/slack/events");
+    let got = harness.ingress.deliveries("/slack/events");
     let kinds: Vec<&str> = got
         .iter()
         .map(|one| one.body["event"]["type"].as_str().unwrap())
@@ -206,11 +179,11 @@ async fn a_mention_arrives_twice_in_alternating_order() {
         format!("<@{SLACK_BOT}> fix &lt;this&gt; &amp; that")
     );
     assert_eq!(first["authorizations"][0]["user_id"], SLACK_BOT);
-    let again = world
+    let again = harness
         .act(json!({"type": "retry", "event_id": first["event_id"]}))
         .await;
     assert_eq!(again["status"], 200);
-    let retried = world.ingress.deliveries("/slack/events").pop().unwrap();
+    let retried = harness.ingress.deliveries("/slack/events").pop().unwrap();
     assert_eq!(
         (
             &retried.headers["x-slack-retry-num"],
@@ -218,27 +191,27 @@ async fn a_mention_arrives_twice_in_alternating_order() {
         ),
         (&"1".parse().unwrap(), &first["event_id"])
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn a_failed_event_is_retried_until_it_is_taken() {
-    let world = world().await;
-    world
+    let harness = start().await;
+    harness
         .control("slack/retries", json!({"delays_ms": [0, 10, 20]}))
         .await;
-    world.ingress.will_answer(500, Value::Null);
-    world.ingress.will_answer(503, Value::Null);
-    let dm = world.chat.seeds().slack_dm_id;
-    let done = world
+    harness.ingress.will_answer(500, Value::Null);
+    harness.ingress.will_answer(503, Value::Null);
+    let dm = harness.chat.seeds().slack_dm_id;
+    let done = harness
         .act(json!({"type": "message", "channel_id": dm, "text": "hello"}))
         .await;
     assert_eq!(done["deliveries"][0]["status"], 500);
     until("two retries", || {
-        world.ingress.deliveries("/slack/events").len() == 3
+        harness.ingress.deliveries("/slack/events").len() == 3
     })
     .await;
-    let got = world.ingress.deliveries("/slack/events");
+    let got = harness.ingress.deliveries("/slack/events");
     assert_eq!(got[0].body["event"]["channel_type"], "im");
     assert!(got[0].headers.get("x-slack-retry-num").is_none());
     assert_eq!(
@@ -248,134 +221,75 @@ async fn a_failed_event_is_retried_until_it_is_taken() {
         ),
         (&"2".parse().unwrap(), &"http_error".parse().unwrap())
     );
-    let checked = world.act(json!({"type": "url_verification"})).await;
+    let checked = harness.act(json!({"type": "url_verification"})).await;
     assert_eq!(checked["challenge_returned"], true);
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
-async fn a_button_opens_a_view_and_its_values_come_back() {
-    let world = world().await;
-    let channel = world.chat.seeds().slack_channel_id;
+async fn a_press_carries_its_value_and_the_message_or_home_that_it_was_made_in() {
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
     let button = json!([{"type": "actions", "block_id": "b1", "elements": [{"type": "button", "action_id": "reply", "value": "v1:1", "text": {"type": "plain_text", "text": "Reply"}}]}]);
-    let card = world
-        .slack(
-            "chat.postMessage",
-            json!({"channel": channel, "text": "card", "blocks": button}),
-        )
-        .await;
-    world
+    let card = json!({"channel": seeds.slack_channel_id, "text": "card", "blocks": button});
+    let card = harness.slack("chat.postMessage", card).await;
+    harness
         .act(json!({"type": "block_action", "message_ts": card["ts"], "action_id": "reply"}))
         .await;
-    let payload = world
-        .ingress
-        .deliveries("/slack/interactivity")
-        .remove(0)
-        .body["payload"]
-        .clone();
-    assert_eq!(
-        (
-            &payload["actions"][0]["value"],
-            &payload["container"]["message_ts"]
-        ),
-        (&json!("v1:1"), &card["ts"])
-    );
-    let view = json!({"type": "modal", "callback_id": "say", "title": {"type": "plain_text", "text": "Reply"}, "submit": {"type": "plain_text", "text": "Send"},
-        "blocks": [{"type": "input", "block_id": "t", "label": {"type": "plain_text", "text": "Text"}, "element": {"type": "plain_text_input", "action_id": "a", "multiline": true}}]});
-    let opened = world
-        .slack(
-            "views.open",
-            json!({"trigger_id": payload["trigger_id"], "view": view}),
-        )
-        .await;
-    assert_eq!(opened["ok"], true, "{opened}");
-    assert_eq!(
-        world
-            .slack(
-                "views.open",
-                json!({"trigger_id": payload["trigger_id"], "view": view})
-            )
-            .await["error"],
-        "exchanged_trigger_id"
-    );
-    let stale = world
-        .slack(
-            "views.update",
-            json!({"view_id": opened["view"]["id"], "hash": "old", "view": view}),
-        )
-        .await;
+    let pressed = || {
+        let mut got = harness.ingress.deliveries("/slack/interactivity");
+        got.pop().unwrap().body["payload"].clone()
+    };
+    let payload = pressed();
+    assert_eq!(payload["actions"][0]["value"], "v1:1");
+    assert_eq!(payload["container"]["message_ts"], card["ts"]);
+    assert_eq!(payload["message"]["text"], "card");
+
+    let publish = |hash: Value| json!({"user_id": seeds.slack_user_id, "view": {"type": "home", "blocks": button}, "hash": hash});
+    let home = harness.slack("views.publish", publish(Value::Null)).await;
+    assert_eq!(home["ok"], true, "{home}");
+    let stale = harness.slack("views.publish", publish("old".into())).await;
     assert_eq!(stale["error"], "hash_conflict");
-    world.ingress.will_answer(
-        200,
-        json!({"response_action": "errors", "errors": {"t": "too short"}}),
-    );
-    let submit = json!({"type": "view_submission", "values": {"t": {"a": "go on"}}});
-    assert_eq!(
-        world.act(submit.clone()).await["outcome"]["errors"]["t"],
-        "too short"
-    );
-    assert_eq!(world.act(submit).await["outcome"]["kind"], "closed");
-    let got = world
-        .ingress
-        .deliveries("/slack/interactivity")
-        .pop()
-        .unwrap()
-        .body["payload"]
-        .clone();
-    assert_eq!(
-        got["view"]["state"]["values"]["t"]["a"],
-        json!({"type": "plain_text_input", "value": "go on"})
-    );
-    let url = payload["response_url"].as_str().unwrap();
-    for (nth, expected) in [200, 200, 200, 200, 200, 404].into_iter().enumerate() {
-        let used = world
-            .http
-            .post(url)
-            .json(&json!({"text": format!("only you {nth}"), "replace_original": false}))
-            .send()
-            .await
-            .unwrap();
-        assert_eq!(used.status(), expected);
-    }
-    let user = world.chat.seeds().slack_user_id;
-    let (_, seen) = world
-        .control(&format!("slack/ephemeral?user_id={user}"), Value::Null)
+    harness
+        .act(json!({"type": "block_action", "view_id": home["view"]["id"], "action_id": "reply"}))
         .await;
-    assert_eq!(seen["messages"].as_array().unwrap().len(), 5);
-    world.end().await;
+    let payload = pressed();
+    assert_eq!(payload["container"]["view_id"], home["view"]["id"]);
+    assert!(payload.get("message").is_none(), "{payload}");
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn commands_shortcuts_and_stop_reach_their_routes() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
-    world.ingress.will_answer(
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
+    harness.ingress.will_answer(
         200,
         json!({"response_type": "ephemeral", "text": "all is well"}),
     );
-    world
+    harness
         .act(json!({"type": "slash", "command": "/bobbin", "text": "status"}))
         .await;
-    let form = world.ingress.deliveries("/slack/commands").remove(0).body;
+    let form = harness.ingress.deliveries("/slack/commands").remove(0).body;
     assert_eq!(
         (&form["command"], &form["text"]),
         (&json!("/bobbin"), &json!("status"))
     );
-    let (_, seen) = world
+    let (_, seen) = harness
         .control(
             &format!("slack/ephemeral?user_id={}", seeds.slack_user_id),
             Value::Null,
         )
         .await;
     assert_eq!(seen["messages"][0]["message"]["text"], "all is well");
-    let said = world
+    let said = harness
         .act(json!({"type": "message", "text": "no mention"}))
         .await;
     assert_eq!(said["deliveries"].as_array().unwrap().len(), 1);
-    world
+    harness
         .act(json!({"type": "shortcut", "callback_id": "send", "message_ts": said["ts"]}))
         .await;
-    let payload = world
+    let payload = harness
         .ingress
         .deliveries("/slack/interactivity")
         .remove(0)
@@ -387,13 +301,13 @@ async fn commands_shortcuts_and_stop_reach_their_routes() {
     );
     let status = json!({"channel_id": seeds.slack_channel_id, "thread_ts": said["ts"], "status": "processing", "title": "Task"});
     assert_eq!(
-        world.slack("agents.sessions.setStatus", status).await["ok"],
+        harness.slack("agents.sessions.setStatus", status).await["ok"],
         true
     );
-    world
+    harness
         .act(json!({"type": "stop_session", "thread_ts": said["ts"]}))
         .await;
-    let event = world
+    let event = harness
         .ingress
         .deliveries("/slack/events")
         .pop()
@@ -404,14 +318,14 @@ async fn commands_shortcuts_and_stop_reach_their_routes() {
         (&event["type"], &event["thread_ts"]),
         (&json!("agent_session_stopped"), &said["ts"])
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn a_file_goes_up_in_three_steps_and_down_only_with_the_token() {
-    let world = world().await;
-    let channel = world.chat.seeds().slack_channel_id;
-    let ask = world
+    let harness = start().await;
+    let channel = harness.chat.seeds().slack_channel_id;
+    let ask = harness
         .slack(
             "files.getUploadURLExternal",
             json!({"filename": "a.diff", "length": 5}),
@@ -419,7 +333,7 @@ async fn a_file_goes_up_in_three_steps_and_down_only_with_the_token() {
         .await;
     let upload = ask["upload_url"].as_str().unwrap();
     assert_eq!(
-        world
+        harness
             .http
             .post(upload)
             .body("+line")
@@ -429,14 +343,15 @@ async fn a_file_goes_up_in_three_steps_and_down_only_with_the_token() {
             .status(),
         200
     );
-    let done = world.slack("files.completeUploadExternal", json!({"files": [{"id": ask["file_id"], "title": "Diff"}], "channel_id": channel, "initial_comment": "here"})).await;
+    let root = json!({"channel": channel, "text": "root"});
+    let root = harness.slack("chat.postMessage", root).await["ts"].clone();
+    let done = harness.slack("files.completeUploadExternal", json!({"files": [{"id": ask["file_id"], "title": "Diff"}], "channel_id": channel, "thread_ts": root, "initial_comment": "here"})).await;
     assert_eq!(done["files"][0]["title"], "Diff", "{done}");
-    let history = world
-        .slack("conversations.history", json!({"channel": channel}))
-        .await;
-    let file = &history["messages"][0]["files"][0];
+    let thread = json!({"channel": channel, "ts": root});
+    let thread = harness.slack("conversations.replies", thread).await;
+    let file = &thread["messages"][1]["files"][0];
     let url = file["url_private_download"].as_str().unwrap();
-    let stranger = world.http.get(url).send().await.unwrap();
+    let stranger = harness.http.get(url).send().await.unwrap();
     assert_eq!(stranger.status(), 200);
     assert!(
         stranger
@@ -445,57 +360,41 @@ async fn a_file_goes_up_in_three_steps_and_down_only_with_the_token() {
             .unwrap()
             .starts_with("<!DOCTYPE html>")
     );
-    let own = world
+    let own = harness
         .http
         .get(url)
-        .header("authorization", crate::fake::XOXB)
+        .header("authorization", crate::harness::XOXB)
         .send()
         .await
         .unwrap();
     assert_eq!(own.text().await.unwrap(), "+line");
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn what_another_client_delivers_is_known_once_announced() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
     let event = json!({"type": "app_mention", "user": seeds.slack_user_id, "text": "hi", "ts": "1700000000.000200", "channel": seeds.slack_channel_id});
-    let eyes = json!({"channel": seeds.slack_channel_id, "name": "eyes", "timestamp": "1700000000.000200"});
-    assert_eq!(
-        world.slack("reactions.add", eyes.clone()).await["error"],
-        "message_not_found"
-    );
-    world
-        .chat
-        .announce_slack(&json!({"type": "event_callback", "event": event}))
-        .unwrap();
-    assert_eq!(world.slack("reactions.add", eyes).await["ok"], true);
-    world
-        .chat
-        .announce_slack(&json!({"type": "event_callback", "event": event}))
-        .unwrap();
-    let got = json!({"channel": seeds.slack_channel_id, "timestamp": "1700000000.000200"});
-    assert_eq!(
-        world.slack("reactions.get", got).await["message"]["reactions"][0]["name"],
-        "eyes",
-        "the twin changes nothing"
-    );
-    let view = json!({"type": "modal", "title": {"type": "plain_text", "text": "T"}, "blocks": []});
-    let open = json!({"trigger_id": "theirs", "view": view});
-    assert_eq!(
-        world.slack("views.open", open.clone()).await["error"],
-        "invalid_trigger_id"
-    );
-    world.chat.announce_slack(&json!({"type": "block_actions", "trigger_id": "theirs", "user": {"id": seeds.slack_user_id}})).unwrap();
-    assert_eq!(world.slack("views.open", open).await["ok"], true);
-    world.end().await;
+    let thread = json!({"channel": seeds.slack_channel_id, "ts": "1700000000.000200"});
+    let read = || harness.slack("conversations.replies", thread.clone());
+    assert_eq!(read().await["error"], "thread_not_found");
+    for _ in 0..2 {
+        harness
+            .chat
+            .announce_slack(&json!({"type": "event_callback", "event": event}))
+            .unwrap();
+        let messages = read().await["messages"].clone();
+        assert_eq!(messages.as_array().unwrap().len(), 1, "{messages}");
+        assert_eq!(messages[0]["text"], "hi");
+    }
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
-    let world = world().await;
-    let channel = world.chat.seeds().slack_channel_id;
+    let harness = start().await;
+    let channel = harness.chat.seeds().slack_channel_id;
     let plain = |text: &str| json!({"type": "plain_text", "text": text});
     let input = |id: &str, element: Value| json!({"type": "input", "block_id": id, "label": plain(id), "element": element});
     let options = json!([{"text": plain("A"), "value": "a"}, {"text": plain("B"), "value": "b"}]);
@@ -505,7 +404,7 @@ async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
         input("text", json!({"type": "plain_text_input", "action_id": "text"})),
         {"type": "actions", "elements": [{"type": "button", "action_id": "go", "value": "v", "text": plain("Go")}]},
     ]);
-    let card = world
+    let card = harness
         .slack(
             "chat.postMessage",
             json!({"channel": channel, "text": "form", "blocks": blocks}),
@@ -516,7 +415,7 @@ async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
         "b",
         json!({"type": "button", "action_id": "b", "text": plain("B")})
     )]);
-    let refused = world
+    let refused = harness
         .slack(
             "chat.postMessage",
             json!({"channel": channel, "text": "form", "blocks": wrong}),
@@ -524,12 +423,12 @@ async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
         .await;
     assert_eq!(refused["error"], "invalid_blocks");
     let press = |values: Value| json!({"type": "block_action", "message_ts": card["ts"], "action_id": "go", "values": values});
-    world
+    harness
         .act(press(
             json!({"one": {"one": "b"}, "many": {"many": ["a", "b"]}, "text": {"text": ""}}),
         ))
         .await;
-    let got = world
+    let got = harness
         .ingress
         .deliveries("/slack/interactivity")
         .pop()
@@ -543,8 +442,8 @@ async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
         state["text"]["text"],
         json!({"type": "plain_text_input", "value": null})
     );
-    world.act(press(json!({}))).await;
-    let got = world
+    harness.act(press(json!({}))).await;
+    let got = harness
         .ingress
         .deliveries("/slack/interactivity")
         .pop()
@@ -555,5 +454,5 @@ async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
         got["state"]["values"]["one"]["one"]["selected_option"],
         Value::Null
     );
-    world.end().await;
+    harness.end().await;
 }

@@ -1,11 +1,11 @@
-use crate::fake::world;
+use crate::harness::start;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_thread_has_its_starters_id_and_is_made_once() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
-    let (_, anchor) = world
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
+    let (_, anchor) = harness
         .discord(
             "POST",
             &format!("/channels/{}/messages", seeds.channel_id),
@@ -14,7 +14,7 @@ async fn a_thread_has_its_starters_id_and_is_made_once() {
         .await;
     let id = anchor["id"].as_str().unwrap();
     let path = format!("/channels/{}/messages/{id}/threads", seeds.channel_id);
-    let (status, thread) = world
+    let (status, thread) = harness
         .discord(
             "POST",
             &path,
@@ -25,9 +25,11 @@ async fn a_thread_has_its_starters_id_and_is_made_once() {
         (status, &thread["id"], &thread["type"]),
         (201, &anchor["id"], &json!(11))
     );
-    let (status, again) = world.discord("POST", &path, json!({"name": "task"})).await;
+    let (status, again) = harness
+        .discord("POST", &path, json!({"name": "task"}))
+        .await;
     assert_eq!((status, &again["code"]), (400, &json!(160_004)));
-    let (_, active) = world
+    let (_, active) = harness
         .discord(
             "GET",
             &format!("/guilds/{}/threads/active", seeds.guild_id),
@@ -35,7 +37,7 @@ async fn a_thread_has_its_starters_id_and_is_made_once() {
         )
         .await;
     assert_eq!(active["threads"][0]["id"], anchor["id"]);
-    let (status, nested) = world
+    let (status, nested) = harness
         .discord(
             "POST",
             &format!("/channels/{id}/threads"),
@@ -43,7 +45,7 @@ async fn a_thread_has_its_starters_id_and_is_made_once() {
         )
         .await;
     assert_eq!((status, &nested["code"]), (400, &json!(50_024)));
-    let (status, private) = world
+    let (status, private) = harness
         .discord(
             "POST",
             &format!("/channels/{}/threads", seeds.channel_id),
@@ -55,14 +57,14 @@ async fn a_thread_has_its_starters_id_and_is_made_once() {
         (403, &json!(50_013)),
         "without a type it would be private"
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn an_archived_thread_wakes_by_sending_and_a_locked_one_does_not() {
-    let world = world().await;
-    let seeds = world.chat.seeds();
-    let (_, thread) = world
+    let harness = start().await;
+    let seeds = harness.chat.seeds();
+    let (_, thread) = harness
         .discord(
             "POST",
             &format!("/channels/{}/threads", seeds.channel_id),
@@ -71,99 +73,99 @@ async fn an_archived_thread_wakes_by_sending_and_a_locked_one_does_not() {
         .await;
     let id = thread["id"].as_str().unwrap();
     let path = format!("/channels/{id}/messages");
-    let (_, message) = world
+    let (_, message) = harness
         .discord("POST", &path, json!({"content": "one"}))
         .await;
     let edit = format!("{path}/{}", message["id"].as_str().unwrap());
-    world
+    harness
         .discord(
             "PATCH",
             &format!("/channels/{id}"),
             json!({"archived": true}),
         )
         .await;
-    let (_, archived) = world
-        .discord(
-            "GET",
-            &format!("/channels/{}/threads/archived/public", seeds.channel_id),
-            Value::Null,
-        )
+    let (_, archived) = harness
+        .discord("GET", &format!("/channels/{id}"), Value::Null)
         .await;
-    assert_eq!(archived["threads"][0]["id"], thread["id"]);
-    let (status, refused) = world
+    assert_eq!(archived["thread_metadata"]["archived"], true);
+    let (status, refused) = harness
         .discord("PATCH", &edit, json!({"content": "two"}))
         .await;
     assert_eq!((status, &refused["code"]), (400, &json!(50_083)));
     assert_eq!(
-        world
+        harness
             .discord("POST", &path, json!({"content": "wake"}))
             .await
             .0,
         200
     );
     assert_eq!(
-        world
+        harness
             .discord("PATCH", &edit, json!({"content": "two"}))
             .await
             .0,
         200
     );
-    world
+    harness
         .control(
             "discord/thread",
             json!({"channel_id": id, "locked": true, "archived": true}),
         )
         .await;
-    let (status, locked) = world.discord("POST", &path, json!({"content": "x"})).await;
+    let (status, locked) = harness
+        .discord("POST", &path, json!({"content": "x"}))
+        .await;
     assert_eq!((status, &locked["code"]), (403, &json!(160_005)));
-    world
+    harness
         .control("discord/delete_channel", json!({"channel_id": id}))
         .await;
     assert_eq!(
-        world
+        harness
             .discord("POST", &path, json!({"content": "x"}))
             .await
             .1["code"],
         10_003
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn faults_meet_the_named_route_as_often_as_asked() {
-    let world = world().await;
-    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
-    world.control("discord/faults", json!({"route": "POST /api/v10/channels", "count": 2, "status": 429, "retry_after": 0.2})).await;
+    let harness = start().await;
+    let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
+    harness.control("discord/faults", json!({"route": "POST /api/v10/channels", "count": 2, "status": 429, "retry_after": 0.2})).await;
     for _ in 0..2 {
-        let (status, body) = world.discord("POST", &path, json!({"content": "x"})).await;
+        let (status, body) = harness
+            .discord("POST", &path, json!({"content": "x"}))
+            .await;
         assert_eq!((status, &body["retry_after"]), (429, &json!(0.2)));
     }
-    world
+    harness
         .control(
             "discord/faults",
             json!({"route": "POST", "status": 500, "after": true}),
         )
         .await;
     assert_eq!(
-        world
+        harness
             .discord("POST", &path, json!({"content": "done though"}))
             .await
             .0,
         500
     );
-    let (_, list) = world.discord("GET", &path, Value::Null).await;
+    let (_, list) = harness.discord("GET", &path, Value::Null).await;
     assert_eq!(
         list[0]["content"], "done though",
         "the request was carried out, only its answer was lost"
     );
-    world
+    harness
         .control(
             "slack/faults",
             json!({"route": "chat.postMessage", "status": 200, "error": "not_in_channel"}),
         )
         .await;
     assert_eq!(
-        world
+        harness
             .slack(
                 "chat.postMessage",
                 json!({"channel": "general", "text": "x"})
@@ -171,37 +173,37 @@ async fn faults_meet_the_named_route_as_often_as_asked() {
             .await["error"],
         "not_in_channel"
     );
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn limits_are_enforced_once_switched_on() {
-    let world = world().await;
-    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
-    world
+    let harness = start().await;
+    let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
+    harness
         .control("discord/limits", json!({"enforce": true}))
         .await;
     let mut statuses = Vec::new();
     for _ in 0..12 {
-        statuses.push(world.discord("GET", &path, Value::Null).await.0);
+        statuses.push(harness.discord("GET", &path, Value::Null).await.0);
     }
     assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 2);
-    world.end().await;
+    harness.end().await;
 }
 
 #[tokio::test]
 async fn what_was_said_survives_a_restart() {
-    let world = world().await;
-    let path = format!("/channels/{}/messages", world.chat.seeds().channel_id);
-    let (_, before) = world
+    let harness = start().await;
+    let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
+    let (_, before) = harness
         .discord("POST", &path, json!({"content": "kept"}))
         .await;
-    let world = world.restart().await;
-    let (_, list) = world.discord("GET", &path, Value::Null).await;
+    let harness = harness.restart().await;
+    let (_, list) = harness.discord("GET", &path, Value::Null).await;
     assert_eq!(list[0]["id"], before["id"]);
-    let (_, after) = world
+    let (_, after) = harness
         .discord("POST", &path, json!({"content": "new"}))
         .await;
     assert!(after["id"].as_str() > before["id"].as_str());
-    world.end().await;
+    harness.end().await;
 }

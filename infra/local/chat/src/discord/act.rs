@@ -1,0 +1,39 @@
+//! What a person does on Discord, from the press of a button to what is seen of its answer: build, sign, deliver, apply.
+
+use super::outcome::apply_answer;
+use super::payload::{self, Interaction};
+use super::{delivery, typed_message};
+use crate::action::ActionError;
+use crate::hub::Hub;
+use crate::json::Read;
+use serde_json::{Value, json};
+
+/// Does what a person asks for and returns what came of it:
+/// `{interaction_id, token, ingress_status, outcome: {kind, …}}`, or the message for plain text.
+pub async fn act(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
+    match act.str("type") {
+        "message" => return typed_message::say(hub, act),
+        "ping" => return Ok(delivery::probe(hub, None).await),
+        _ => {}
+    }
+    let Interaction { record, payload } = {
+        let store = hub.store();
+        store.atomically(|store| {
+            let built = payload::build(hub, store, act)?;
+            store.put(
+                "d.interaction",
+                "",
+                built.record.str("token"),
+                &built.record,
+            )?;
+            Ok::<_, ActionError>(built)
+        })?
+    };
+    let answer = delivery::post(hub, None, &payload, true).await;
+    let store = hub.store();
+    let outcome = apply_answer(hub, &store, record.str("token"), &answer)?;
+    Ok(
+        json!({"interaction_id": record["id"], "token": record["token"],
+        "ingress_status": answer.as_ref().map_or(0, |answer| answer.status), "outcome": outcome}),
+    )
+}

@@ -1,0 +1,80 @@
+//! Interactions that somebody else signs and delivers, past this server: known before they are met, adopted once answered.
+
+use super::outcome::apply_answer;
+use super::payload;
+use crate::hub::Hub;
+use crate::ingress::IngressAnswer;
+use crate::json::Read;
+use crate::store::StoreError;
+use serde_json::{Value, json};
+
+/// Makes an interaction that somebody else delivers known, so that its token is never met before it exists.
+pub fn announce(hub: &Hub, interaction: &Value) -> Result<(), StoreError> {
+    let store = hub.store();
+    let token = interaction.str("token");
+    if token.is_empty()
+        || interaction.int("type") < 2
+        || store.get("d.interaction", "", token)?.is_some()
+    {
+        return Ok(());
+    }
+    let person = if interaction.has("member") {
+        &interaction["member"]["user"]
+    } else {
+        &interaction["user"]
+    };
+    if person.has("id") && store.get("d.user", "", person.str("id"))?.is_none() {
+        store.put(
+            "d.user",
+            "",
+            person.str("id"),
+            &json!({"user": person, "admin": false}),
+        )?;
+    }
+    let source = interaction["message"].get("id").cloned();
+    let mut record = payload::record(
+        interaction.str("id"),
+        token,
+        interaction.int("type"),
+        interaction.str("channel_id"),
+        person.str("id"),
+        source,
+        interaction["data"].str("name"),
+    );
+    record["adopted"] = true.into();
+    store.put("d.interaction", "", token, &record)
+}
+
+/// Applies the answer that such an interaction got. One that was refused is forgotten: Discord would not have sent it.
+pub fn adopt(
+    hub: &Hub,
+    interaction: &Value,
+    status: u16,
+    answer: &[u8],
+) -> Result<Value, StoreError> {
+    announce(hub, interaction)?;
+    let store = hub.store();
+    let token = interaction.str("token");
+    let foreign = |record: &Value| record.flag("adopted") && record.str("state") == "new";
+    if !store
+        .get("d.interaction", "", token)?
+        .as_ref()
+        .is_some_and(foreign)
+    {
+        return Ok(json!({"kind": "ignored"}));
+    }
+    if status != 200 {
+        store.delete("d.interaction", "", token)?;
+        return Ok(json!({"kind": "refused", "status": status}));
+    }
+    apply_answer(
+        hub,
+        &store,
+        token,
+        &Ok(IngressAnswer {
+            status,
+            no_retry: false,
+            body: answer.to_vec(),
+        }),
+    )
+}

@@ -1,0 +1,41 @@
+//! Permission sets, and what the bot may do.
+
+use super::refusal::Refusal;
+use crate::store::{Store, StoreError};
+use serde_json::Value;
+
+/// What a member may without being an administrator (Discord's usual set).
+pub const MEMBER_PERMISSIONS: &str = "1071698660929";
+/// What an administrator may.
+pub const ADMIN_PERMISSIONS: &str = "9007199254740991";
+/// What the bot is invited with: view, send, threads, history, embeds, files, reactions.
+const BOT_PERMISSIONS: &str = "309237763136";
+
+const ADMINISTRATOR: u128 = 1 << 3;
+pub const VIEW_CHANNEL: u128 = 1 << 10;
+pub const SEND_MESSAGES: u128 = 1 << 11;
+pub const MANAGE_MESSAGES: u128 = 1 << 13;
+pub const ATTACH_FILES: u128 = 1 << 15;
+pub const MANAGE_THREADS: u128 = 1 << 34;
+pub const CREATE_PUBLIC_THREADS: u128 = 1 << 35;
+pub const CREATE_PRIVATE_THREADS: u128 = 1 << 36;
+pub const SEND_IN_THREADS: u128 = 1 << 38;
+
+/// The bot's permissions: what the invitation asked for, until a control call changes them.
+pub fn bot_permissions(store: &Store) -> Result<String, StoreError> {
+    let set = store.get("d.app", "", "permissions")?;
+    Ok(set
+        .as_ref()
+        .and_then(Value::as_str)
+        .unwrap_or(BOT_PERMISSIONS)
+        .to_owned())
+}
+
+/// Refuses with 50013 where the bot lacks a permission.
+pub fn require(store: &Store, bits: u128) -> Result<(), Refusal> {
+    let have: u128 = bot_permissions(store)?.parse().unwrap_or_default();
+    if have & ADMINISTRATOR != 0 || have & bits == bits {
+        return Ok(());
+    }
+    Err(Refusal::permission())
+}

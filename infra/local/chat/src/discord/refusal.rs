@@ -1,0 +1,110 @@
+//! How Discord refuses: a status with a code and a sentence, or a tree of what is wrong with the fields of a request.
+
+use crate::http::ApiResponse;
+use crate::json::units;
+use crate::store::StoreError;
+use serde_json::{Map, Value, json};
+
+/// A refusal in Discord's form.
+#[derive(Debug)]
+pub struct Refusal {
+    pub status: u16,
+    pub body: Value,
+}
+
+/// What a route answers.
+pub type RouteResult = Result<ApiResponse, Refusal>;
+
+impl Refusal {
+    pub fn new(status: u16, code: u64, message: &str) -> Refusal {
+        Refusal {
+            status,
+            body: json!({"message": message, "code": code}),
+        }
+    }
+
+    /// One field of the request is wrong.
+    pub fn field(path: &str, code: &str, message: &str) -> Refusal {
+        let mut wrong = FormErrors::default();
+        wrong.at(path, code, message);
+        wrong.into()
+    }
+
+    pub fn channel() -> Refusal {
+        Refusal::new(404, 10_003, "Unknown Channel")
+    }
+
+    pub fn message() -> Refusal {
+        Refusal::new(404, 10_008, "Unknown Message")
+    }
+
+    pub fn permission() -> Refusal {
+        Refusal::new(403, 50_013, "Missing Permissions")
+    }
+}
+
+impl From<Refusal> for ApiResponse {
+    fn from(refusal: Refusal) -> ApiResponse {
+        ApiResponse {
+            status: refusal.status,
+            ..ApiResponse::json(refusal.body)
+        }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        tracing::error!(%error, "the chat's state failed");
+        Refusal::new(500, 0, "500: Internal Server Error")
+    }
+}
+
+/// Collects what is wrong, by path, into Discord's tree of errors (code 50035).
+#[derive(Default)]
+pub struct FormErrors(Map<String, Value>);
+
+impl FormErrors {
+    pub fn add(&mut self, path: &[String], code: &str, message: &str) {
+        let mut node = &mut self.0;
+        for part in path {
+            let entry = node.entry(part.clone()).or_insert_with(|| json!({}));
+            node = entry
+                .as_object_mut()
+                .expect("every node of the tree is made as an object");
+        }
+        let list = node.entry("_errors").or_insert_with(|| json!([]));
+        let list = list.as_array_mut().expect("_errors is made as a list");
+        list.push(json!({"code": code, "message": message}));
+    }
+
+    pub fn at(&mut self, path: &str, code: &str, message: &str) {
+        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+        self.add(&path, code, message);
+    }
+
+    pub fn longer(&mut self, path: &str, text: &str, max: usize) {
+        if units(text) > max {
+            self.at(
+                path,
+                "BASE_TYPE_MAX_LENGTH",
+                &format!("Must be {max} or fewer in length."),
+            );
+        }
+    }
+
+    pub fn done(self) -> Result<(), Refusal> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        Err(self.into())
+    }
+}
+
+impl From<FormErrors> for Refusal {
+    fn from(wrong: FormErrors) -> Refusal {
+        Refusal {
+            status: 400,
+            body: json!({"message": "Invalid Form Body", "code": 50_035, "errors": wrong.0}),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The bot's own user, and people as members of the guild.
+
+use super::permissions::{ADMIN_PERMISSIONS, MEMBER_PERMISSIONS};
+use super::refusal::{Refusal, RouteResult};
+use crate::http::ApiResponse;
+use crate::hub::Hub;
+use crate::json::Read;
+use crate::store::{Store, StoreError};
+use serde_json::{Value, json};
+
+/// The bot's user object.
+pub fn bot(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
+    let entry = store.get("d.user", "", &hub.discord.application_id)?;
+    Ok(entry.map(|entry| entry["user"].clone()).unwrap_or_default())
+}
+
+pub fn me(hub: &Hub, store: &Store) -> RouteResult {
+    Ok(ApiResponse::json(bot(hub, store)?))
+}
+
+/// Refuses a guild that does not exist.
+pub fn known_guild(store: &Store, id: &str) -> Result<(), Refusal> {
+    match store.get("d.guild", "", id)? {
+        Some(_) => Ok(()),
+        None => Err(Refusal::new(404, 10_004, "Unknown Guild")),
+    }
+}
+
+/// A user as a member of the guild, with the effective permissions that interactions carry.
+pub fn membership(entry: &Value) -> Value {
+    json!({"user": entry["user"], "nick": null, "avatar": null, "banner": null, "roles": entry["roles"].as_array().cloned().unwrap_or_default(), "joined_at": "2026-01-04T20:21:10.139000+00:00",
+        "premium_since": null, "deaf": false, "mute": false, "pending": false, "flags": 0, "communication_disabled_until": null,
+        "permissions": if entry.flag("admin") { ADMIN_PERMISSIONS } else { MEMBER_PERMISSIONS }})
+}

@@ -1,0 +1,33 @@
+//! Events that somebody else signs and delivers, past this server.
+
+use super::channels::changed;
+use crate::hub::Hub;
+use crate::ids::ts_micros;
+use crate::json::Read;
+use crate::store::StoreError;
+use serde_json::Value;
+
+/// Makes the message of an event known. What is known already is left alone.
+pub fn announce(hub: &Hub, payload: &Value) -> Result<(), StoreError> {
+    let store = hub.store();
+    let event = &payload["event"];
+    let (channel, ts) = (event.str("channel"), event.str("ts"));
+    let spoken = ["message", "app_mention"].contains(&event.str("type"))
+        && ["", "file_share"].contains(&event.str("subtype"));
+    if !spoken
+        || ts_micros(ts).is_none()
+        || store.get("s.channel", "", channel)?.is_none()
+        || store.get("s.message", channel, ts)?.is_some()
+    {
+        return Ok(());
+    }
+    let mut message = event.clone();
+    message["type"] = "message".into();
+    if let Some(fields) = message.as_object_mut() {
+        fields.retain(|name, _| !["channel", "event_ts", "channel_type"].contains(&name.as_str()));
+    }
+    store.put_message("s.message", channel, ts, &message)?;
+    let thread = event.str_or("thread_ts", ts);
+    changed(hub, "message", channel, thread);
+    Ok(())
+}

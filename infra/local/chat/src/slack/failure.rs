@@ -1,0 +1,53 @@
+//! How Slack refuses: HTTP 200 with `ok: false` and the name of the error.
+
+use crate::action::ActionError;
+use crate::store::StoreError;
+use serde_json::{Value, json};
+
+/// An error of a method, with a line for each fault of its blocks.
+#[derive(Debug)]
+pub struct MethodError {
+    pub error: &'static str,
+    pub messages: Vec<String>,
+}
+
+/// What a method answers, without its `ok`.
+pub type MethodResult = Result<Value, MethodError>;
+
+/// Refuses with an error that its name says all of.
+pub fn fail<T>(error: &'static str) -> Result<T, MethodError> {
+    Err(MethodError {
+        error,
+        messages: Vec::new(),
+    })
+}
+
+impl From<StoreError> for MethodError {
+    fn from(error: StoreError) -> MethodError {
+        tracing::error!(%error, "the chat's state failed");
+        MethodError {
+            error: "internal_error",
+            messages: Vec::new(),
+        }
+    }
+}
+
+impl From<MethodError> for ActionError {
+    fn from(refusal: MethodError) -> ActionError {
+        ActionError::Refused(
+            format!("{} {}", refusal.error, refusal.messages.join("; "))
+                .trim()
+                .to_owned(),
+        )
+    }
+}
+
+impl MethodError {
+    pub fn body(self) -> Value {
+        let mut body = json!({"ok": false, "error": self.error});
+        if !self.messages.is_empty() {
+            body["response_metadata"] = json!({"messages": self.messages});
+        }
+        body
+    }
+}

@@ -1,0 +1,31 @@
+//! What a person reads when a step of the start has failed: the step, why, and what to do.
+
+use bobbin_local_aws::TemplateError;
+
+/// What to do where a port or the state folder is in the way.
+pub const START_AGAIN: &str = "Start again; if it stays, --fresh starts with an empty state folder, --state-dir with another one.";
+
+/// How a function that does not start is looked into.
+pub const SHOW_THE_LOG: &str = "Start again with BOBBIN_LOG=info, which shows what the functions print: the line with start.refused says what is wrong.";
+
+/// A sentence of a step that failed, why, and what to do.
+pub fn failed(step: &str, why: &impl std::fmt::Display, advice: &str) -> String {
+    format!("{step}: {why}.\n{advice}")
+}
+
+/// The same of the embedded AWS, whose errors lead to different advice.
+pub fn engine_failed(why: &bobbin_local_aws::Error) -> String {
+    let advice = match why {
+        bobbin_local_aws::Error::Template(TemplateError::Parameter(..)) => {
+            "Correct it where it was given: in --parameters, or in the environment that names a real service."
+        }
+        bobbin_local_aws::Error::Template(_) => {
+            "git diff template.yaml shows what was changed since it was right."
+        }
+        bobbin_local_aws::Error::Executable { .. } => {
+            "Start without --no-build, so that the functions are built."
+        }
+        _ => START_AGAIN,
+    };
+    failed("AWS could not be started", why, advice)
+}

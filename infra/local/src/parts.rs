@@ -1,0 +1,53 @@
+//! The parts of a stack that run.
+
+use std::sync::Arc;
+
+use bobbin_local_aws::Engine;
+use bobbin_local_chat::Chat;
+use bobbin_local_daytona::Provider;
+use bobbin_local_model::Model;
+
+use crate::containers::Relay;
+use crate::ingress_proxy::IngressProxy;
+
+/// What was started so far, so that it can be ended.
+#[derive(Default)]
+pub struct Parts {
+    /// The scripted model.
+    pub model: Option<Model>,
+    /// The sandboxes.
+    pub provider: Option<Arc<Provider>>,
+    /// The local Discord and Slack, with the page.
+    pub chat: Option<Arc<Chat>>,
+    /// The embedded AWS with the functions.
+    pub engine: Option<Engine>,
+    /// What stands before the ingress function.
+    pub ingress_proxy: Option<IngressProxy>,
+    /// What containers reach the stack through.
+    pub relays: Vec<Relay>,
+}
+
+impl Parts {
+    /// Ends what runs, the newest first.
+    pub async fn stop(self) {
+        if let Some(ingress_proxy) = self.ingress_proxy {
+            ingress_proxy.stop();
+        }
+        if let Some(engine) = self.engine {
+            engine.stop().await;
+        }
+        if let Some(chat) = self.chat
+            && let Some(chat) = Arc::into_inner(chat)
+        {
+            chat.stop().await;
+        }
+        if let Some(provider) = self.provider
+            && let Some(provider) = Arc::into_inner(provider)
+        {
+            provider.stop().await;
+        }
+        if let Some(model) = self.model {
+            model.stop().await;
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The local Discord and Slack: the identities that they are started with, and the commands that they know.
+
+use std::fs;
+use std::path::Path;
+
+use bobbin_chat::discord;
+use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
+
+use crate::keys::Keys;
+
+/// The Discord application.
+#[must_use]
+pub fn discord_keys(keys: &Keys) -> DiscordKeys {
+    DiscordKeys {
+        application_id: keys.discord_application_id.clone(),
+        seed: keys.discord_seed.clone(),
+        bot_token: keys.discord_bot_token.clone(),
+    }
+}
+
+/// The Slack app as its manifest declares it.
+///
+/// # Errors
+/// The manifest cannot be read.
+pub fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
+    let file = root.join("infra/slack-manifest.json");
+    let text =
+        fs::read_to_string(&file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
+    let manifest: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| format!("{} is not JSON: {e}", file.display()))?;
+    let list = |name: &str| {
+        manifest["features"][name]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
+    let word =
+        |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let scopes = manifest["oauth_config"]["scopes"]["bot"].as_array();
+    Ok(SlackKeys {
+        scopes: scopes
+            .into_iter()
+            .flatten()
+            .filter_map(|scope| scope.as_str().map(str::to_owned))
+            .collect(),
+        signing_secret: keys.slack_signing_secret.clone(),
+        bot_token: keys.slack_bot_token.clone(),
+        bot_user_id: keys.slack_bot_user_id.clone(),
+        app_id: keys.slack_app_id.clone(),
+        shortcuts: list("shortcuts")
+            .iter()
+            .filter(|shortcut| shortcut["type"] == "message")
+            .map(|shortcut| SlackShortcut {
+                callback_id: word(shortcut, "callback_id"),
+                name: word(shortcut, "name"),
+            })
+            .collect(),
+        commands: list("slash_commands")
+            .iter()
+            .map(|command| SlackCommand {
+                command: word(command, "command"),
+                description: word(command, "description"),
+                usage_hint: word(command, "usage_hint"),
+            })
+            .collect(),
+    })
+}
+
+/// The same set of commands that a deployment registers, at the local Discord.
+///
+/// # Errors
+/// What the local Discord said.
+pub async fn register_commands(
+    client: &reqwest::Client,
+    chat: &Chat,
+    keys: &Keys,
+) -> Result<(), String> {
+    let address = format!(
+        "{}/applications/{}/guilds/{}/commands",
+        chat.discord_api(),
+        keys.discord_application_id,
+        chat.seeds().guild_id
+    );
+    let sent = client
+        .put(address)
+        .header("authorization", format!("Bot {}", keys.discord_bot_token))
+        .json(&discord::commands::guild_commands())
+        .send()
+        .await;
+    let answer = sent.map_err(|e| format!("the local Discord did not take the commands: {e}"))?;
+    if answer.status().is_success() {
+        return Ok(());
+    }
+    Err(format!(
+        "the local Discord refused the commands: {}",
+        answer.text().await.unwrap_or_default()
+    ))
+}

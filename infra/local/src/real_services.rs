@@ -1,0 +1,172 @@
+//! Which real services the environment names: each replaces its local counterpart.
+
+use std::collections::BTreeMap;
+use std::env;
+
+use bobbin_core::keys::Key;
+use serde_json::{Map, Value, json};
+
+/// Models that are taken when only a key is there (as OpenCode names them).
+const MODELS: [(&str, Key, &str); 3] = [
+    (
+        "ANTHROPIC_API_KEY",
+        Key::AnthropicApiKey,
+        "anthropic/claude-sonnet-4-5",
+    ),
+    ("OPENAI_API_KEY", Key::OpenAiApiKey, "openai/gpt-5"),
+    (
+        "OPENROUTER_API_KEY",
+        Key::OpenRouterApiKey,
+        "openrouter/anthropic/claude-sonnet-4.5",
+    ),
+];
+
+/// Where a variable goes.
+#[derive(Clone, Copy)]
+enum To {
+    /// A parameter of the template.
+    Parameter(&'static str),
+    /// A key in one of its secrets.
+    Secret(Key),
+}
+
+/// What the environment sets, and what was found.
+#[derive(Debug, Default)]
+pub struct RealServices {
+    /// Parameters of the template.
+    pub parameters: BTreeMap<String, String>,
+    /// Of the parameter `Overrides`.
+    pub overrides: Map<String, Value>,
+    /// Keys by their names in the stack's secrets.
+    pub keys: BTreeMap<String, String>,
+    /// One line for each real service that is used.
+    pub notes: Vec<String>,
+}
+
+impl RealServices {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// A sentence that names what is missing beside what is there.
+    pub fn from_environment() -> Result<Self, String> {
+        Self::from_variables(|name| env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn from_variables(var: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let mut services = Self::default();
+        for (name, key, model) in MODELS {
+            if let Some(value) = var(name) {
+                services.keys.insert(key.name().to_owned(), value);
+                services
+                    .parameters
+                    .entry("Model".to_owned())
+                    .or_insert_with(|| model.to_owned());
+                services
+                    .notes
+                    .push(format!("{name} is set: a real model answers"));
+            }
+        }
+        if let Some(model) =
+            var("BOBBIN_MODEL").filter(|_| services.parameters.contains_key("Model"))
+        {
+            services.parameters.insert("Model".to_owned(), model);
+        }
+        if let Some(key) = var("DAYTONA_API_KEY") {
+            let name = Key::DaytonaApiKey.name().to_owned();
+            services.keys.insert(name, key);
+            let api =
+                var("DAYTONA_API_URL").unwrap_or_else(|| "https://app.daytona.io/api".to_owned());
+            services
+                .overrides
+                .insert("daytona_api".to_owned(), json!(api));
+            if let Some(snapshot) = var("DAYTONA_SNAPSHOT") {
+                services
+                    .parameters
+                    .insert("DaytonaSnapshot".to_owned(), snapshot);
+            }
+            services
+                .notes
+                .push("DAYTONA_API_KEY is set: real sandboxes run at Daytona".to_owned());
+        }
+        let discord = [
+            (
+                "DISCORD_APPLICATION_ID",
+                To::Parameter("DiscordApplicationId"),
+            ),
+            ("DISCORD_PUBLIC_KEY", To::Parameter("DiscordPublicKey")),
+            ("DISCORD_BOT_TOKEN", To::Secret(Key::DiscordBotToken)),
+            ("DISCORD_GUILD_ID", To::Parameter("AllowedGuilds")),
+        ];
+        if services.platform(&var, &discord)? {
+            services.overrides.insert(
+                "discord_api".to_owned(),
+                json!("https://discord.com/api/v10"),
+            );
+            services.notes.push("DISCORD_* is set: the real Discord is used; point its interactions endpoint at a tunnel to the ingress address".to_owned());
+        }
+        let slack = [
+            ("SLACK_SIGNING_SECRET", To::Secret(Key::SlackSigningSecret)),
+            ("SLACK_BOT_TOKEN", To::Secret(Key::SlackBotToken)),
+            ("SLACK_TEAM_ID", To::Parameter("AllowedTeams")),
+        ];
+        if services.platform(&var, &slack)? {
+            services
+                .overrides
+                .insert("slack_api".to_owned(), json!("https://slack.com/api"));
+            services.notes.push("SLACK_* is set: the real Slack is used; point its request URLs at a tunnel to the ingress address".to_owned());
+        }
+        Ok(services)
+    }
+
+    /// All of a platform's variables, or none.
+    fn platform(
+        &mut self,
+        var: &impl Fn(&str) -> Option<String>,
+        names: &[(&str, To)],
+    ) -> Result<bool, String> {
+        let found: Vec<_> = names
+            .iter()
+            .map(|(name, to)| (name, to, var(name)))
+            .collect();
+        if found.iter().all(|(_, _, value)| value.is_none()) {
+            return Ok(false);
+        }
+        for (name, to, value) in found {
+            let value = value.ok_or_else(|| format!("{name} is not set, but other variables of this platform are: set all of {}, or none.", names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")))?;
+            match to {
+                To::Parameter(name) => self.parameters.insert((*name).to_owned(), value),
+                To::Secret(key) => self.keys.insert(key.name().to_owned(), value),
+            };
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_the_environment_means_everything_local() {
+        let services = RealServices::from_variables(|_| None).expect("valid");
+        assert!(services.parameters.is_empty() && services.notes.is_empty());
+        assert!(services.overrides.is_empty() && services.keys.is_empty());
+    }
+
+    #[test]
+    fn a_model_key_chooses_its_model_and_half_a_platform_is_refused() {
+        let services =
+            RealServices::from_variables(|name| (name == "OPENAI_API_KEY").then(|| "k".to_owned()))
+                .expect("valid");
+        assert_eq!(services.parameters["Model"], "openai/gpt-5");
+        assert_eq!(services.keys["openai_api_key"], "k");
+        let error = RealServices::from_variables(|name| {
+            (name == "SLACK_BOT_TOKEN").then(|| "x".to_owned())
+        })
+        .expect_err("half");
+        assert!(
+            error.starts_with("SLACK_SIGNING_SECRET is not set"),
+            "{error}"
+        );
+    }
+}

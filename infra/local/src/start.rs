@@ -1,0 +1,346 @@
+//! Starting everything, in the order in which the parts need each other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use bobbin_local_aws::{Clock, Engine, LogLine, Tables};
+use bobbin_local_breakpoint::{Breakpoints, ControlKey};
+use bobbin_local_chat::Chat;
+use bobbin_local_daytona::{Confinement, Provider, opencode};
+use bobbin_local_model::Model;
+
+use crate::STACK;
+use crate::containers::{self, Containers, Relay};
+use crate::deployment::Deployment;
+use crate::failure::{SHOW_THE_LOG, START_AGAIN, engine_failed, failed};
+use crate::functions;
+use crate::ingress_proxy::IngressProxy;
+use crate::inspector::StackInspector;
+use crate::keys::Keys;
+use crate::loopback;
+use crate::options::Options;
+use crate::parts::Parts;
+use crate::platforms::{discord_keys, register_commands, slack_keys};
+use crate::ready::{self, Ready};
+use crate::real_services::RealServices;
+use crate::shutdown::Shutdown;
+
+const REGION: &str = "us-east-1";
+/// The ready file of whoever knows the state folder alone, as the operator's command line does; there while it runs.
+pub const READY: &str = "ready.json";
+
+/// What is to be said when everything is up.
+pub struct Started {
+    /// Where everything is.
+    pub ready: Ready,
+    /// What is different from usual.
+    pub notes: Vec<String>,
+    /// What of the template has no effect here.
+    pub unhonoured: Vec<String>,
+}
+
+/// The tables and the name of the stack's own, once they are up.
+type Table = Arc<OnceLock<(Tables, String)>>;
+
+/// A start under way.
+struct Start<'a> {
+    options: &'a Options,
+    root: &'a Path,
+    state_dir: &'a Path,
+    containers: Option<&'a Containers>,
+    keys: Keys,
+    breakpoints: Breakpoints,
+    client: reqwest::Client,
+    began: Instant,
+    notes: Vec<String>,
+}
+
+/// Starts all parts; what runs already when one fails is left in `parts`.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub async fn start(
+    parts: &mut Parts,
+    options: &Options,
+    shutdown: &Shutdown,
+    root: &Path,
+    state_dir: &Path,
+) -> Result<Started, String> {
+    let real_services = RealServices::from_environment()?;
+    let mut start = Start {
+        options,
+        root,
+        state_dir,
+        containers: options.containers.as_ref(),
+        keys: Keys::load_or_create(state_dir)?,
+        breakpoints: Breakpoints::default(),
+        client: loopback::client()?,
+        began: Instant::now(),
+        notes: real_services.notes.clone(),
+    };
+    println!("Starting Bobbin's laptop stack");
+    if let Some(containers) = start.containers {
+        containers.check().await?;
+        start.notes.push(containers.exposed());
+    }
+    let tools = start.agent().await?;
+    shutdown.check()?;
+    let binaries = start.functions().await?;
+    shutdown.check()?;
+
+    let model = start.model().await?;
+    let model_api = model.base_url();
+    parts.model = Some(model);
+    let provider = Arc::new(start.provider(tools, &model_api).await?);
+    parts.provider = Some(Arc::clone(&provider));
+    let table = Table::default();
+    let inspector = StackInspector {
+        table: Arc::clone(&table),
+        provider: Arc::clone(&provider),
+    };
+    let chat = Arc::new(start.chat(inspector).await?);
+    parts.chat = Some(Arc::clone(&chat));
+    register_commands(&start.client, &chat, &start.keys).await?;
+    shutdown.check()?;
+
+    let mut ready = start.ready(&chat, &provider, &model_api)?;
+    let mut unhonoured = Vec::new();
+    if !options.without_aws {
+        let deployment = Deployment::new(&ready, options, &real_services, &model_api)?;
+        let engine = start.engine(binaries, deployment).await?;
+        unhonoured = engine.unhonoured();
+        let engine = parts.engine.insert(engine);
+        let proxy = start.proxy(engine, &chat, &table, &mut ready).await?;
+        parts.ingress_proxy = Some(proxy);
+        healthy(&start.client, &ready.ingress).await?;
+        let processes = engine.processes().into_iter();
+        let named = processes.map(|(function, pid)| (function.to_lowercase(), pid));
+        ready.pids.extend(named);
+    }
+    shutdown.check()?;
+    start.relays(parts, &mut ready).await?;
+    ready::write(&ready.whereabouts(), &state_dir.join(READY))?;
+    if let Some(file) = &options.ready_file {
+        ready::write(&ready, file)?;
+    }
+    start.print_step("everything is up");
+    Ok(Started {
+        ready,
+        notes: start.notes,
+        unhonoured,
+    })
+}
+
+impl Start<'_> {
+    fn print_step(&self, line: &str) {
+        println!("  [{:>5.1} s] {line}", self.began.elapsed().as_secs_f64());
+    }
+
+    /// The name by which containers reach this machine, if they are to.
+    fn also_named(&self) -> Option<String> {
+        self.containers.map(|it| it.host.clone())
+    }
+
+    /// The folder with the agent's program, which is installed where none is named.
+    async fn agent(&mut self) -> Result<PathBuf, String> {
+        if let Some(folder) = std::env::var_os("BOBBIN_AGENT_DIR") {
+            return Ok(PathBuf::from(folder));
+        }
+        let cache = self.root.join(".bobbin/cache");
+        let opencode = opencode::install(&cache, |line| self.print_step(line))
+            .await
+            .map_err(|e| failed("The agent could not be got", &e, "OpenCode comes by npm: check the network and that npm works, or set BOBBIN_AGENT_DIR to a folder that holds a program `opencode`."))?;
+        self.notes.extend(opencode.warnings.iter().cloned());
+        Ok(opencode.bin_dir)
+    }
+
+    /// The functions' programs, built where that is wanted; none without AWS.
+    async fn functions(&self) -> Result<BTreeMap<String, PathBuf>, String> {
+        if self.options.without_aws {
+            return Ok(BTreeMap::new());
+        }
+        self.print_step(if self.options.no_build {
+            "functions: using the binaries that are there"
+        } else {
+            "functions: building (the first time takes minutes)"
+        });
+        functions::binaries(self.root, self.options.no_build).await
+    }
+
+    async fn model(&self) -> Result<Model, String> {
+        Model::start_keyed(0, self.control_key())
+            .await
+            .map_err(|e| failed("The scripted model could not be started", &e, START_AGAIN))
+    }
+
+    fn control_key(&self) -> ControlKey {
+        ControlKey::from(self.keys.control_key.clone())
+    }
+
+    async fn provider(&mut self, tools: PathBuf, model_api: &str) -> Result<Provider, String> {
+        let mut settings = bobbin_local_daytona::Settings::new(
+            self.state_dir.join("daytona"),
+            self.keys.daytona_api_key.clone(),
+        );
+        settings.tools = vec![tools];
+        settings.reachable = containers::port(model_api).into_iter().collect();
+        settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
+        settings.breakpoints = self.breakpoints.clone();
+        settings.also_on = self.containers.and_then(|it| it.address);
+        settings.also_named = self.also_named();
+        let provider = Provider::start(settings)
+            .await
+            .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
+        match provider.confinement() {
+            Confinement::Bubblewrap => {}
+            Confinement::SharedNetwork { why } => self.notes.push(format!(
+                "sandboxes share this machine's network ({why}): what the agent runs reaches what listens here, and of this stack what needs no key, and it can read the model keys"
+            )),
+            Confinement::None { why } => self.notes.push(format!(
+                "sandboxes are NOT confined ({why}): what the agent runs, runs as you"
+            )),
+        }
+        Ok(provider)
+    }
+
+    async fn chat(&self, inspector: StackInspector) -> Result<Chat, String> {
+        Chat::start(bobbin_local_chat::Settings {
+            state_dir: self.state_dir.join("chat"),
+            port: self.options.port,
+            control_key: self.control_key(),
+            also_named: self.also_named(),
+            ingress: None,
+            discord: discord_keys(&self.keys),
+            slack: slack_keys(self.root, &self.keys)?,
+            inspector: Arc::new(inspector),
+            breakpoints: self.breakpoints.clone(),
+        })
+        .await
+        .map_err(|e| failed("The chat page could not be started", &e, "--port names another port (0 takes a free one); --fresh starts with an empty state folder, --state-dir with another one."))
+    }
+
+    /// Where everything is that is up before AWS.
+    fn ready(&self, chat: &Chat, provider: &Provider, model_api: &str) -> Result<Ready, String> {
+        let (keys, seeds) = (&self.keys, chat.seeds());
+        Ok(Ready {
+            stack: STACK.to_owned(),
+            console: chat.page(),
+            aws_access_key_id: keys.aws_access_key_id.clone(),
+            aws_secret_access_key: keys.aws_secret_access_key.clone(),
+            control_key: keys.control_key.clone(),
+            daytona_api: provider.api_url(),
+            daytona_api_key: keys.daytona_api_key.clone(),
+            discord_api: chat.discord_api(),
+            slack_api: chat.slack_api(),
+            model_api: model_api.to_owned(),
+            discord_public_key: keys.discord_public_key()?,
+            discord_private_key: keys.discord_seed.clone(),
+            slack_signing_secret: keys.slack_signing_secret.clone(),
+            slack_bot_token: keys.slack_bot_token.clone(),
+            discord_bot_token: keys.discord_bot_token.clone(),
+            discord_application_id: keys.discord_application_id.clone(),
+            discord_guild_id: seeds.guild_id.clone(),
+            discord_channel_id: seeds.channel_id.clone(),
+            discord_user_id: seeds.user_id.clone(),
+            slack_team_id: seeds.team_id.clone(),
+            slack_channel_id: seeds.slack_channel_id.clone(),
+            slack_user_id: seeds.slack_user_id.clone(),
+            slack_bot_user_id: keys.slack_bot_user_id.clone(),
+            pids: BTreeMap::from([("bobbin-local".to_owned(), std::process::id())]),
+            ..Ready::default()
+        })
+    }
+
+    async fn engine(
+        &self,
+        functions: BTreeMap<String, PathBuf>,
+        deployment: Deployment,
+    ) -> Result<Engine, String> {
+        let settings = bobbin_local_aws::Settings {
+            template: self.root.join("template.yaml"),
+            parameters: deployment.parameters,
+            secrets: deployment.secrets,
+            stack_name: STACK.to_owned(),
+            region: REGION.to_owned(),
+            state_dir: self.state_dir.join("aws"),
+            functions,
+            extra_environment: BTreeMap::from([("RUST_BACKTRACE".to_owned(), "1".to_owned())]),
+            ingress_port: 0,
+            endpoint_port: 0,
+            also_named: self.also_named(),
+            clock: Clock::system(),
+            breakpoints: self.breakpoints.clone(),
+            log: Arc::new(
+                |line: LogLine| tracing::info!(target: "functions", function = %line.function, "{}", line.text),
+            ),
+        };
+        let started = Engine::start_signed(settings, self.keys.aws()).await;
+        started.map_err(|e| engine_failed(&e))
+    }
+
+    /// The address of the ingress, when AWS is up; what AWS made is told as well.
+    async fn proxy(
+        &self,
+        engine: &Engine,
+        chat: &Arc<Chat>,
+        table: &Table,
+        ready: &mut Ready,
+    ) -> Result<IngressProxy, String> {
+        let function_url = engine
+            .function_url("Ingress")
+            .ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;
+        let resource = |id: &str| {
+            engine
+                .resource(id)
+                .ok_or_else(|| format!("template.yaml has no resource {id}"))
+        };
+        ready.table = resource("Table")?;
+        ready.messages_queue_url = resource("Messages")?;
+        ready.control_queue_url = resource("Control")?;
+        ready.aws_endpoint = engine.endpoint().to_owned();
+        // The first tables stay; there is one engine.
+        let _ = table.set((engine.tables(), ready.table.clone()));
+        let proxy = IngressProxy::start(&function_url, Arc::clone(chat)).await?;
+        ready.ingress = proxy.address.clone();
+        chat.set_ingress(proxy.address.clone());
+        Ok(proxy)
+    }
+
+    /// Lets containers reach what only listens on loopback; the provider listens for them by itself.
+    async fn relays(&self, parts: &mut Parts, ready: &mut Ready) -> Result<(), String> {
+        let Some(containers) = self.containers else {
+            return Ok(());
+        };
+        ready.container_host = Some(containers.host.clone());
+        let ports = [&ready.console, &ready.aws_endpoint].map(|at| containers::port(at));
+        for (address, port) in ports
+            .into_iter()
+            .filter_map(|port| Some((containers.address?, port?)))
+        {
+            parts.relays.push(Relay::start(address, port).await?);
+        }
+        Ok(())
+    }
+}
+
+/// The first request also starts the function's first process: what is wrong with it shows now, not at the first task.
+async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> {
+    let sent = client
+        .get(format!("{ingress}/health"))
+        .send()
+        .await
+        .map_err(|e| {
+            let why = e.without_url();
+            failed("The ingress does not answer", &why, SHOW_THE_LOG)
+        })?;
+    if sent.status().is_success() {
+        return Ok(());
+    }
+    Err(failed(
+        "The ingress is not healthy",
+        &sent.status(),
+        SHOW_THE_LOG,
+    ))
+}
