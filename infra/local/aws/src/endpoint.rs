@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
-use bobbin_local_breakpoint::{ControlKey, Gates};
+use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(crate) struct Services {
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) functions: Arc<Functions>,
     pub(crate) traces: Traces,
-    pub(crate) breakpoints: Gates,
+    pub(crate) breakpoints: Breakpoints,
 }
 
 /// The router of the address.

@@ -135,6 +135,8 @@ impl Functions {
 impl Invocations for Functions {
     fn invocations(&self) -> Vec<Invocation> {
         let functions = self.by_logical_id.values();
-        functions.flat_map(|function| function.invocations()).collect()
+        functions
+            .flat_map(|function| function.invocations())
+            .collect()
     }
 }
