@@ -122,11 +122,7 @@ pub(crate) async fn run_entrypoint(guest: &Guest, record: &Record) {
         .iter()
         .map(|word| format!("'{}'", word.replace('\'', r"'\''")));
     let command = quoted.collect::<Vec<_>>().join(" ");
-    let env = record
-        .env
-        .iter()
-        .map(|(name, value)| (name.clone(), Some(value.clone())))
-        .collect();
+    let env = record.env.clone();
     // A sandbox that has ended meanwhile is noticed by its watcher.
     if guest
         .call(Op::SessionCreate {

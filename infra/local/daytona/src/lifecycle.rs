@@ -272,7 +272,6 @@ async fn boot(shared: &Context, id: &str, epoch: u64) {
         entry.record.recoverable = false;
         entry.record.updated_at = now;
         entry.record.last_activity = now;
-        entry.env.clear();
         entry.guest = Some(guest.clone());
         true
     });

@@ -11,7 +11,6 @@ use tokio::sync::watch;
 
 use crate::fail::Fail;
 use crate::guest::Guest;
-use crate::init::protocol::Environment;
 use crate::preview::Listener;
 use crate::record::Record;
 use crate::state::State;
@@ -22,8 +21,6 @@ pub(crate) struct Entry {
     /// Counts the changes of course; a transition that finds another number gives up.
     pub(crate) epoch: u64,
     pub(crate) guest: Option<Arc<Guest>>,
-    /// Set through `POST /env`, until the next start.
-    pub(crate) env: Environment,
     pub(crate) previews: BTreeMap<u16, Listener>,
     /// Token to its port and the time it ends.
     pub(crate) signed: BTreeMap<String, (u16, i64)>,
@@ -39,7 +36,6 @@ impl Entry {
             record,
             epoch: 0,
             guest: None,
-            env: Environment::new(),
             previews: BTreeMap::new(),
             signed: BTreeMap::new(),
             stale_token: None,

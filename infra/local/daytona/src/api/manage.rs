@@ -90,18 +90,6 @@ pub(super) async fn delete(State(shared): Shared, Path(sandbox): Path<String>) -
     Ok(Json(begun.record.full(&shared.toolbox_url)).into_response())
 }
 
-/// Pause and fork belong to virtual machines.
-pub(super) async fn not_for_containers(
-    State(shared): Shared,
-    Path(sandbox): Path<String>,
-) -> Answer {
-    shared.store.id_of(&sandbox)?;
-    Err(Fail::new(
-        422,
-        "This operation is not supported for the container sandbox class",
-    ))
-}
-
 /// Changes the record and answers it.
 fn update(shared: &Context, sandbox: &str, change: impl FnOnce(&mut Record)) -> Answer {
     let id = shared.store.id_of(sandbox)?;
@@ -160,64 +148,6 @@ pub(super) fn secret_pairs(
         }
     }
     Ok(pairs)
-}
-
-#[derive(Deserialize)]
-struct Resize {
-    cpu: Option<i64>,
-    memory: Option<i64>,
-    disk: Option<i64>,
-}
-
-/// The numbers are kept; a directory has no size to change.
-pub(super) async fn resize(
-    State(shared): Shared,
-    Path(sandbox): Path<String>,
-    body: Bytes,
-) -> Answer {
-    let asked: Resize = parse(&body)?;
-    let id = shared.store.id_of(&sandbox)?;
-    let present = shared
-        .store
-        .record(&id)
-        .ok_or_else(|| Fail::no_sandbox(&sandbox))?;
-    if asked.disk.is_some_and(|disk| disk < present.disk) {
-        return Err(Fail::bad("Disk size can only be increased"));
-    }
-    update(&shared, &sandbox, |record| {
-        record.cpu = asked.cpu.unwrap_or(record.cpu);
-        record.memory = asked.memory.unwrap_or(record.memory);
-        record.disk = asked.disk.unwrap_or(record.disk);
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Network {
-    network_block_all: Option<bool>,
-    network_allow_list: Option<String>,
-    domain_allow_list: Option<String>,
-}
-
-/// The settings are kept and shown; nothing enforces them here.
-pub(super) async fn network(
-    State(shared): Shared,
-    Path(sandbox): Path<String>,
-    body: Bytes,
-) -> Answer {
-    let asked: Network = parse(&body)?;
-    update(&shared, &sandbox, |record| {
-        record.network_block_all = asked.network_block_all.unwrap_or(record.network_block_all);
-        record.network_allow_list = asked.network_allow_list;
-        record.domain_allow_list = asked.domain_allow_list;
-    })
-}
-
-pub(super) async fn public(
-    State(shared): Shared,
-    Path((sandbox, public)): Path<(String, bool)>,
-) -> Answer {
-    update(&shared, &sandbox, |record| record.public = public)
 }
 
 /// The interval in the path: a whole number of minutes, not under `least`.

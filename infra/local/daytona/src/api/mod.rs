@@ -48,13 +48,8 @@ pub(crate) fn router(shared: &Context) -> Router {
         .route("/sandbox/{sandbox}/stop", post(manage::stop))
         .route("/sandbox/{sandbox}/archive", post(manage::archive))
         .route("/sandbox/{sandbox}/recover", post(manage::recover))
-        .route("/sandbox/{sandbox}/pause", post(manage::not_for_containers))
-        .route("/sandbox/{sandbox}/fork", post(manage::not_for_containers))
         .route("/sandbox/{sandbox}/labels", put(manage::labels))
         .route("/sandbox/{sandbox}/secrets", put(manage::secrets))
-        .route("/sandbox/{sandbox}/resize", post(manage::resize))
-        .route("/sandbox/{sandbox}/network-settings", post(manage::network))
-        .route("/sandbox/{sandbox}/public/{public}", post(manage::public))
         .route(
             "/sandbox/{sandbox}/autostop/{minutes}",
             post(manage::auto_stop),
@@ -75,10 +70,6 @@ pub(crate) fn router(shared: &Context) -> Router {
         .route(
             "/sandbox/{sandbox}/toolbox-proxy-url",
             get(manage::toolbox_url),
-        )
-        .route(
-            "/sandbox/{sandbox}/ssh-access",
-            post(previews::ssh).delete(previews::ssh_revoke),
         )
         .route(
             "/sandbox/{sandbox}/ports/{port}/preview-url",
@@ -122,10 +113,7 @@ pub(crate) fn router(shared: &Context) -> Router {
         .route("/organizations/{organization}/usage", get(account::usage));
     let secrets = match shared.confinement {
         Confinement::Bubblewrap => Router::new()
-            .route(
-                "/secret",
-                post(shelf::create_secret).get(shelf::list_secrets_bare),
-            )
+            .route("/secret", post(shelf::create_secret))
             .route("/secret/paginated", get(shelf::list_secrets))
             .route(
                 "/secret/{secret}",

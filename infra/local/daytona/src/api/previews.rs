@@ -1,4 +1,4 @@
-//! How to reach a port of a sandbox: preview links, signed ones, and the plausible answer about SSH.
+//! How to reach a port of a sandbox: preview links, and signed ones that need no header.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -8,11 +8,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Answer;
-use crate::clock::iso;
 use crate::fail::Fail;
 use crate::limits::{SIGNED_MAX, SIGNED_SECONDS_MAX};
 use crate::preview;
-use crate::record::{token, uuid};
+use crate::record::token;
 use crate::shared::Context;
 
 type Port = Path<(String, u16)>;
@@ -76,31 +75,4 @@ pub(super) async fn expire(
         }
     });
     Ok(StatusCode::OK.into_response())
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SshLife {
-    expires_in_minutes: Option<f64>,
-}
-
-/// A token that opens nothing: there is no SSH server.
-pub(super) async fn ssh(
-    State(shared): State<Context>,
-    Path(sandbox): Path<String>,
-    Query(life): Query<SshLife>,
-) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    let now = shared.clock.now_ms();
-    let token = token(32);
-    let life_ms = (life.expires_in_minutes.unwrap_or(60.0).clamp(1.0, 1_440.0) * 60_000.0) as i64;
-    Ok(Json(json!({
-        "id": uuid(), "sandboxId": id, "token": token, "expiresAt": iso(now + life_ms), "createdAt": iso(now),
-        "updatedAt": iso(now), "sshCommand": format!("ssh -p 22 {token}@localhost"),
-    }))
-    .into_response())
-}
-
-pub(super) async fn ssh_revoke(state: State<Context>, sandbox: Path<String>) -> Answer {
-    super::manage::get(state, sandbox).await
 }

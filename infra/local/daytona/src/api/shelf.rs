@@ -144,10 +144,6 @@ fn all_secrets(shared: &Context) -> Vec<Value> {
         .collect()
 }
 
-pub(super) async fn list_secrets_bare(State(shared): Shared) -> Response {
-    Json(all_secrets(&shared)).into_response()
-}
-
 /// The cursor is the number of the page's first item.
 pub(super) async fn list_secrets(State(shared): Shared, Query(page): Query<Page>) -> Answer {
     let limit = limit(&page)?;

@@ -11,8 +11,8 @@ use tokio_util::codec::LengthDelimitedCodec;
 
 use crate::limits::FRAME_BYTES_MAX;
 
-/// Variables for a process: set, or taken away.
-pub(crate) type Environment = BTreeMap<String, Option<String>>;
+/// Variables for a process, on top of those that the sandbox starts with.
+pub(crate) type Environment = BTreeMap<String, String>;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Call {

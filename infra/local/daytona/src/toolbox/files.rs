@@ -280,7 +280,7 @@ fn error_part(fail: &Fail, path: &str) -> Vec<u8> {
     error.to_string().into_bytes()
 }
 
-/// `upload` and `upload-v2`: the bytes as they are, or a form with the field `file`.
+/// The bytes as they are, or a form with the field `file`.
 pub(super) async fn upload(
     (State(shared), Path(id)): Sandbox,
     Query(at): Query<At>,

@@ -30,7 +30,6 @@ pub(crate) fn router() -> Router<Context> {
         .route("/files/find", get(files::find))
         .route("/files/download", get(files::download))
         .route("/files/bulk-download", post(files::bulk_download))
-        .route("/files/upload", post(files::upload))
         .route("/files/upload-v2", post(files::upload))
         .route("/files/bulk-upload", post(files::bulk_upload))
         .layer(DefaultBodyLimit::max(FILE_BYTES_MAX + BODY_BYTES_MAX));
@@ -62,8 +61,6 @@ pub(crate) fn router() -> Router<Context> {
         .route("/user-home-dir", get(process::work_dir))
         .route("/port", get(process::ports))
         .route("/port/{port}/in-use", get(process::port_in_use))
-        .route("/version", get(process::version))
-        .route("/env", post(process::set_env))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .merge(files)
         .layer(from_fn(plain_words))
@@ -116,12 +113,8 @@ async fn call(
     }
 }
 
-/// The variables of a process: the create-time ones, secret placeholders, those set later, those of the call.
-fn environment(
-    shared: &Context,
-    id: &str,
-    own: std::collections::BTreeMap<String, String>,
-) -> Environment {
+/// The variables of a process: the create-time ones, secret placeholders, those of the call.
+fn environment(shared: &Context, id: &str, own: Environment) -> Environment {
     let inner = shared.store.lock();
     let mut all = Environment::new();
     if let Some(entry) = inner.sandboxes.get(id) {
@@ -133,19 +126,10 @@ fn environment(
                 .find(|secret| secret.name == *name)?;
             Some((variable.clone(), secret.placeholder.clone()))
         });
-        let created = entry
-            .record
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()));
-        all.extend(
-            created
-                .chain(secrets)
-                .map(|(name, value)| (name, Some(value))),
-        );
-        all.extend(entry.env.clone());
+        all.extend(entry.record.env.clone());
+        all.extend(secrets);
     }
-    all.extend(own.into_iter().map(|(name, value)| (name, Some(value))));
+    all.extend(own);
     all
 }
 

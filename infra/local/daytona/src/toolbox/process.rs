@@ -321,46 +321,6 @@ fn started(shared: &Context, id: &str) -> Result<crate::record::Record, Fail> {
     }
 }
 
-pub(super) async fn version((State(shared), Path(id)): Sandbox) -> Answer {
-    started(&shared, &id)?;
-    answer(json!({ "version": env!("CARGO_PKG_VERSION") }))
-}
-
-#[derive(Deserialize)]
-struct SetEnv {
-    #[serde(default)]
-    set: BTreeMap<String, String>,
-    #[serde(default)]
-    unset: Vec<String>,
-}
-
-pub(super) async fn set_env((State(shared), Path(id)): Sandbox, body: Bytes) -> Answer {
-    let asked: SetEnv = parse(&body)?;
-    started(&shared, &id)?;
-    if let Some(name) = asked
-        .set
-        .keys()
-        .chain(&asked.unset)
-        .find(|name| !is_variable(name))
-    {
-        return Err(Fail::bad(format!(
-            "bad request: invalid environment variable name: {name}"
-        )));
-    }
-    shared.store.change(&id, |entry| {
-        entry.env.extend(
-            asked
-                .set
-                .into_iter()
-                .map(|(name, value)| (name, Some(value))),
-        );
-        entry
-            .env
-            .extend(asked.unset.into_iter().map(|name| (name, None)));
-    });
-    answer(json!({ "message": "environment updated" }))
-}
-
 /// Ports on which the sandbox's own processes listen; the one that stands for 4096 is shown as 4096.
 pub(super) async fn ports((State(shared), Path(id)): Sandbox) -> Answer {
     let record = started(&shared, &id)?;
