@@ -34,26 +34,26 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::limits::{CERTIFICATES_MAX, CONNECT_MS_MAX};
 
 /// What stands for a value, and the value.
-pub(crate) type Swap = (String, String);
+pub(crate) type Substitution = (String, String);
 /// What a host's requests from one sandbox get, as it is now.
-pub(crate) type Swaps = Arc<dyn Fn(&str) -> Vec<Swap> + Send + Sync>;
+pub(crate) type Substitutions = Arc<dyn Fn(&str) -> Vec<Substitution> + Send + Sync>;
 
 /// A host of the world that something on this machine stands in for.
 #[derive(Clone, Debug)]
 pub struct StandIn {
-    /// Its name.
+    /// Its name, as sandboxes ask for it.
     pub host: String,
-    /// Where it is.
+    /// Where what stands in for it listens.
     pub address: SocketAddr,
     /// The certificate of the authority by which it is known, in PEM.
     pub authority: String,
 }
 
 /// The authority by which sandboxes know this end, and those by which this end knows the world.
-pub(crate) struct Trust {
+pub(crate) struct TlsInterceptor {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    shown: Mutex<BTreeMap<String, Arc<ServerConfig>>>,
-    world: Arc<ClientConfig>,
+    certificates: Mutex<BTreeMap<String, Arc<ServerConfig>>>,
+    client: Arc<ClientConfig>,
     /// Every certificate that a program inside has to trust, in PEM.
     pub(crate) bundle: String,
 }
@@ -61,11 +61,11 @@ pub(crate) struct Trust {
 /// HTTP/1.1 only: what is asked is read here.
 const PROTOCOL: &[u8] = b"http/1.1";
 
-impl Trust {
+impl TlsInterceptor {
     /// A new authority, beside those of this machine and of what stands in.
     ///
     /// # Errors
-    /// In words.
+    /// Why a certificate could not be made or read, in words.
     pub(crate) fn new(stand_ins: &[StandIn]) -> Result<Self, String> {
         let wrong = |error: rcgen::Error| error.to_string();
         let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
@@ -88,24 +88,27 @@ impl Trust {
             // An authority of this machine that rustls cannot read is not one of the world's.
             let _ = roots.add(certificate);
         }
-        let mut world = ClientConfig::builder_with_provider(ring())
+        let mut client = ClientConfig::builder_with_provider(ring())
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        world.alpn_protocols = vec![PROTOCOL.to_vec()];
+        client.alpn_protocols = vec![PROTOCOL.to_vec()];
         Ok(Self {
             issuer,
-            shown: Mutex::default(),
-            world: Arc::new(world),
+            certificates: Mutex::default(),
+            client: Arc::new(client),
             bundle,
         })
     }
 
-    /// What is shown for a host.
+    /// Takes connections for a host, with a certificate that is made at the first one.
     fn acceptor(&self, host: &str) -> Result<TlsAcceptor, String> {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(config) = shown.get(host) {
+        let mut certificates = self
+            .certificates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = certificates.get(host) {
             return Ok(TlsAcceptor::from(Arc::clone(config)));
         }
         let wrong = |error: rcgen::Error| error.to_string();
@@ -123,15 +126,15 @@ impl Trust {
             .map_err(|error| error.to_string())?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         let config = Arc::new(config);
-        if shown.len() >= CERTIFICATES_MAX {
-            shown.clear();
+        if certificates.len() >= CERTIFICATES_MAX {
+            certificates.clear();
         }
-        shown.insert(host.to_owned(), Arc::clone(&config));
+        certificates.insert(host.to_owned(), Arc::clone(&config));
         Ok(TlsAcceptor::from(config))
     }
 
     /// Opens a connection that somebody inside makes to a host.
-    pub(crate) async fn open<S>(&self, host: &str, stream: S) -> Option<impl Stream + use<S>>
+    pub(crate) async fn accept<S>(&self, host: &str, stream: S) -> Option<impl Stream + use<S>>
     where
         S: Stream,
     {
@@ -151,13 +154,13 @@ impl Trust {
     }
 
     /// Goes on to the host itself.
-    pub(crate) async fn close(
+    pub(crate) async fn connect(
         &self,
         host: &str,
         stream: TcpStream,
     ) -> Option<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned()).ok()?;
-        let connector = TlsConnector::from(Arc::clone(&self.world));
+        let connector = TlsConnector::from(Arc::clone(&self.client));
         let bound = Duration::from_millis(CONNECT_MS_MAX);
         let connected = tokio::time::timeout(bound, connector.connect(name, stream)).await;
         let Ok(connected) = connected else {
@@ -208,21 +211,21 @@ where
 }
 
 /// Asks a host, with the values in place of what stands for them.
-pub(crate) async fn ask<S: Stream>(
+pub(crate) async fn send<S: Stream>(
     outer: S,
     host: &Authority,
     mut request: Request<Incoming>,
-    swaps: &[Swap],
+    substitutions: &[Substitution],
 ) -> Response<Body> {
-    let unreachable = || told(StatusCode::BAD_GATEWAY, "The host did not answer.");
+    let unreachable = || text_response(StatusCode::BAD_GATEWAY, "The host did not answer.");
     let named = request.headers().get(header::HOST);
     let named = named.and_then(|name| name.to_str().ok()?.parse::<Authority>().ok());
     let is_it = named
         .as_ref()
         .is_some_and(|named| named.host().eq_ignore_ascii_case(host.host()));
     // Hosts that share their addresses with others answer to the name inside.
-    if !swaps.is_empty() && named.is_some() && !is_it {
-        return told(
+    if !substitutions.is_empty() && named.is_some() && !is_it {
+        return text_response(
             StatusCode::MISDIRECTED_REQUEST,
             "The request names another host than its connection.",
         );
@@ -249,7 +252,7 @@ pub(crate) async fn ask<S: Stream>(
         request.headers_mut().remove(own);
     }
     for value in request.headers_mut().values_mut() {
-        fill(value, swaps);
+        substitute(value, substitutions);
     }
     match sender.send_request(request).await {
         Ok(answer) => answer.map(Body::new),
@@ -257,12 +260,12 @@ pub(crate) async fn ask<S: Stream>(
     }
 }
 
-fn fill(header: &mut HeaderValue, swaps: &[Swap]) {
+fn substitute(header: &mut HeaderValue, substitutions: &[Substitution]) {
     let Ok(text) = header.to_str() else {
         return;
     };
     let mut filled = text.to_owned();
-    for (placeholder, value) in swaps {
+    for (placeholder, value) in substitutions {
         filled = filled.replace(placeholder.as_str(), value);
     }
     if filled != text
@@ -273,7 +276,7 @@ fn fill(header: &mut HeaderValue, swaps: &[Swap]) {
     }
 }
 
-pub(crate) fn told(status: StatusCode, words: &'static str) -> Response<Body> {
+pub(crate) fn text_response(status: StatusCode, words: &'static str) -> Response<Body> {
     let mut answer = Response::new(Body::from(words));
     *answer.status_mut() = status;
     answer
@@ -285,14 +288,14 @@ mod tests {
 
     #[test]
     fn a_value_stands_where_its_placeholder_did_and_nowhere_else() {
-        let swaps = [("dtn_secret_one".to_owned(), "sk-one".to_owned())];
+        let substitutions = [("dtn_secret_one".to_owned(), "sk-one".to_owned())];
         for (sent, becomes) in [
             ("Bearer dtn_secret_one", "Bearer sk-one"),
             ("dtn_secret_one", "sk-one"),
             ("Bearer dtn_secret_two", "Bearer dtn_secret_two"),
         ] {
             let mut header = HeaderValue::from_static(sent);
-            fill(&mut header, &swaps);
+            substitute(&mut header, &substitutions);
             assert_eq!(header, becomes);
             assert_eq!(header.is_sensitive(), sent != becomes);
         }

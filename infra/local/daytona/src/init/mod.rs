@@ -2,7 +2,7 @@
 //!
 //! It runs what the provider asks for, so that a server which one command starts lives on after that command. When
 //! its standard input ends, because the provider stopped or was killed, it ends every process of the sandbox and
-//! itself. It listens on nothing, but where the sandbox has a network of its own on what leads across.
+//! itself. It listens on nothing, except where the sandbox has a network of its own, whose connections it forwards.
 
 pub(crate) mod files;
 mod network;
@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite};
 
 use crate::limits::CALLS_MAX;
-use crate::processes::{Mark, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
 use protocol::{Call, Op, Refusal, Reply, codec};
 use sessions::Sessions;
 
@@ -63,7 +63,8 @@ async fn serve() -> std::io::Result<()> {
             std::io::Error::other(format!("{name} is not set; only the provider starts this"))
         })
     };
-    let mark = Mark::one(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
+    let processes =
+        ProcessSet::of_sandbox(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
     let home = std::path::PathBuf::from(variable("HOME")?);
     let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));
 
@@ -80,7 +81,7 @@ async fn serve() -> std::io::Result<()> {
             }
         }
     });
-    network::lead_across().await?;
+    network::forward_ports().await?;
     let greeting = Reply {
         id: 0,
         outcome: Ok(json!({ "pid": std::process::id() })),
@@ -90,7 +91,7 @@ async fn serve() -> std::io::Result<()> {
         .await
         .map_err(std::io::Error::other)?;
 
-    let places = Arc::new(Semaphore::new(CALLS_MAX));
+    let permits = Arc::new(Semaphore::new(CALLS_MAX));
     let mut grace_ms = 0;
     while let Some(Ok(frame)) = calls.next().await {
         let Ok(call) = serde_json::from_slice::<Call>(&frame) else {
@@ -100,7 +101,7 @@ async fn serve() -> std::io::Result<()> {
             grace_ms = asked;
             break;
         }
-        let place = places
+        let permit = permits
             .clone()
             .acquire_owned()
             .await
@@ -115,10 +116,10 @@ async fn serve() -> std::io::Result<()> {
                     outcome,
                 })
                 .await;
-            drop(place);
+            drop(permit);
         });
     }
-    mark.end(grace_ms).await;
+    processes.end(grace_ms).await;
     writer.abort();
     Ok(())
 }

@@ -22,7 +22,7 @@ use crate::limits::{
     OUTPUT_BYTES_MAX, POLL_MS, SESSION_COMMANDS_MAX, SESSION_GRACE_MS, SESSION_WAIT_MS_MAX,
     SESSIONS_MAX,
 };
-use crate::record::uuid;
+use crate::random::uuid;
 
 pub(super) struct Sessions {
     root: PathBuf,
@@ -308,10 +308,10 @@ impl Session {
         };
         let (stdout, stderr) = (read("stdout"), read("stderr"));
         let mut output = String::new();
-        // The marks that tell the two streams apart in the merged text.
-        for (mark, text) in [("\u{1}\u{1}\u{1}", &stdout), ("\u{2}\u{2}\u{2}", &stderr)] {
+        // The prefixes that tell the two streams apart in the merged text.
+        for (prefix, text) in [("\u{1}\u{1}\u{1}", &stdout), ("\u{2}\u{2}\u{2}", &stderr)] {
             if !text.is_empty() {
-                output.push_str(mark);
+                output.push_str(prefix);
                 output.push_str(text);
             }
         }

@@ -9,21 +9,21 @@ use serde_json::json;
 
 use crate::clock;
 
-/// A call that is refused. Its body is written by [`shape`], which knows the path.
+/// A call that is refused. Its body is written by [`write_body`], which knows the path.
 #[derive(Clone, Debug)]
-pub(crate) struct Fail {
+pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     /// Code of the toolbox's shape.
     pub(crate) code: String,
     pub(crate) message: String,
-    /// Seconds, for 429.
+    /// Seconds until another try may succeed, told with a 429.
     pub(crate) retry_after: Option<u64>,
 }
 
-impl Fail {
+impl ApiError {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Fail {
+        ApiError {
             status,
             code: code_of(status).to_owned(),
             message: message.into(),
@@ -40,6 +40,19 @@ impl Fail {
             404,
             format!("Sandbox with ID or name {id_or_name} not found"),
         )
+    }
+
+    /// What the proxy says of a sandbox that is not there.
+    pub(crate) fn no_container(id: &str) -> Self {
+        Self::new(404, format!("not found: sandbox container not found: {id}"))
+    }
+
+    /// The proxy's complaint when its cache of where sandboxes live is stale.
+    pub(crate) fn runner_info(names: &[String]) -> Self {
+        let id = names.first().map_or("?", String::as_str);
+        Self::bad(format!(
+            "bad request: failed to get runner info: sandbox {id}"
+        ))
     }
 
     /// What the proxy says of a sandbox that runs no processes.
@@ -73,7 +86,7 @@ fn code_of(status: StatusCode) -> &'static str {
     }
 }
 
-impl IntoResponse for Fail {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         if let Some(seconds) = self.retry_after {
@@ -87,11 +100,11 @@ impl IntoResponse for Fail {
 }
 
 /// Writes the body of a refusal in the shape of the side that was asked.
-pub(crate) async fn shape(request: Request, next: Next) -> Response {
+pub(crate) async fn write_body(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
     let mut response = next.run(request).await;
-    let Some(fail) = response.extensions_mut().remove::<Fail>() else {
+    let Some(fail) = response.extensions_mut().remove::<ApiError>() else {
         return response;
     };
     let timestamp = clock::iso(clock::system_ms());
