@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::clock;
 
@@ -66,6 +66,26 @@ impl ApiError {
         Self::new(500, format!("local provider: {message}"))
     }
 
+    /// The body in the toolbox's shape, from the daemon in the sandbox or the proxy before it.
+    pub(crate) fn toolbox_body(&self, source: &str, path: &str, method: &str) -> Value {
+        json!({
+            "statusCode": self.status.as_u16(), "source": source, "code": self.code, "message": self.message,
+            "timestamp": clock::iso(clock::system_ms()), "path": path, "method": method,
+        })
+    }
+
+    fn api_body(&self, path: &str) -> Value {
+        match self.status.as_u16() {
+            429 => json!({
+                "statusCode": 429, "message": self.message, "error": "Too Many Requests",
+            }),
+            status => json!({
+                "path": path, "timestamp": clock::iso(clock::system_ms()), "statusCode": status,
+                "error": self.status.canonical_reason().unwrap_or("Error"), "message": self.message,
+            }),
+        }
+    }
+
     pub(crate) fn code(mut self, code: &str) -> Self {
         code.clone_into(&mut self.code);
         self
@@ -104,23 +124,15 @@ pub(crate) async fn write_body(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
     let mut response = next.run(request).await;
-    let Some(fail) = response.extensions_mut().remove::<ApiError>() else {
+    let Some(error) = response.extensions_mut().remove::<ApiError>() else {
         return response;
     };
-    let timestamp = clock::iso(clock::system_ms());
-    let status = fail.status.as_u16();
     let body = match path.strip_prefix("/toolbox/") {
-        Some(rest) => json!({
-            "statusCode": status, "source": "DAYTONA_DAEMON", "code": fail.code, "message": fail.message,
-            "timestamp": timestamp, "path": rest.find('/').map_or("/", |at| &rest[at..]), "method": method.as_str(),
-        }),
-        None if status == 429 => json!({
-            "statusCode": 429, "message": fail.message, "error": "Too Many Requests",
-        }),
-        None => json!({
-            "path": path, "timestamp": timestamp, "statusCode": status,
-            "error": fail.status.canonical_reason().unwrap_or("Error"), "message": fail.message,
-        }),
+        Some(rest) => {
+            let inner_path = rest.find('/').map_or("/", |at| &rest[at..]);
+            error.toolbox_body("DAYTONA_DAEMON", inner_path, method.as_str())
+        }
+        None => error.api_body(&path),
     };
     response.headers_mut().insert(
         header::CONTENT_TYPE,

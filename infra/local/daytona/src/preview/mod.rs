@@ -8,15 +8,13 @@ mod relay;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_gate::has_own_host;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
-use crate::clock;
 use crate::engine::SharedEngine;
 use crate::faults::Fault;
 use crate::http::SKIP_ACTIVITY;
@@ -88,7 +86,11 @@ async fn forward(State(exposed): State<ExposedPort>, mut request: Request) -> Re
     }
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
-    let refuse = |error: &ApiError| proxy_error(error, &path, &method);
+    // The proxy's own answers have the toolbox's shape.
+    let refuse = |error: &ApiError| {
+        let body = error.toolbox_body("DAYTONA_PROXY", &path, method.as_str());
+        (error.status, axum::Json(body)).into_response()
+    };
     let names = engine.names(id);
     let stale = engine.faults.take(&names, |fault| {
         matches!(fault, Fault::RunnerInfo).then_some(())
@@ -116,13 +118,4 @@ async fn forward(State(exposed): State<ExposedPort>, mut request: Request) -> Re
         }
     }
     response
-}
-
-/// The proxy's own answers, in the toolbox's shape.
-fn proxy_error(error: &ApiError, path: &str, method: &Method) -> Response {
-    let body = json!({
-        "statusCode": error.status.as_u16(), "source": "DAYTONA_PROXY", "code": error.code, "message": error.message,
-        "timestamp": clock::iso(clock::system_ms()), "path": path, "method": method.as_str(),
-    });
-    (error.status, axum::Json(body)).into_response()
 }

@@ -4,72 +4,41 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Multipart, Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::multipart::Field;
+use axum::extract::{FromRequest, Multipart, Query, Request};
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Sandbox, call, json as answer};
+use super::call::{Sandbox, json as answer};
 use super::files::FileQuery;
 use crate::api_error::ApiError;
-use crate::clock;
-use crate::engine::Engine;
 use crate::http::{Answer, parse};
-use crate::init::protocol::{Data, Op};
+use crate::init::protocol::{Base64Bytes, Op};
 use crate::limits::FILE_BYTES_MAX;
 use crate::random::token;
 
-async fn read(
-    engine: &Engine,
-    id: &str,
-    headers: &HeaderMap,
-    path: &str,
-) -> Result<Vec<u8>, ApiError> {
-    let value = call(
-        engine,
-        id,
-        headers,
-        Op::Read {
-            path: path.to_owned(),
-        },
-    )
-    .await?;
-    let data: Data = serde_json::from_value(value["data"].clone()).map_err(ApiError::internal)?;
+async fn read(sandbox: &Sandbox, path: String) -> Result<Vec<u8>, ApiError> {
+    let value = sandbox.call(Op::Read { path }).await?;
+    let data: Base64Bytes =
+        serde_json::from_value(value["data"].clone()).map_err(ApiError::internal)?;
     data.bytes()
         .ok_or_else(|| ApiError::internal("a file did not come through"))
 }
 
-async fn write(
-    engine: &Engine,
-    id: &str,
-    headers: &HeaderMap,
-    path: String,
-    bytes: &[u8],
-) -> Result<Value, ApiError> {
+async fn write(sandbox: &Sandbox, path: String, bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(ApiError::bad(format!(
             "bad request: a file may have {FILE_BYTES_MAX} bytes"
         )));
     }
-    call(
-        engine,
-        id,
-        headers,
-        Op::Write {
-            path,
-            data: Data::new(bytes),
-        },
-    )
-    .await
+    let data = Base64Bytes::new(bytes);
+    sandbox.call(Op::Write { path, data }).await
 }
 
-pub(super) async fn download(
-    (State(engine), Path(id)): Sandbox,
-    Query(query): Query<FileQuery>,
-    headers: HeaderMap,
-) -> Answer {
-    let bytes = read(&engine, &id, &headers, &query.required_path()?).await?;
+pub(super) async fn download(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+    let bytes = read(&sandbox, query.required_path()?).await?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
 
@@ -79,11 +48,7 @@ struct BulkDownload {
 }
 
 /// One part a path: `file` with its bytes or `error` with the refusal, always 200.
-pub(super) async fn bulk_download(
-    (State(engine), Path(id)): Sandbox,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Answer {
+pub(super) async fn bulk_download(sandbox: Sandbox, body: Bytes) -> Answer {
     let BulkDownload { paths } = parse(&body)?;
     if paths.is_empty() {
         return Err(ApiError::bad(
@@ -93,9 +58,9 @@ pub(super) async fn bulk_download(
     let boundary = token(40);
     let mut out = Vec::new();
     for path in &paths {
-        let (part, kind, bytes) = match read(&engine, &id, &headers, path).await {
+        let (part, kind, bytes) = match read(&sandbox, path.clone()).await {
             Ok(bytes) => ("file", "application/octet-stream", bytes),
-            Err(fail) => ("error", "application/json", error_part(&fail, path)),
+            Err(error) => ("error", "application/json", error_part(&error, path)),
         };
         if out.len() + bytes.len() > FILE_BYTES_MAX {
             return Err(ApiError::bad(format!(
@@ -120,30 +85,25 @@ pub(super) async fn bulk_download(
     Ok(([(header::CONTENT_TYPE, kind)], Body::from(out)).into_response())
 }
 
-fn error_part(fail: &ApiError, path: &str) -> Vec<u8> {
-    let error = json!({
-        "statusCode": fail.status.as_u16(), "source": "DAYTONA_DAEMON", "code": fail.code, "message": fail.message,
-        "timestamp": clock::iso(clock::system_ms()), "path": path, "method": "POST",
-    });
-    error.to_string().into_bytes()
+fn error_part(error: &ApiError, path: &str) -> Vec<u8> {
+    error
+        .toolbox_body("DAYTONA_DAEMON", path, "POST")
+        .to_string()
+        .into_bytes()
 }
 
 /// The bytes as they are, or a form with the field `file`.
 pub(super) async fn upload(
-    (State(engine), Path(id)): Sandbox,
+    sandbox: Sandbox,
     Query(query): Query<FileQuery>,
-    headers: HeaderMap,
     request: Request,
 ) -> Answer {
     let path = query.required_path()?;
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let bytes = if kind.starts_with("multipart/form-data") {
-        let mut form = Multipart::from_request(request, &engine)
-            .await
-            .map_err(|error| broken(&error))?;
+        let form = Multipart::from_request(request, &sandbox.engine).await;
+        let mut form = form.map_err(|error| broken(&error))?;
         loop {
             let field = form.next_field().await.map_err(|error| broken(&error))?;
             let field = field
@@ -153,11 +113,10 @@ pub(super) async fn upload(
             }
         }
     } else {
-        Bytes::from_request(request, &engine)
-            .await
-            .map_err(|error| broken(&error))?
+        let body = Bytes::from_request(request, &sandbox.engine).await;
+        body.map_err(|error| broken(&error))?
     };
-    let written = write(&engine, &id, &headers, path, &bytes).await?;
+    let written = write(&sandbox, path, &bytes).await?;
     answer(json!({ "name": written["name"], "path": written["path"], "type": written["type"] }))
 }
 
@@ -167,66 +126,76 @@ fn broken(error: &impl std::fmt::Display) -> ApiError {
     ))
 }
 
-/// `files[i].path` before `files[i].file`. What fails is told beside what was written.
-pub(super) async fn bulk_upload(
-    (State(engine), Path(id)): Sandbox,
-    headers: HeaderMap,
-    mut form: Multipart,
-) -> Answer {
-    let mut paths = BTreeMap::new();
-    let (mut written, mut errors) = (Vec::new(), Vec::new());
-    loop {
-        let field = match form.next_field().await {
-            Ok(Some(field)) => field,
-            Ok(None) => break,
-            Err(error) => {
-                errors.push(error.to_string());
-                break;
-            }
-        };
+/// What a form of many files has led to so far.
+#[derive(Default)]
+struct BulkUpload {
+    /// By the files' numbers in the form.
+    paths: BTreeMap<String, String>,
+    written: Vec<Value>,
+    errors: Vec<String>,
+}
+
+impl BulkUpload {
+    /// Takes one field: `files[i].path` before `files[i].file`.
+    ///
+    /// # Errors
+    /// That the sandbox is not started; whatever else fails is noted.
+    async fn take(&mut self, sandbox: &Sandbox, field: Field<'_>) -> Result<(), ApiError> {
         let name = field.name().unwrap_or_default().to_owned();
-        let Some((index, part)) = name
-            .strip_prefix("files[")
-            .and_then(|rest| rest.split_once("]."))
-        else {
-            continue;
-        };
-        match part {
-            "path" => match field.text().await {
-                Ok(path) => drop(paths.insert(index.to_owned(), path)),
-                Err(error) => errors.push(format!("{name}: {error}")),
+        let numbered = name.strip_prefix("files[");
+        match numbered.and_then(|rest| rest.split_once("].")) {
+            Some((number, "path")) => match field.text().await {
+                Ok(path) => drop(self.paths.insert(number.to_owned(), path)),
+                Err(error) => self.errors.push(format!("{name}: {error}")),
             },
-            "file" => {
-                let Some(path) = paths.get(index).cloned() else {
-                    errors.push(format!("files[{index}].file: missing path"));
-                    continue;
+            Some((number, "file")) => {
+                let Some(path) = self.paths.get(number).cloned() else {
+                    self.errors
+                        .push(format!("files[{number}].file: missing path"));
+                    return Ok(());
                 };
                 let result = match field.bytes().await {
-                    Ok(bytes) => write(&engine, &id, &headers, path.clone(), &bytes).await,
+                    Ok(bytes) => write(sandbox, path.clone(), &bytes).await,
                     Err(error) => Err(broken(&error)),
                 };
                 match result {
-                    Ok(value) => {
-                        written.push(json!({ "path": value["path"], "bytes": value["bytes"] }))
+                    Ok(file) => self
+                        .written
+                        .push(json!({ "path": file["path"], "bytes": file["bytes"] })),
+                    Err(error) if error.message.contains("Is the Sandbox started?") => {
+                        return Err(error);
                     }
-                    Err(fail) if fail.message.contains("Is the Sandbox started?") => {
-                        return Err(fail);
-                    }
-                    Err(fail) => errors.push(format!("{path}: {}", fail.message)),
+                    Err(error) => self.errors.push(format!("{path}: {}", error.message)),
                 }
             }
             _ => {}
         }
+        Ok(())
     }
+}
+
+/// Many files in one form. What fails is told together with what was written.
+pub(super) async fn bulk_upload(sandbox: Sandbox, mut form: Multipart) -> Answer {
+    let mut upload = BulkUpload::default();
+    loop {
+        match form.next_field().await {
+            Ok(Some(field)) => upload.take(&sandbox, field).await?,
+            Ok(None) => break,
+            Err(error) => {
+                upload.errors.push(error.to_string());
+                break;
+            }
+        }
+    }
+    let BulkUpload {
+        written, errors, ..
+    } = upload;
     if errors.is_empty() && written.is_empty() {
         return Err(ApiError::bad("bad request: no files in the form"));
     }
     if errors.is_empty() {
         return answer(json!({ "files": written }));
     }
-    Ok((
-        StatusCode::BAD_REQUEST,
-        Json(json!({ "errors": errors, "files": written })),
-    )
-        .into_response())
+    let body = json!({ "errors": errors, "files": written });
+    Ok((StatusCode::BAD_REQUEST, Json(body)).into_response())
 }
