@@ -16,7 +16,7 @@ pub(crate) const SKIP_ACTIVITY: &str = "x-daytona-skip-last-activity-update";
 /// The engine, as a handler gets it.
 pub(crate) type EngineState = State<SharedEngine>;
 
-/// What a handler answers.
+/// What a handler answers: a response, or a refusal that is put into words later.
 pub(crate) type Answer = Result<Response, ApiError>;
 
 /// A body of JSON; none at all counts as an empty object.

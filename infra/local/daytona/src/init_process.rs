@@ -26,7 +26,7 @@ use crate::limits::{BOOT_MS_MAX, CALLS_MAX, CONNECT_MS_MAX, KILL_WAIT_MS_MAX, PO
 use crate::network::SandboxNetwork;
 use crate::processes::ProcessSet;
 
-/// How to start one.
+/// What a first process is started with.
 pub(crate) struct Launch {
     /// `bwrap`, when sandboxes are confined.
     pub(crate) bwrap: Option<PathBuf>,

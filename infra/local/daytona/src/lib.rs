@@ -44,11 +44,11 @@ mod snapshot;
 mod state;
 mod store;
 mod timers;
+mod tls;
 mod toolbox;
 
 pub use confine::Confinement;
-pub use gateway::StandIn;
 pub use init::sandbox_init_main;
 pub use provider::{Provider, SandboxView};
-pub use settings::{Error, Settings};
-pub use state::State;
+pub use settings::{Error, Settings, StandIn};
+pub use state::SandboxState;

@@ -13,7 +13,7 @@ use crate::limits::HOLD_MS_MAX;
 use crate::processes::ProcessSet;
 use crate::random::token;
 use crate::record::Record;
-use crate::state::{Operation, State, Verdict, verdict};
+use crate::state::{Operation, SandboxState, Verdict, verdict};
 use crate::store::Entry;
 
 /// What a call leaves behind it.
@@ -69,11 +69,11 @@ fn begin_entry(
     entry.record.updated_at = now;
     entry.record.last_activity = now;
     entry.record.state = match (operation, entry.record.state) {
-        (Operation::Start, State::Archived) => State::Restoring,
-        (Operation::Start | Operation::Recover, _) => State::Starting,
-        (Operation::Stop, _) => State::Stopping,
-        (Operation::Archive, _) => State::Archiving,
-        (Operation::Delete, _) => State::Destroying,
+        (Operation::Start, SandboxState::Archived) => SandboxState::Restoring,
+        (Operation::Start | Operation::Recover, _) => SandboxState::Starting,
+        (Operation::Stop, _) => SandboxState::Stopping,
+        (Operation::Archive, _) => SandboxState::Archiving,
+        (Operation::Delete, _) => SandboxState::Destroying,
     };
     if operation == Operation::Delete {
         // The name is free at once.
@@ -83,13 +83,19 @@ fn begin_entry(
 }
 
 /// Carries a sandbox from the first state of an operation to the last.
-async fn carry_through(engine: &SharedEngine, id: &str, epoch: u64, state: State, grace_ms: u64) {
+async fn carry_through(
+    engine: &SharedEngine,
+    id: &str,
+    epoch: u64,
+    state: SandboxState,
+    grace_ms: u64,
+) {
     match state {
-        State::Stopping => stop(engine, id, epoch, grace_ms).await,
-        State::Destroying => destroy(engine, id, epoch).await,
-        State::Archiving => {
-            if pass_through(engine, id, epoch, State::Archiving).await {
-                set_state(engine, id, epoch, State::Archived);
+        SandboxState::Stopping => stop(engine, id, epoch, grace_ms).await,
+        SandboxState::Destroying => destroy(engine, id, epoch).await,
+        SandboxState::Archiving => {
+            if pass_through(engine, id, epoch, SandboxState::Archiving).await {
+                set_state(engine, id, epoch, SandboxState::Archived);
             }
         }
         _ => {
@@ -106,16 +112,16 @@ pub(crate) fn provision(engine: &SharedEngine, id: &str, build: bool) {
     let tasks = engine.tasks.clone();
     tasks.spawn(async move {
         let all = [
-            State::PendingBuild,
-            State::BuildingSnapshot,
-            State::PullingSnapshot,
-            State::Creating,
+            SandboxState::PendingBuild,
+            SandboxState::BuildingSnapshot,
+            SandboxState::PullingSnapshot,
+            SandboxState::Creating,
         ];
         for state in &all[if build { 0 } else { 3 }..] {
             if !pass_through(&engine, &id, 0, *state).await {
                 return;
             }
-            let failed = (*state == State::BuildingSnapshot).then(|| {
+            let failed = (*state == SandboxState::BuildingSnapshot).then(|| {
                 engine.faults.take(&engine.names(&id), |fault| match fault {
                     Fault::FailBuild { recoverable } => Some(*recoverable),
                     _ => None,
@@ -123,7 +129,14 @@ pub(crate) fn provision(engine: &SharedEngine, id: &str, build: bool) {
             });
             if let Some(Some(recoverable)) = failed {
                 let reason = "the build failed";
-                return fail(&engine, &id, 0, State::BuildFailed, reason, recoverable);
+                return fail(
+                    &engine,
+                    &id,
+                    0,
+                    SandboxState::BuildFailed,
+                    reason,
+                    recoverable,
+                );
             }
         }
         boot(&engine, &id, 0).await;
@@ -139,7 +152,10 @@ pub(crate) async fn wait_until_settled(engine: &SharedEngine, id: &str) -> Optio
             let record = engine.store.record(id)?;
             if matches!(
                 record.state,
-                State::Started | State::Stopped | State::Error | State::BuildFailed
+                SandboxState::Started
+                    | SandboxState::Stopped
+                    | SandboxState::Error
+                    | SandboxState::BuildFailed
             ) {
                 return Some(record);
             }
@@ -164,7 +180,7 @@ pub(crate) async fn lose(engine: &SharedEngine, id: &str) {
 }
 
 /// Is in `state` for as long as a transition takes. False: something else has begun meanwhile.
-async fn pass_through(engine: &SharedEngine, id: &str, epoch: u64, state: State) -> bool {
+async fn pass_through(engine: &SharedEngine, id: &str, epoch: u64, state: SandboxState) -> bool {
     if !set_state(engine, id, epoch, state) {
         return false;
     }
@@ -190,7 +206,7 @@ fn is_current(engine: &SharedEngine, id: &str, epoch: u64) -> bool {
 }
 
 /// Notes the state that a transition has reached, unless something else has begun meanwhile.
-fn set_state(engine: &SharedEngine, id: &str, epoch: u64, state: State) -> bool {
+fn set_state(engine: &SharedEngine, id: &str, epoch: u64, state: SandboxState) -> bool {
     let now = engine.clock.now_ms();
     let changed = engine.store.change(id, |entry| {
         let current = entry.epoch == epoch;
@@ -207,7 +223,7 @@ fn fail(
     engine: &SharedEngine,
     id: &str,
     epoch: u64,
-    state: State,
+    state: SandboxState,
     reason: &str,
     recoverable: bool,
 ) {
@@ -229,19 +245,19 @@ async fn boot(engine: &SharedEngine, id: &str, epoch: u64) {
     });
     if let Some(recoverable) = broken {
         let reason = "the start failed";
-        return fail(engine, id, epoch, State::Error, reason, recoverable);
+        return fail(engine, id, epoch, SandboxState::Error, reason, recoverable);
     }
     let Some(record) = engine.store.record(id) else {
         return;
     };
     let Some(port) = free_port(engine, &record) else {
         let reason = "no free port was found on this machine";
-        return fail(engine, id, epoch, State::Error, reason, true);
+        return fail(engine, id, epoch, SandboxState::Error, reason, true);
     };
     let record = Record { port, ..record };
     let process = match start_init(engine, &record).await {
         Ok(process) => Arc::new(process),
-        Err(reason) => return fail(engine, id, epoch, State::Error, &reason, true),
+        Err(reason) => return fail(engine, id, epoch, SandboxState::Error, &reason, true),
     };
     if !record.entrypoint.is_empty() {
         run_entrypoint(&process, &record).await;
@@ -279,7 +295,7 @@ fn note_start(
     });
     entry.record.token = token(32);
     entry.record.port = port;
-    entry.record.state = State::Started;
+    entry.record.state = SandboxState::Started;
     entry.record.error_reason = None;
     entry.record.recoverable = false;
     entry.record.updated_at = now;
@@ -296,7 +312,7 @@ fn watch_for_end(engine: &SharedEngine, id: &str, epoch: u64, process: &InitProc
         let _ = ended.wait_for(|ended| *ended).await;
         if is_current(&engine, &id, epoch) {
             engine.store.change(&id, |entry| entry.process = None);
-            set_state(&engine, &id, epoch, State::Stopped);
+            set_state(&engine, &id, epoch, SandboxState::Stopped);
         }
     });
 }
@@ -313,13 +329,16 @@ async fn stop(engine: &SharedEngine, id: &str, epoch: u64, grace_ms: u64) {
             }
         }
     };
-    let (left, current) = tokio::join!(ended, pass_through(engine, id, epoch, State::Stopping));
+    let (left, current) = tokio::join!(
+        ended,
+        pass_through(engine, id, epoch, SandboxState::Stopping)
+    );
     if left > 0 {
         let reason = format!("{left} processes could not be ended");
-        return fail(engine, id, epoch, State::Error, &reason, true);
+        return fail(engine, id, epoch, SandboxState::Error, &reason, true);
     }
     if current {
-        set_state(engine, id, epoch, State::Stopped);
+        set_state(engine, id, epoch, SandboxState::Stopped);
     }
 }
 
@@ -330,7 +349,10 @@ async fn destroy(engine: &SharedEngine, id: &str, epoch: u64) {
             process.end(0).await;
         }
     };
-    tokio::join!(ended, pass_through(engine, id, epoch, State::Destroying));
+    tokio::join!(
+        ended,
+        pass_through(engine, id, epoch, SandboxState::Destroying)
+    );
     remove(engine, id).await;
 }
 

@@ -80,13 +80,11 @@ impl SandboxNetwork {
         let end = CancellationToken::new();
         let egress = egress.clone();
         let ports = egress.ports.clone();
-        let (ended, policy) = (
-            end.clone(),
-            Arc::new(OutboundPolicy {
-                egress,
-                substitutions,
-            }),
-        );
+        let ended = end.clone();
+        let policy = Arc::new(OutboundPolicy {
+            egress,
+            substitutions,
+        });
         tasks.spawn(async move {
             tokio::select! {
                 () = accept(listener, policy) => {}
@@ -141,6 +139,7 @@ impl SandboxNetwork {
     }
 }
 
+/// A path by the folder's handle, which is short whatever the folder's own path is.
 fn below(folder: &OwnedFd, name: &str) -> PathBuf {
     Path::new("/proc/self/fd")
         .join(folder.as_raw_fd().to_string())

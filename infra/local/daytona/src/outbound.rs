@@ -15,10 +15,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
-use crate::gateway::{
-    StandIn, Stream, Substitution, Substitutions, TlsInterceptor, send, serve, text_response,
-};
+use crate::gateway::{Substitution, Substitutions, send, serve, text_response};
 use crate::limits::CONNECT_MS_MAX;
+use crate::settings::StandIn;
+use crate::tls::{Stream, TlsInterceptor};
 
 /// The port inside at which the proxy answers: below the range from which sandboxes get theirs.
 pub(crate) const PROXY_PORT: u16 = 19_999;

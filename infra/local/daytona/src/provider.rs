@@ -16,15 +16,15 @@ use crate::clock::{Clock, system_ms};
 use crate::confine::{self, Confinement};
 use crate::engine::Engine;
 use crate::faults::Faults;
-use crate::gateway::TlsInterceptor;
 use crate::init_process::Spawner;
 use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX};
 use crate::outbound::Egress;
 use crate::processes::ProcessSet;
 use crate::record::Record;
 use crate::settings::{Error, Settings};
-use crate::state::State;
+use crate::state::SandboxState;
 use crate::store::Store;
+use crate::tls::TlsInterceptor;
 use crate::{api, serve, snapshot, timers};
 
 /// A sandbox, for people to look at.
@@ -35,7 +35,7 @@ pub struct SandboxView {
     /// Its name, by which the API finds it too.
     pub name: String,
     /// The state that the API tells.
-    pub state: State,
+    pub state: SandboxState,
     /// Its labels, as the API tells them.
     pub labels: BTreeMap<String, String>,
     /// Its home: the work directory of its commands.

@@ -1,4 +1,4 @@
-//! What is kept of a sandbox, and how it looks on the wire.
+//! What is stored of a sandbox, and how it looks on the wire.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::clock::iso;
-use crate::state::State;
+use crate::state::SandboxState;
 
 /// The organisation of every key; this provider knows no other.
 pub(crate) const ORGANIZATION: &str = "00000000-0000-4000-8000-000000000001";
@@ -19,6 +19,7 @@ pub(crate) struct Record {
     pub(crate) name: String,
     /// Name of its folder below `sandboxes/`.
     pub(crate) folder: String,
+    /// The name that programs inside find as theirs.
     pub(crate) user: String,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) labels: BTreeMap<String, String>,
@@ -36,7 +37,7 @@ pub(crate) struct Record {
     pub(crate) gpu: i64,
     pub(crate) memory: i64,
     pub(crate) disk: i64,
-    pub(crate) state: State,
+    pub(crate) state: SandboxState,
     pub(crate) error_reason: Option<String>,
     pub(crate) recoverable: bool,
     pub(crate) auto_stop: i64,

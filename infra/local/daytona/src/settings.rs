@@ -1,11 +1,9 @@
 //! How a provider is run, and why it may not start.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use bobbin_local_gate::Gates;
-
-use crate::gateway::StandIn;
 
 /// How to run a provider.
 #[derive(Clone)]
@@ -83,6 +81,17 @@ impl Settings {
     }
 }
 
+/// A host of the world that something on this machine stands in for.
+#[derive(Clone, Debug)]
+pub struct StandIn {
+    /// Its name, as sandboxes ask for it.
+    pub host: String,
+    /// Where what stands in for it listens.
+    pub address: SocketAddr,
+    /// The certificate of the authority by which it is known, in PEM.
+    pub authority: String,
+}
+
 /// Why a provider did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -94,7 +103,7 @@ pub enum Error {
     StateDir {
         /// The folder that was named.
         path: PathBuf,
-        /// What the system says.
+        /// What the system says about the folder.
         source: std::io::Error,
     },
     /// The second address cannot be listened on.
@@ -104,7 +113,7 @@ pub enum Error {
     ListenAlso {
         /// The port, which is that of loopback.
         port: u16,
-        /// What the system says.
+        /// What the system says about the port.
         source: std::io::Error,
     },
     /// A folder of tools, or of repositories, is not there.
@@ -112,7 +121,7 @@ pub enum Error {
     Tools {
         /// The folder that was named.
         path: PathBuf,
-        /// What the system says.
+        /// What the system says about the folder.
         source: std::io::Error,
     },
     /// The port cannot be had.
@@ -120,9 +129,9 @@ pub enum Error {
         "the sandbox provider cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one"
     )]
     Listen {
-        /// The port asked for.
+        /// The port that was asked for, 0 for any.
         port: u16,
-        /// What the system says.
+        /// What the system says about the port.
         source: std::io::Error,
     },
     /// There can be no certificates for what goes through it.

@@ -27,12 +27,12 @@ pub(crate) struct Snapshot {
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) last_used_at: Option<i64>,
-    /// Why its build failed.
+    /// Why its build failed, if it did.
     #[serde(default)]
     pub(crate) error: Option<String>,
 }
 
-/// Snapshots by id.
+/// All snapshots, by their ids.
 pub(crate) type Snapshots = BTreeMap<String, Snapshot>;
 
 impl Snapshot {

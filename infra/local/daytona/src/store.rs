@@ -16,7 +16,7 @@ use crate::init_process::InitProcess;
 use crate::record::Record;
 use crate::secret::Secret;
 use crate::snapshot::{Snapshot, Snapshots};
-use crate::state::State;
+use crate::state::SandboxState;
 
 /// Where a port of a sandbox is exposed on this machine. The server that listens there ends when this is dropped.
 pub(crate) struct PreviewListener {
@@ -95,7 +95,7 @@ impl Store {
             let mut record: Record =
                 serde_json::from_slice(&std::fs::read(&path)?).map_err(named)?;
             record.state = record.state.after_restart();
-            if record.state == State::Destroying {
+            if record.state == SandboxState::Destroying {
                 remove_folder(&folder.join("sandboxes").join(&record.folder))?;
                 std::fs::remove_file(&path)?;
                 continue;

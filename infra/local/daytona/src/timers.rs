@@ -6,7 +6,7 @@ use crate::engine::SharedEngine;
 use crate::lifecycle;
 use crate::limits::TIMER_TICK_MS;
 use crate::record::Record;
-use crate::state::{Operation, State};
+use crate::state::{Operation, SandboxState};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -49,18 +49,20 @@ pub(crate) fn sweep(engine: &SharedEngine) {
 fn due_operation(record: &Record, now: i64) -> Option<Operation> {
     let idle = now.saturating_sub(record.last_activity);
     let over = |minutes: i64| idle >= minutes.saturating_mul(MINUTE_MS);
-    if record.state == State::Destroying {
+    if record.state == SandboxState::Destroying {
         return None;
     }
     if record.destroy_at.is_some_and(|at| now >= at) {
         return Some(Operation::Delete);
     }
     match record.state {
-        State::Started if record.auto_stop > 0 && over(record.auto_stop) => Some(Operation::Stop),
-        State::Stopped if record.auto_delete >= 0 && over(record.auto_delete) => {
+        SandboxState::Started if record.auto_stop > 0 && over(record.auto_stop) => {
+            Some(Operation::Stop)
+        }
+        SandboxState::Stopped if record.auto_delete >= 0 && over(record.auto_delete) => {
             Some(Operation::Delete)
         }
-        State::Stopped if record.auto_archive > 0 && over(record.auto_archive) => {
+        SandboxState::Stopped if record.auto_archive > 0 && over(record.auto_archive) => {
             Some(Operation::Archive)
         }
         _ => None,

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State as Extract;
+use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 
 use super::validate::{archive_minutes, check_name, secret_names};
 use crate::api_error::ApiError;
-use crate::engine::{Engine, SharedEngine};
-use crate::http::{Answer, check_variables, parse};
+use crate::engine::Engine;
+use crate::http::{Answer, EngineState, check_variables, parse};
 use crate::lifecycle;
 use crate::limits::SANDBOXES_MAX;
 use crate::random::{token, uuid};
 use crate::record::{BuildRequest, Record, entrypoint_of};
 use crate::snapshot::Snapshots;
-use crate::state::State;
+use crate::state::SandboxState;
 use crate::store::Inner;
 
 /// The fields that have a meaning here; unknown fields are ignored, as Daytona does.
@@ -56,7 +56,7 @@ struct Image {
     disk: i64,
 }
 
-pub(super) async fn create(Extract(engine): Extract<SharedEngine>, body: Bytes) -> Answer {
+pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     let asked: CreateSandbox = parse(&body)?;
     let build = asked.build_info.is_some();
     let record = admit(&engine, asked)?;
@@ -68,7 +68,7 @@ pub(super) async fn create(Extract(engine): Extract<SharedEngine>, body: Bytes) 
     );
     if !build
         && let Some(settled) = lifecycle::wait_until_settled(&engine, &record.id).await
-        && settled.state == State::Error
+        && settled.state == SandboxState::Error
     {
         let reason = settled.error_reason.unwrap_or_default();
         return Err(ApiError::bad(format!("Sandbox failed to start: {reason}")));
@@ -213,8 +213,8 @@ fn new_record(
         memory: image.memory,
         disk: image.disk,
         state: match image.dockerfile {
-            Some(_) => State::PendingBuild,
-            None => State::Creating,
+            Some(_) => SandboxState::PendingBuild,
+            None => SandboxState::Creating,
         },
         dockerfile: image.dockerfile,
         error_reason: None,

@@ -16,7 +16,7 @@ use crate::engine::SharedEngine;
 use crate::http::{Answer, EngineState, parse};
 use crate::lifecycle;
 use crate::record::Record;
-use crate::state::{Operation, State as Phase};
+use crate::state::{Operation, SandboxState};
 
 pub(super) async fn get(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
     let id = engine.store.id_of(&sandbox)?;
@@ -40,9 +40,9 @@ async fn start_and_wait(engine: &SharedEngine, sandbox: &str, operation: Operati
     let id = engine.store.id_of(sandbox)?;
     let begun = lifecycle::begin(engine, &id, operation, false)?;
     if begun.moving
-        && begun.record.state != Phase::Restoring
+        && begun.record.state != SandboxState::Restoring
         && let Some(settled) = lifecycle::wait_until_settled(engine, &id).await
-        && settled.state == Phase::Error
+        && settled.state == SandboxState::Error
     {
         return Err(ApiError::bad(format!(
             "Sandbox failed to start: {}",

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 /// Why OpenCode could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// A program is missing.
+    /// A program that the installer calls is missing.
     #[error("`{program}` is not installed; {advice}")]
     Missing {
         /// The name under which it is looked for.
         program: &'static str,
-        /// How to get it.
+        /// How to get it, for the systems that we know.
         advice: &'static str,
     },
     /// There is no OpenCode for this machine.
@@ -21,7 +21,7 @@ pub enum InstallError {
     Step {
         /// What was done, in words.
         step: String,
-        /// What the program said.
+        /// The last of what the program said about it.
         said: String,
     },
     /// The package is not the one that was pinned.
@@ -41,7 +41,7 @@ pub enum InstallError {
     Cache {
         /// The folder that was asked for.
         path: PathBuf,
-        /// What the system says.
+        /// What the system says about the folder.
         source: std::io::Error,
     },
 }

@@ -24,7 +24,7 @@ pub use package::VERSION;
 pub struct Installed {
     /// The folder with `opencode` and, where the system has none, `rg`.
     pub bin_dir: PathBuf,
-    /// What `opencode --version` printed.
+    /// The version that OpenCode itself printed.
     pub version: String,
     /// Plain sentences about what works less well than it should.
     pub warnings: Vec<String>,

@@ -17,7 +17,7 @@ pub(crate) const QUERY_TOKEN: &str = "DAYTONA_SANDBOX_AUTH_KEY";
 #[derive(Clone)]
 pub(super) struct ExposedPort {
     pub(super) engine: SharedEngine,
-    /// The sandbox's.
+    /// The id of the sandbox.
     pub(super) id: String,
     pub(super) port: u16,
 }

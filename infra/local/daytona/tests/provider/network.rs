@@ -29,7 +29,7 @@ async fn world(name: &str, reachable: Option<u16>) -> Option<World> {
     None
 }
 
-/// Greets everybody.
+/// A server that says a word to everybody who connects.
 async fn greeter(word: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -107,7 +107,7 @@ impl World {
         self.send(self.request(Method::DELETE, path)).await.0
     }
 
-    /// Reads and expects this.
+    /// Reads a path and expects this answer.
     pub async fn answers(&self, path: &str, expected: Value) {
         assert_eq!(self.get(path).await.1, expected, "{path}");
     }
@@ -217,7 +217,7 @@ impl Specification {
         }
     }
 
-    /// Panics with the differences.
+    /// Panics with the differences between a value and its schema.
     pub fn check(&self, schema: &str, value: &Value) {
         let Some((document, place)) = &self.document else {
             return;
