@@ -8,7 +8,7 @@ use crate::clock::system_ms;
 use crate::limits::FAULTS_MAX;
 use crate::state::SandboxState;
 
-/// What goes wrong. `operation` is the word of [`crate::api::operation`]: `create`, `get`, `list`, `start`, `stop`,
+/// What goes wrong. `operation` is the word of the call's path: `create`, `get`, `list`, `start`, `stop`,
 /// `archive`, `delete`, `exec`, `files`, `session`, `preview-url`, …, or `*`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]

@@ -87,7 +87,7 @@ impl Spawner {
         let (orders, queue) =
             std::sync::mpsc::channel::<(Command, oneshot::Sender<std::io::Result<Child>>)>();
         std::thread::Builder::new()
-            .name("sandbox-starter".to_owned())
+            .name("sandbox-spawner".to_owned())
             .spawn(move || {
                 while let Ok((mut command, answer)) = queue.recv() {
                     if let Err(Ok(mut orphan)) = answer.send(command.spawn()) {
@@ -100,14 +100,14 @@ impl Spawner {
         Ok(Spawner { orders })
     }
 
-    async fn start(&self, command: Command) -> std::io::Result<Child> {
+    async fn spawn(&self, command: Command) -> std::io::Result<Child> {
         let (sender, answer) = oneshot::channel();
         self.orders
             .send((command, sender))
-            .map_err(|_| std::io::Error::other("the starter thread has ended"))?;
+            .map_err(|_| std::io::Error::other("the spawner thread has ended"))?;
         answer
             .await
-            .map_err(|_| std::io::Error::other("the starter thread has ended"))?
+            .map_err(|_| std::io::Error::other("the spawner thread has ended"))?
     }
 }
 
@@ -134,7 +134,7 @@ impl InitProcess {
     ///
     /// # Errors
     /// What went wrong, with what the process itself said about it.
-    pub(crate) async fn start(starter: &Spawner, launch: Launch) -> Result<InitProcess, String> {
+    pub(crate) async fn start(spawner: &Spawner, launch: Launch) -> Result<InitProcess, String> {
         let log = launch.log.clone();
         let explain = |error: &dyn std::fmt::Display| {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -146,8 +146,8 @@ impl InitProcess {
             .to_owned()
         };
         let command = launch.command().map_err(|error| explain(&error))?;
-        let mut child = starter
-            .start(command)
+        let mut child = spawner
+            .spawn(command)
             .await
             .map_err(|error| explain(&error))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {

@@ -46,6 +46,7 @@ mod store;
 mod timers;
 mod tls;
 mod toolbox;
+mod transition;
 
 pub use confine::Confinement;
 pub use init::sandbox_init_main;
