@@ -6,8 +6,9 @@
 //! arms.
 //!
 //! Deliberately absent: images (a Dockerfile's text is kept and never run: what it would install must be on `PATH`),
-//! virtual machines with their pauses, forks and sizes, volumes, rules for the network, SSH and quotas. Where sandboxes have no network of their own, no secret can be put
-//! into their requests, and `/secret` answers 501. The API listens on loopback only.
+//! virtual machines with their pauses, forks and sizes, volumes, rules for the network, SSH and quotas. Where sandboxes
+//! have no network of their own, no secret can be put into their requests, and `/secret` answers 501. The API listens on
+//! loopback only.
 //!
 //! Where bubblewrap works, commands are confined ([`Confinement`]); where it does not, a sandbox is no isolation at
 //! all, and the caller should say so.
