@@ -12,12 +12,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Milliseconds since 1970.
+    /// What the idle timers take for now, in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> i64 {
         system_ms().saturating_add(self.offset_ms.load(Ordering::Relaxed))
     }
 
-    /// Moves the clock forward.
+    /// Moves the clock forward, for good.
     pub(crate) fn advance(&self, ms: u64) {
         let step = i64::try_from(ms).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
         self.offset_ms.fetch_add(step, Ordering::Relaxed);

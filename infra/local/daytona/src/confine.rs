@@ -36,6 +36,17 @@ const SYSTEM: [&str; 8] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix",
 ];
 
+/// Folders of the system that are on PATH inside a sandbox: a program found in one needs no copy.
+pub(crate) const SYSTEM_PATH: [&str; 7] = [
+    "/opt/homebrew/bin",
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
 /// What of `/etc` programs need to resolve names, check certificates and know their user.
 const ETC: [&str; 18] = [
     "alternatives",

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::system_ms;
 use crate::limits::FAULTS_MAX;
-use crate::state::State;
+use crate::state::SandboxState;
 
-/// What goes wrong. `operation` is the word of [`crate::api::operation`]: `create`, `get`, `list`, `start`, `stop`,
+/// What goes wrong. `operation` is the word of the call's path: `create`, `get`, `list`, `start`, `stop`,
 /// `archive`, `delete`, `exec`, `files`, `session`, `preview-url`, …, or `*`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
@@ -27,13 +27,13 @@ pub(crate) enum Fault {
     /// The effect, then the connection is closed without an answer.
     Drop { operation: String },
     /// A sandbox stays so long in this state of transition.
-    HoldState { state: State, ms: u64 },
-    /// The next build fails.
+    HoldState { state: SandboxState, ms: u64 },
+    /// The next build of a sandbox or a snapshot fails.
     FailBuild {
         #[serde(default)]
         recoverable: bool,
     },
-    /// The next start fails.
+    /// The next start of a sandbox fails, as a create or a start tells.
     FailStart {
         #[serde(default)]
         recoverable: bool,

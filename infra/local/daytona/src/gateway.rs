@@ -1,192 +1,25 @@
 //! Puts the values of secrets into requests that leave a sandbox for the hosts that they are for.
 //!
 //! What stands for a value in any header is replaced, by the host that the connection was asked for: a request that names
-//! another one inside is refused. Connections by TLS to such a host are opened here, with an authority of the provider's
+//! another one inside is refused. Connections by TLS to such a host are opened ([`crate::tls`]), with an authority of the provider's
 //! own that the sandbox is told to trust; all others go through as they are. Deliberately absent: values in bodies and
 //! addresses, HTTP/2, and WebSockets to such hosts.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::uri::Authority;
 use axum::http::{HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
-};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::limits::{CERTIFICATES_MAX, CONNECT_MS_MAX};
+use crate::tls::Stream;
 
 /// What stands for a value, and the value.
-pub(crate) type Swap = (String, String);
+pub(crate) type Substitution = (String, String);
 /// What a host's requests from one sandbox get, as it is now.
-pub(crate) type Swaps = Arc<dyn Fn(&str) -> Vec<Swap> + Send + Sync>;
-
-/// A host of the world that something on this machine stands in for.
-#[derive(Clone, Debug)]
-pub struct StandIn {
-    /// Its name.
-    pub host: String,
-    /// Where it is.
-    pub address: SocketAddr,
-    /// The certificate of the authority by which it is known, in PEM.
-    pub authority: String,
-}
-
-/// The authority by which sandboxes know this end, and those by which this end knows the world.
-pub(crate) struct Trust {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-    shown: Mutex<BTreeMap<String, Arc<ServerConfig>>>,
-    world: Arc<ClientConfig>,
-    /// Every certificate that a program inside has to trust, in PEM.
-    pub(crate) bundle: String,
-}
-
-/// HTTP/1.1 only: what is asked is read here.
-const PROTOCOL: &[u8] = b"http/1.1";
-
-impl Trust {
-    /// A new authority, beside those of this machine and of what stands in.
-    ///
-    /// # Errors
-    /// In words.
-    pub(crate) fn new(stand_ins: &[StandIn]) -> Result<Self, String> {
-        let wrong = |error: rcgen::Error| error.to_string();
-        let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
-        let named = &mut params.distinguished_name;
-        named.push(DnType::CommonName, "Bobbin's sandboxes on this machine");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let key = KeyPair::generate().map_err(wrong)?;
-        let issuer = CertifiedIssuer::self_signed(params, key).map_err(wrong)?;
-
-        let mut known = rustls_native_certs::load_native_certs().certs;
-        for one in stand_ins {
-            let read = CertificateDer::from_pem_slice(one.authority.as_bytes());
-            known.push(read.map_err(|error| format!("the authority of {}: {error}", one.host))?);
-        }
-        let mut bundle = issuer.pem();
-        let mut roots = RootCertStore::empty();
-        for certificate in known {
-            bundle.push_str(&pem(&certificate));
-            // An authority of this machine that rustls cannot read is not one of the world's.
-            let _ = roots.add(certificate);
-        }
-        let mut world = ClientConfig::builder_with_provider(ring())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        world.alpn_protocols = vec![PROTOCOL.to_vec()];
-        Ok(Self {
-            issuer,
-            shown: Mutex::default(),
-            world: Arc::new(world),
-            bundle,
-        })
-    }
-
-    /// What is shown for a host.
-    fn acceptor(&self, host: &str) -> Result<TlsAcceptor, String> {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(config) = shown.get(host) {
-            return Ok(TlsAcceptor::from(Arc::clone(config)));
-        }
-        let wrong = |error: rcgen::Error| error.to_string();
-        let mut params = CertificateParams::new(vec![host.to_owned()]).map_err(wrong)?;
-        params.use_authority_key_identifier_extension = true;
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate().map_err(wrong)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(wrong)?;
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let mut config = ServerConfig::builder_with_provider(ring())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .map_err(|error| error.to_string())?;
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        let config = Arc::new(config);
-        if shown.len() >= CERTIFICATES_MAX {
-            shown.clear();
-        }
-        shown.insert(host.to_owned(), Arc::clone(&config));
-        Ok(TlsAcceptor::from(config))
-    }
-
-    /// Opens a connection that somebody inside makes to a host.
-    pub(crate) async fn open<S>(&self, host: &str, stream: S) -> Option<impl Stream + use<S>>
-    where
-        S: Stream,
-    {
-        let acceptor = match self.acceptor(host) {
-            Ok(acceptor) => acceptor,
-            Err(error) => {
-                tracing::warn!(error, "nothing can be shown for a host");
-                return None;
-            }
-        };
-        let bound = Duration::from_millis(CONNECT_MS_MAX);
-        // A program that does not trust this end hangs up.
-        tokio::time::timeout(bound, acceptor.accept(stream))
-            .await
-            .ok()?
-            .ok()
-    }
-
-    /// Goes on to the host itself.
-    pub(crate) async fn close(
-        &self,
-        host: &str,
-        stream: TcpStream,
-    ) -> Option<TlsStream<TcpStream>> {
-        let name = ServerName::try_from(host.to_owned()).ok()?;
-        let connector = TlsConnector::from(Arc::clone(&self.world));
-        let bound = Duration::from_millis(CONNECT_MS_MAX);
-        let connected = tokio::time::timeout(bound, connector.connect(name, stream)).await;
-        let Ok(connected) = connected else {
-            return None;
-        };
-        connected
-            .inspect_err(|error| tracing::warn!(%error, "a host is not who it should be"))
-            .ok()
-    }
-}
-
-/// Both directions of a connection.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
-
-fn ring() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
-fn pem(certificate: &CertificateDer<'_>) -> String {
-    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    for line in STANDARD.encode(certificate).as_bytes().chunks(64) {
-        text.push_str(&String::from_utf8_lossy(line));
-        text.push('\n');
-    }
-    text.push_str("-----END CERTIFICATE-----\n");
-    text
-}
+pub(crate) type Substitutions = Arc<dyn Fn(&str) -> Vec<Substitution> + Send + Sync>;
 
 /// Answers the requests of a connection until it ends.
 pub(crate) async fn serve<S, F, A>(stream: S, answer: F)
@@ -208,21 +41,21 @@ where
 }
 
 /// Asks a host, with the values in place of what stands for them.
-pub(crate) async fn ask<S: Stream>(
+pub(crate) async fn send<S: Stream>(
     outer: S,
     host: &Authority,
     mut request: Request<Incoming>,
-    swaps: &[Swap],
+    substitutions: &[Substitution],
 ) -> Response<Body> {
-    let unreachable = || told(StatusCode::BAD_GATEWAY, "The host did not answer.");
+    let unreachable = || text_response(StatusCode::BAD_GATEWAY, "The host did not answer.");
     let named = request.headers().get(header::HOST);
     let named = named.and_then(|name| name.to_str().ok()?.parse::<Authority>().ok());
     let is_it = named
         .as_ref()
         .is_some_and(|named| named.host().eq_ignore_ascii_case(host.host()));
     // Hosts that share their addresses with others answer to the name inside.
-    if !swaps.is_empty() && named.is_some() && !is_it {
-        return told(
+    if !substitutions.is_empty() && named.is_some() && !is_it {
+        return text_response(
             StatusCode::MISDIRECTED_REQUEST,
             "The request names another host than its connection.",
         );
@@ -249,7 +82,7 @@ pub(crate) async fn ask<S: Stream>(
         request.headers_mut().remove(own);
     }
     for value in request.headers_mut().values_mut() {
-        fill(value, swaps);
+        substitute(value, substitutions);
     }
     match sender.send_request(request).await {
         Ok(answer) => answer.map(Body::new),
@@ -257,12 +90,12 @@ pub(crate) async fn ask<S: Stream>(
     }
 }
 
-fn fill(header: &mut HeaderValue, swaps: &[Swap]) {
+fn substitute(header: &mut HeaderValue, substitutions: &[Substitution]) {
     let Ok(text) = header.to_str() else {
         return;
     };
     let mut filled = text.to_owned();
-    for (placeholder, value) in swaps {
+    for (placeholder, value) in substitutions {
         filled = filled.replace(placeholder.as_str(), value);
     }
     if filled != text
@@ -273,7 +106,7 @@ fn fill(header: &mut HeaderValue, swaps: &[Swap]) {
     }
 }
 
-pub(crate) fn told(status: StatusCode, words: &'static str) -> Response<Body> {
+pub(crate) fn text_response(status: StatusCode, words: &'static str) -> Response<Body> {
     let mut answer = Response::new(Body::from(words));
     *answer.status_mut() = status;
     answer
@@ -285,14 +118,14 @@ mod tests {
 
     #[test]
     fn a_value_stands_where_its_placeholder_did_and_nowhere_else() {
-        let swaps = [("dtn_secret_one".to_owned(), "sk-one".to_owned())];
+        let substitutions = [("dtn_secret_one".to_owned(), "sk-one".to_owned())];
         for (sent, becomes) in [
             ("Bearer dtn_secret_one", "Bearer sk-one"),
             ("dtn_secret_one", "sk-one"),
             ("Bearer dtn_secret_two", "Bearer dtn_secret_two"),
         ] {
             let mut header = HeaderValue::from_static(sent);
-            fill(&mut header, &swaps);
+            substitute(&mut header, &substitutions);
             assert_eq!(header, becomes);
             assert_eq!(header.is_sensitive(), sent != becomes);
         }

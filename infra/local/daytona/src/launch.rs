@@ -1,20 +1,20 @@
 //! What a sandbox starts with: its port, its environment, its entrypoint.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rand::Rng;
 
-use crate::confine::Confinement;
-use crate::guest::{Guest, Launch};
-use crate::init::protocol::Op;
+use crate::confine::{Confinement, SYSTEM_PATH};
+use crate::engine::{Engine, SharedEngine};
+use crate::init::protocol::{Environment, Op};
+use crate::init_process::{InitProcess, Launch};
 use crate::limits::{PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
-use crate::network::Network;
-use crate::processes::{Mark, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use crate::network::SandboxNetwork;
+use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
 use crate::record::Record;
-use crate::shared::Context;
 
 /// The environment variable that holds the port which stands for 4096.
 const PORT_VARIABLE: &str = "OPENCODE_PORT";
@@ -23,38 +23,88 @@ const PORT_VARIABLE: &str = "OPENCODE_PORT";
 ///
 /// # Errors
 /// The reason, in words.
-pub(crate) async fn start_guest(shared: &Context, record: &Record) -> Result<Guest, String> {
-    let place = shared.store.place(&record.folder);
-    let home = place.join("home");
-    // A private folder stands in for the /tmp that an unconfined sandbox would share with the machine.
-    let temporary = if shared.bwrap.is_some() {
-        PathBuf::from("/tmp")
-    } else {
-        place.join("tmp")
+pub(crate) async fn start_init(
+    engine: &SharedEngine,
+    record: &Record,
+) -> Result<InitProcess, String> {
+    let words = |error: std::io::Error| error.to_string();
+    let sandbox_dir = engine.store.sandbox_dir(&record.folder);
+    let home = sandbox_dir.join("home");
+    let temporary = temporary_dir(engine, &sandbox_dir).map_err(words)?;
+    std::fs::create_dir_all(&home).map_err(words)?;
+    let mut readable = engine.tools.clone();
+    readable.push(engine.init.clone());
+    readable.extend(engine.git_mirror.clone());
+    let network = open_network(engine, record, sandbox_dir.join("network")).map_err(words)?;
+    let mut env = environment(engine, record, &home, &temporary);
+    env.extend(network.iter().flat_map(SandboxNetwork::variables));
+    let launch = Launch {
+        bwrap: engine.bwrap.clone(),
+        init: engine.init.clone(),
+        readable,
+        home,
+        log: sandbox_dir.join("init.log"),
+        env,
+        network,
+        processes: ProcessSet::of_sandbox(&engine.state_dir, &record.id),
     };
-    if shared.bwrap.is_none() {
-        // What the last run left there; that there is nothing is fine.
-        let _ = std::fs::remove_dir_all(&temporary);
-        std::fs::create_dir_all(&temporary).map_err(|error| error.to_string())?;
+    InitProcess::start(&engine.spawner, launch).await
+}
+
+/// A private folder stands in for the /tmp that an unconfined sandbox would share with the machine.
+fn temporary_dir(engine: &Engine, sandbox_dir: &Path) -> std::io::Result<PathBuf> {
+    if engine.bwrap.is_some() {
+        return Ok(PathBuf::from("/tmp"));
     }
-    std::fs::create_dir_all(&home).map_err(|error| error.to_string())?;
-    let mut readable = shared.tools.clone();
-    readable.push(shared.init.clone());
-    readable.extend(shared.git_mirror.clone());
-    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
-    let mut env = BTreeMap::from([
-        ("PATH".to_owned(), path_variable(shared)),
-        ("HOME".to_owned(), text(&home)),
-        ("TMPDIR".to_owned(), text(&temporary)),
+    let temporary = sandbox_dir.join("tmp");
+    // What the last run left there; that there is nothing is fine.
+    let _ = std::fs::remove_dir_all(&temporary);
+    std::fs::create_dir_all(&temporary)?;
+    Ok(temporary)
+}
+
+/// The network of the sandbox's own, where this machine allows it one.
+fn open_network(
+    engine: &SharedEngine,
+    record: &Record,
+    folder: PathBuf,
+) -> std::io::Result<Option<SandboxNetwork>> {
+    if engine.confinement != Confinement::Bubblewrap {
+        return Ok(None);
+    }
+    // Weak, since the engine holds the network through its sandbox.
+    let (weak, id) = (Arc::downgrade(engine), record.id.clone());
+    let substitutions = Arc::new(move |host: &str| {
+        let engine = weak.upgrade();
+        engine.map_or_else(Vec::new, |engine| engine.store.substitutions(&id, host))
+    });
+    let has_secrets = !record.secrets.is_empty();
+    SandboxNetwork::open(
+        folder,
+        &engine.egress,
+        has_secrets,
+        substitutions,
+        &engine.tasks,
+    )
+    .map(Some)
+}
+
+/// The variables that every process of the sandbox starts with.
+fn environment(engine: &Engine, record: &Record, home: &Path, temporary: &Path) -> Environment {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut env = Environment::from([
+        ("PATH".to_owned(), path_variable(engine)),
+        ("HOME".to_owned(), text(home)),
+        ("TMPDIR".to_owned(), text(temporary)),
         ("LANG".to_owned(), "C.UTF-8".to_owned()),
         ("USER".to_owned(), record.user.clone()),
         ("SHELL".to_owned(), "/bin/sh".to_owned()),
         ("DAYTONA_SANDBOX_ID".to_owned(), record.id.clone()),
         (PORT_VARIABLE.to_owned(), record.port.to_string()),
         (SANDBOX_VARIABLE.to_owned(), record.id.clone()),
-        (STATE_DIR_VARIABLE.to_owned(), shared.state_dir.clone()),
+        (STATE_DIR_VARIABLE.to_owned(), engine.state_dir.clone()),
     ]);
-    if let Some(mirror) = &shared.git_mirror {
+    if let Some(mirror) = &engine.git_mirror {
         // The sandbox's own configuration of git: who clones asks for the true address.
         let base = format!("url.file://{}/.insteadOf", text(mirror));
         env.extend([
@@ -66,69 +116,26 @@ pub(crate) async fn start_guest(shared: &Context, record: &Record) -> Result<Gue
             ),
         ]);
     }
-    let network = match shared.confinement {
-        Confinement::Bubblewrap => {
-            let (folder, id) = (place.join("network"), record.id.clone());
-            let has_secrets = !record.secrets.is_empty();
-            let store = Arc::downgrade(shared);
-            let swaps = Arc::new(move |host: &str| {
-                let shared = store.upgrade();
-                shared.map_or_else(Vec::new, |shared| shared.store.swaps(&id, host))
-            });
-            let opened = Network::open(folder, &shared.ways, has_secrets, swaps, &shared.tasks);
-            Some(opened.map_err(|error| error.to_string())?)
-        }
-        _ => None,
-    };
-    env.extend(network.iter().flat_map(Network::variables));
-    let launch = Launch {
-        bwrap: shared.bwrap.clone(),
-        init: shared.init.clone(),
-        readable,
-        home,
-        log: place.join("init.log"),
-        env,
-        network,
-        mark: Mark::one(&shared.state_dir, &record.id),
-    };
-    Guest::start(&shared.starter, launch).await
+    env
 }
 
-fn path_variable(shared: &Context) -> String {
-    let system = [
-        "/opt/homebrew/bin",
-        "/usr/local/sbin",
-        "/usr/local/bin",
-        "/usr/sbin",
-        "/usr/bin",
-        "/sbin",
-        "/bin",
-    ];
-    let tools = shared
-        .tools
-        .iter()
-        .map(|folder| folder.to_string_lossy().into_owned());
-    tools
-        .chain(system.map(str::to_owned))
-        .collect::<Vec<_>>()
-        .join(":")
+fn path_variable(engine: &Engine) -> String {
+    let tools = engine.tools.iter().map(|folder| folder.to_string_lossy());
+    let system = SYSTEM_PATH.map(Cow::Borrowed);
+    tools.chain(system).collect::<Vec<_>>().join(":")
 }
 
 /// As the daemon does at each start: in the session `entrypoint`, whose logs tell how it went.
-pub(crate) async fn run_entrypoint(guest: &Guest, record: &Record) {
+pub(crate) async fn run_entrypoint(process: &InitProcess, record: &Record) {
     let session = "entrypoint".to_owned();
     let quoted = record
         .entrypoint
         .iter()
         .map(|word| format!("'{}'", word.replace('\'', r"'\''")));
     let command = quoted.collect::<Vec<_>>().join(" ");
-    let env = record
-        .env
-        .iter()
-        .map(|(name, value)| (name.clone(), Some(value.clone())))
-        .collect();
+    let env = record.env.clone();
     // A sandbox that has ended meanwhile is noticed by its watcher.
-    if guest
+    if process
         .call(Op::SessionCreate {
             session: session.clone(),
             env,
@@ -136,7 +143,7 @@ pub(crate) async fn run_entrypoint(guest: &Guest, record: &Record) {
         .await
         .is_some()
     {
-        let _ = guest
+        let _ = process
             .call(Op::SessionRun {
                 session,
                 command,
@@ -147,15 +154,15 @@ pub(crate) async fn run_entrypoint(guest: &Guest, record: &Record) {
 }
 
 /// The port that the sandbox had, if it is still free, else another one.
-pub(crate) fn free_port(shared: &Context, record: &Record) -> Option<u16> {
+pub(crate) fn free_port(engine: &Engine, record: &Record) -> Option<u16> {
     let others: Vec<u16> = {
-        let inner = shared.store.lock();
+        let inner = engine.store.lock();
         inner
             .sandboxes
             .values()
             .map(|entry| &entry.record)
             .filter(|other| other.id != record.id)
-            .map(|o| o.port)
+            .map(|other| other.port)
             .collect()
     };
     let free = |port: u16| {

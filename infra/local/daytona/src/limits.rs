@@ -40,9 +40,9 @@ pub const KILL_WAIT_MS_MAX: u64 = 5_000;
 pub const TIMER_TICK_MS: u64 = 1_000;
 /// Signs of life closer together than this count as one (reference: one per 5 s).
 pub const ACTIVITY_THROTTLE_MS: i64 = 5_000;
-/// Items of a list page: the default and the most (beyond it: 400).
+/// Items of a list page where the request names no number.
 pub const PAGE_DEFAULT: usize = 100;
-/// See [`PAGE_DEFAULT`].
+/// Items of a list page at the most; more are refused with 400.
 pub const PAGE_MAX: usize = 200;
 /// Preview listeners of one sandbox.
 pub const PREVIEWS_MAX: usize = 32;
@@ -56,15 +56,15 @@ pub const REPLAY_BYTES_MAX: usize = 256 * 1024;
 pub const CONNECT_MS_MAX: u64 = 5_000;
 /// Tries to find a free port for a sandbox.
 pub const PORT_TRIES_MAX: usize = 200;
-/// Ports for sandboxes: below the range from which systems take ports for outgoing connections.
+/// The first of the ports for sandboxes, which are below the range from which systems take ports for outgoing connections.
 pub const PORT_FIRST: u16 = 20_000;
-/// See [`PORT_FIRST`].
+/// The last of the ports for sandboxes.
 pub const PORT_LAST: u16 = 31_999;
-/// Faults armed at once.
+/// Faults that can be armed at once.
 pub const FAULTS_MAX: usize = 100;
-/// Snapshots and secrets kept.
+/// Snapshots that exist at once.
 pub const SNAPSHOTS_MAX: usize = 500;
-/// See [`SNAPSHOTS_MAX`].
+/// Secrets that exist at once.
 pub const SECRETS_MAX: usize = 500;
 /// Hosts for which a certificate is kept; more are made anew.
 pub const CERTIFICATES_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! Finding and ending a sandbox's processes by the marks in their environment.
+//! Finding and ending a sandbox's processes by two variables in their environment.
 //!
 //! Everything that runs for a sandbox carries [`SANDBOX_VARIABLE`] and [`STATE_DIR_VARIABLE`]. `/proc` tells who does;
 //! on systems without it nothing is found, and only the process groups that the sandbox's first process started
@@ -16,31 +16,31 @@ pub(crate) const SANDBOX_VARIABLE: &str = "BOBBIN_SANDBOX";
 /// Names the provider's state folder in the environment of every sandbox's processes.
 pub(crate) const STATE_DIR_VARIABLE: &str = "BOBBIN_STATE_DIR";
 
-/// Whose processes are meant.
+/// The processes of one sandbox, or of all.
 #[derive(Clone)]
-pub(crate) struct Mark {
+pub(crate) struct ProcessSet {
     state_dir: String,
     sandbox: Option<String>,
 }
 
-impl Mark {
+impl ProcessSet {
     /// Every process of every sandbox of this state folder.
-    pub(crate) fn all(state_dir: &str) -> Self {
-        Mark {
+    pub(crate) fn of_state_dir(state_dir: &str) -> Self {
+        ProcessSet {
             state_dir: state_dir.to_owned(),
             sandbox: None,
         }
     }
 
     /// Every process of one sandbox.
-    pub(crate) fn one(state_dir: &str, sandbox: &str) -> Self {
-        Mark {
+    pub(crate) fn of_sandbox(state_dir: &str, sandbox: &str) -> Self {
+        ProcessSet {
             state_dir: state_dir.to_owned(),
             sandbox: Some(sandbox.to_owned()),
         }
     }
 
-    fn is_on(&self, environ: &[u8]) -> bool {
+    fn contains(&self, environ: &[u8]) -> bool {
         let has = |name: &str, value: &str| {
             environ.split(|byte| *byte == 0).any(|entry| {
                 entry
@@ -56,8 +56,8 @@ impl Mark {
                 .is_none_or(|id| has(SANDBOX_VARIABLE, id))
     }
 
-    /// Process ids that carry the mark, without the caller's own and its parent's: seen from inside, bubblewrap
-    /// carries the mark too, cannot be signalled from there and ends when its child does.
+    /// Ids of the processes, without the caller's own and its parent's: seen from inside, bubblewrap
+    /// carries the variables too, cannot be signalled from there and ends when its child does.
     pub(crate) fn pids(&self) -> Vec<u32> {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return Vec::new();
@@ -69,7 +69,7 @@ impl Mark {
             .filter(|pid| !spared.contains(pid))
             .filter(|pid| {
                 std::fs::read(format!("/proc/{pid}/environ"))
-                    .is_ok_and(|environ| self.is_on(&environ))
+                    .is_ok_and(|environ| self.contains(&environ))
             })
             .collect()
     }
@@ -81,8 +81,8 @@ impl Mark {
         let last = grace + Duration::from_millis(KILL_WAIT_MS_MAX);
         let mut asked = BTreeSet::new();
         loop {
-            let mark = self.clone();
-            let pids = tokio::task::spawn_blocking(move || mark.pids())
+            let processes = self.clone();
+            let pids = tokio::task::spawn_blocking(move || processes.pids())
                 .await
                 .unwrap_or_default();
             let now = Instant::now();
@@ -156,13 +156,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_found_by_whole_values_only() {
+    fn a_process_is_found_by_whole_values_only() {
         let environ = b"A=1\0BOBBIN_STATE_DIR=/s\0BOBBIN_SANDBOX=one\0";
-        assert!(Mark::all("/s").is_on(environ));
-        assert!(Mark::one("/s", "one").is_on(environ));
-        assert!(!Mark::one("/s", "on").is_on(environ));
-        assert!(!Mark::all("/st").is_on(environ));
-        assert!(!Mark::all("/").is_on(environ));
+        assert!(ProcessSet::of_state_dir("/s").contains(environ));
+        assert!(ProcessSet::of_sandbox("/s", "one").contains(environ));
+        assert!(!ProcessSet::of_sandbox("/s", "on").contains(environ));
+        assert!(!ProcessSet::of_state_dir("/st").contains(environ));
+        assert!(!ProcessSet::of_state_dir("/").contains(environ));
     }
 
     #[test]

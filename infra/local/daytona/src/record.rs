@@ -1,16 +1,15 @@
-//! What is kept of a sandbox, and how it looks on the wire.
+//! What is stored of a sandbox, and how it looks on the wire.
 
 use std::collections::BTreeMap;
 
-use rand::Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::clock::iso;
-use crate::state::State;
+use crate::state::SandboxState;
 
-/// The only organisation.
+/// The organisation of every key; this provider knows no other.
 pub(crate) const ORGANIZATION: &str = "00000000-0000-4000-8000-000000000001";
 
 /// One sandbox, as it is written to its file. Times are milliseconds since 1970, intervals minutes.
@@ -20,6 +19,7 @@ pub(crate) struct Record {
     pub(crate) name: String,
     /// Name of its folder below `sandboxes/`.
     pub(crate) folder: String,
+    /// The name that programs inside find as theirs.
     pub(crate) user: String,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) labels: BTreeMap<String, String>,
@@ -37,7 +37,7 @@ pub(crate) struct Record {
     pub(crate) gpu: i64,
     pub(crate) memory: i64,
     pub(crate) disk: i64,
-    pub(crate) state: State,
+    pub(crate) state: SandboxState,
     pub(crate) error_reason: Option<String>,
     pub(crate) recoverable: bool,
     pub(crate) auto_stop: i64,
@@ -54,6 +54,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// The port of this machine that stands for a port of the sandbox.
+    pub(crate) fn host_port(&self, port: u16) -> u16 {
+        if port == 4096 { self.port } else { port }
+    }
+
     /// An item of the list: without `env` and `buildInfo`.
     pub(crate) fn item(&self, toolbox_url: &str) -> Value {
         let mut item = json!({
@@ -82,7 +87,7 @@ impl Record {
         item
     }
 
-    /// The whole sandbox.
+    /// The whole sandbox, as a call about it alone tells it.
     pub(crate) fn full(&self, toolbox_url: &str) -> Value {
         let mut full = self.item(toolbox_url);
         full["env"] = json!(self.env);
@@ -92,6 +97,13 @@ impl Record {
         }
         full
     }
+}
+
+/// What a create may say of an image to build.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BuildRequest {
+    pub(crate) dockerfile_content: Option<String>,
 }
 
 /// What is told of a build. The text is kept and hashed, never run.
@@ -111,31 +123,6 @@ pub(crate) fn entrypoint_of(dockerfile: &str) -> Vec<String> {
         .next_back()
         .and_then(|list| serde_json::from_str(list.trim()).ok())
         .unwrap_or_default()
-}
-
-/// A random version 4 UUID.
-pub(crate) fn uuid() -> String {
-    let mut bytes: [u8; 16] = rand::rng().random();
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex = hex::encode(bytes);
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
-}
-
-/// `length` random lower-case letters and digits: a preview token has 32 of them.
-pub(crate) fn token(length: usize) -> String {
-    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-    let mut random = rand::rng();
-    (0..length)
-        .map(|_| char::from(LETTERS[random.random_range(0..LETTERS.len())]))
-        .collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// they belong to classes of machine that a directory is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum SandboxState {
     /// The build waits for a runner.
     PendingBuild,
     /// The image is being built.
@@ -17,56 +17,56 @@ pub enum State {
     PullingSnapshot,
     /// The sandbox is being made.
     Creating,
-    /// Processes may run.
+    /// The first process runs, and with it whatever is asked for.
     Started,
-    /// On the way to [`State::Started`] from [`State::Stopped`].
+    /// On the way to [`SandboxState::Started`] from [`SandboxState::Stopped`].
     Starting,
-    /// On the way to [`State::Stopped`].
+    /// On the way to [`SandboxState::Stopped`].
     Stopping,
     /// No process; the directory is there.
     Stopped,
-    /// On the way to [`State::Archived`].
+    /// On the way to [`SandboxState::Archived`].
     Archiving,
     /// As stopped; a start takes longer.
     Archived,
-    /// On the way to [`State::Started`] from [`State::Archived`].
+    /// On the way to [`SandboxState::Started`] from [`SandboxState::Archived`].
     Restoring,
     /// On the way to nothing.
     Destroying,
     /// Something failed; `errorReason` says what.
     Error,
-    /// The build failed.
+    /// The build failed, which only a deletion ends.
     BuildFailed,
 }
 
-impl State {
+impl SandboxState {
     /// The word on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            State::PendingBuild => "pending_build",
-            State::BuildingSnapshot => "building_snapshot",
-            State::PullingSnapshot => "pulling_snapshot",
-            State::Creating => "creating",
-            State::Started => "started",
-            State::Starting => "starting",
-            State::Stopping => "stopping",
-            State::Stopped => "stopped",
-            State::Archiving => "archiving",
-            State::Archived => "archived",
-            State::Restoring => "restoring",
-            State::Destroying => "destroying",
-            State::Error => "error",
-            State::BuildFailed => "build_failed",
+            SandboxState::PendingBuild => "pending_build",
+            SandboxState::BuildingSnapshot => "building_snapshot",
+            SandboxState::PullingSnapshot => "pulling_snapshot",
+            SandboxState::Creating => "creating",
+            SandboxState::Started => "started",
+            SandboxState::Starting => "starting",
+            SandboxState::Stopping => "stopping",
+            SandboxState::Stopped => "stopped",
+            SandboxState::Archiving => "archiving",
+            SandboxState::Archived => "archived",
+            SandboxState::Restoring => "restoring",
+            SandboxState::Destroying => "destroying",
+            SandboxState::Error => "error",
+            SandboxState::BuildFailed => "build_failed",
         }
     }
 
     /// What the operator asked for last, as far as the state tells.
     pub(crate) fn desired(self) -> &'static str {
         match self {
-            State::Stopping | State::Stopped => "stopped",
-            State::Archiving | State::Archived => "archived",
-            State::Destroying => "destroyed",
+            SandboxState::Stopping | SandboxState::Stopped => "stopped",
+            SandboxState::Archiving | SandboxState::Archived => "archived",
+            SandboxState::Destroying => "destroyed",
             _ => "started",
         }
     }
@@ -74,20 +74,22 @@ impl State {
     /// What a provider that was ended and started again finds: no process outlives it.
     pub(crate) fn after_restart(self) -> Self {
         match self {
-            State::Archiving | State::Archived | State::Restoring => State::Archived,
-            State::Destroying => State::Destroying,
-            State::Error => State::Error,
-            State::BuildFailed => State::BuildFailed,
-            _ => State::Stopped,
+            SandboxState::Archiving | SandboxState::Archived | SandboxState::Restoring => {
+                SandboxState::Archived
+            }
+            SandboxState::Destroying => SandboxState::Destroying,
+            SandboxState::Error => SandboxState::Error,
+            SandboxState::BuildFailed => SandboxState::BuildFailed,
+            _ => SandboxState::Stopped,
         }
     }
 
     fn errored(self) -> bool {
-        matches!(self, State::Error | State::BuildFailed)
+        matches!(self, SandboxState::Error | SandboxState::BuildFailed)
     }
 }
 
-/// A lifecycle call.
+/// A lifecycle call: what somebody wants of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Start,
@@ -100,11 +102,11 @@ pub(crate) enum Operation {
 /// What a lifecycle call leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// 200, and it begins.
+    /// The call is answered with 200, and the transition begins.
     Go,
-    /// 200, and nothing changes.
+    /// The call is answered with 200, and nothing changes.
     Nothing,
-    /// Status and text.
+    /// The call is refused with this status and text.
     Refuse(u16, &'static str),
 }
 
@@ -112,37 +114,40 @@ const CHANGING: Verdict = Verdict::Refuse(409, "Sandbox state change in progress
 const ERRORED: Verdict = Verdict::Refuse(400, "Sandbox is in an errored state");
 
 /// The table of the reference, section 6.
-pub(crate) fn verdict(operation: Operation, state: State, recoverable: bool) -> Verdict {
+pub(crate) fn verdict(operation: Operation, state: SandboxState, recoverable: bool) -> Verdict {
     match (operation, state) {
-        (Operation::Recover, State::Error) if recoverable => Verdict::Go,
+        (Operation::Recover, SandboxState::Error) if recoverable => Verdict::Go,
         (Operation::Recover, _) => {
             Verdict::Refuse(400, "Sandbox is not in a recoverable error state")
         }
 
-        (Operation::Delete, State::Destroying) => CHANGING,
+        (Operation::Delete, SandboxState::Destroying) => CHANGING,
         (
             Operation::Delete,
-            State::Creating
-            | State::Starting
-            | State::Stopping
-            | State::Restoring
-            | State::BuildingSnapshot
-            | State::PullingSnapshot,
+            SandboxState::Creating
+            | SandboxState::Starting
+            | SandboxState::Stopping
+            | SandboxState::Restoring
+            | SandboxState::BuildingSnapshot
+            | SandboxState::PullingSnapshot,
         ) => CHANGING,
         (Operation::Delete, _) => Verdict::Go,
 
         (_, state) if state.errored() => ERRORED,
 
-        (Operation::Start, State::Started) => Verdict::Nothing,
-        (Operation::Start, State::Stopped | State::Archived | State::Archiving) => Verdict::Go,
+        (Operation::Start, SandboxState::Started) => Verdict::Nothing,
+        (
+            Operation::Start,
+            SandboxState::Stopped | SandboxState::Archived | SandboxState::Archiving,
+        ) => Verdict::Go,
 
-        (Operation::Stop, State::Started) => Verdict::Go,
-        (Operation::Stop, State::Stopped | State::Archived) => {
+        (Operation::Stop, SandboxState::Started) => Verdict::Go,
+        (Operation::Stop, SandboxState::Stopped | SandboxState::Archived) => {
             Verdict::Refuse(400, "Sandbox is not in a stoppable state")
         }
 
-        (Operation::Archive, State::Stopped) => Verdict::Go,
-        (Operation::Archive, State::Started | State::Archived) => {
+        (Operation::Archive, SandboxState::Stopped) => Verdict::Go,
+        (Operation::Archive, SandboxState::Started | SandboxState::Archived) => {
             Verdict::Refuse(400, "Sandbox is not stopped")
         }
 
@@ -155,7 +160,7 @@ mod tests {
     use super::*;
 
     /// Rows and columns as in the reference: 200 go, 0 no change, else the status.
-    fn cell(operation: Operation, state: State) -> u16 {
+    fn cell(operation: Operation, state: SandboxState) -> u16 {
         match verdict(operation, state, false) {
             Verdict::Go => 200,
             Verdict::Nothing => 0,
@@ -167,15 +172,15 @@ mod tests {
     fn each_operation_answers_as_the_table_says() {
         use Operation::{Archive, Delete, Recover, Start, Stop};
         let columns = [
-            State::Started,
-            State::Stopped,
-            State::Starting,
-            State::Stopping,
-            State::Creating,
-            State::Archived,
-            State::Archiving,
-            State::Error,
-            State::BuildFailed,
+            SandboxState::Started,
+            SandboxState::Stopped,
+            SandboxState::Starting,
+            SandboxState::Stopping,
+            SandboxState::Creating,
+            SandboxState::Archived,
+            SandboxState::Archiving,
+            SandboxState::Error,
+            SandboxState::BuildFailed,
         ];
         let rows = [
             (Start, [0, 200, 409, 409, 409, 200, 200, 400, 400]),
@@ -188,17 +193,17 @@ mod tests {
             let seen = columns.map(|state| cell(operation, state));
             assert_eq!(seen, expected, "{operation:?}");
         }
-        assert_eq!(cell(Delete, State::PendingBuild), 200);
-        assert_eq!(verdict(Recover, State::Error, true), Verdict::Go);
+        assert_eq!(cell(Delete, SandboxState::PendingBuild), 200);
+        assert_eq!(verdict(Recover, SandboxState::Error, true), Verdict::Go);
     }
 
     #[test]
     fn the_wire_word_is_what_serde_writes() {
         for state in [
-            State::PendingBuild,
-            State::Started,
-            State::BuildFailed,
-            State::Restoring,
+            SandboxState::PendingBuild,
+            SandboxState::Started,
+            SandboxState::BuildFailed,
+            SandboxState::Restoring,
         ] {
             let written = serde_json::to_value(state).expect("a unit variant serialises");
             assert_eq!(written, state.name());

@@ -1,30 +1,36 @@
 //! What the provider knows: sandboxes in memory with a file each, snapshots in one file, secrets in memory only.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio_util::sync::DropGuard;
 
-use crate::fail::Fail;
-use crate::guest::Guest;
-use crate::init::protocol::Environment;
-use crate::preview::Listener;
+use crate::api_error::ApiError;
+use crate::disk::{remove_folder, write_atomically};
+use crate::init_process::InitProcess;
 use crate::record::Record;
-use crate::state::State;
+use crate::secret::Secret;
+use crate::snapshot::{Snapshot, Snapshots};
+use crate::state::SandboxState;
+
+/// Where a port of a sandbox is exposed on this machine. The server that listens there ends when this is dropped.
+pub(crate) struct PreviewListener {
+    pub(crate) port: u16,
+    pub(crate) _end: DropGuard,
+}
 
 /// A sandbox with what is true only while the provider runs.
 pub(crate) struct Entry {
     pub(crate) record: Record,
     /// Counts the changes of course; a transition that finds another number gives up.
     pub(crate) epoch: u64,
-    pub(crate) guest: Option<Arc<Guest>>,
-    /// Set through `POST /env`, until the next start.
-    pub(crate) env: Environment,
-    pub(crate) previews: BTreeMap<u16, Listener>,
+    pub(crate) process: Option<Arc<InitProcess>>,
+    pub(crate) previews: BTreeMap<u16, PreviewListener>,
     /// Token to its port and the time it ends.
     pub(crate) signed: BTreeMap<String, (u16, i64)>,
     /// Until then (system time) this token holds and the record's is refused.
@@ -38,8 +44,7 @@ impl Entry {
         Entry {
             record,
             epoch: 0,
-            guest: None,
-            env: Environment::new(),
+            process: None,
             previews: BTreeMap::new(),
             signed: BTreeMap::new(),
             stale_token: None,
@@ -48,56 +53,25 @@ impl Entry {
     }
 }
 
-/// A prepared image. Nothing is built; the text and the names are kept.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Snapshot {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) state: String,
-    pub(crate) image: Option<String>,
-    pub(crate) dockerfile: Option<String>,
-    pub(crate) entrypoint: Vec<String>,
-    pub(crate) general: bool,
-    pub(crate) cpu: i64,
-    pub(crate) memory: i64,
-    pub(crate) disk: i64,
-    pub(crate) created_at: i64,
-    pub(crate) updated_at: i64,
-    pub(crate) last_used_at: Option<i64>,
-    /// Why its build failed.
-    #[serde(default)]
-    pub(crate) error: Option<String>,
-}
-
-/// A secret. It is written nowhere: a restart forgets it, and whoever holds the value makes it again.
-#[derive(Clone)]
-pub(crate) struct Secret {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) placeholder: String,
-    pub(crate) value: String,
-    pub(crate) description: Option<String>,
-    pub(crate) hosts: Vec<String>,
-    pub(crate) created_at: i64,
-    pub(crate) updated_at: i64,
-}
-
-/// Snapshots and secrets.
-#[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Shelf {
-    pub(crate) snapshots: BTreeMap<String, Snapshot>,
-    #[serde(skip)]
-    pub(crate) secrets: BTreeMap<String, Secret>,
-}
-
 /// Everything behind one lock. Nothing waits while it is held.
 pub(crate) struct Inner {
     pub(crate) sandboxes: BTreeMap<String, Entry>,
-    pub(crate) shelf: Shelf,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) secrets: BTreeMap<String, Secret>,
     /// The list as it was, for the fault that makes it lag: taken at (system time).
     pub(crate) lagging: Option<(i64, Vec<(Record, Value)>)>,
 }
 
+/// The name under which earlier versions kept it too.
+const SNAPSHOT_FILE: &str = "shelf.json";
+
+/// The file of the snapshots.
+#[derive(Default, Serialize, Deserialize)]
+struct SnapshotFile<'a> {
+    snapshots: Cow<'a, Snapshots>,
+}
+
+/// What the provider knows, in memory and on disk.
 pub(crate) struct Store {
     folder: PathBuf,
     inner: Mutex<Inner>,
@@ -121,22 +95,23 @@ impl Store {
             let mut record: Record =
                 serde_json::from_slice(&std::fs::read(&path)?).map_err(named)?;
             record.state = record.state.after_restart();
-            if record.state == State::Destroying {
+            if record.state == SandboxState::Destroying {
                 remove_folder(&folder.join("sandboxes").join(&record.folder))?;
                 std::fs::remove_file(&path)?;
                 continue;
             }
             sandboxes.insert(record.id.clone(), Entry::new(record));
         }
-        let shelf = match std::fs::read(folder.join("shelf.json")) {
+        let kept: SnapshotFile = match std::fs::read(folder.join(SNAPSHOT_FILE)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(std::io::Error::other)?,
-            Err(_) => Shelf::default(),
+            Err(_) => SnapshotFile::default(),
         };
         let store = Store {
             folder: folder.to_owned(),
             inner: Mutex::new(Inner {
                 sandboxes,
-                shelf,
+                snapshots: kept.snapshots.into_owned(),
+                secrets: BTreeMap::new(),
                 lagging: None,
             }),
             changes: watch::channel(0).0,
@@ -156,13 +131,13 @@ impl Store {
         self.changes.subscribe()
     }
 
-    /// The folder of a sandbox.
-    pub(crate) fn place(&self, folder: &str) -> PathBuf {
+    /// The folder of a sandbox, by the name that its record has for it.
+    pub(crate) fn sandbox_dir(&self, folder: &str) -> PathBuf {
         self.folder.join("sandboxes").join(folder)
     }
 
     /// Finds by id, then by name.
-    pub(crate) fn id_of(&self, id_or_name: &str) -> Result<String, Fail> {
+    pub(crate) fn id_of(&self, id_or_name: &str) -> Result<String, ApiError> {
         let inner = self.lock();
         if inner.sandboxes.contains_key(id_or_name) {
             return Ok(id_or_name.to_owned());
@@ -173,9 +148,23 @@ impl Store {
             .find(|entry| entry.record.name == id_or_name);
         found
             .map(|entry| entry.record.id.clone())
-            .ok_or_else(|| Fail::no_sandbox(id_or_name))
+            .ok_or_else(|| ApiError::no_sandbox(id_or_name))
     }
 
+    /// A sandbox that runs, with its first process.
+    ///
+    /// # Errors
+    /// What the proxy says of one that is not there, or that is not started.
+    pub(crate) fn running(&self, id: &str) -> Result<(Record, Arc<InitProcess>), ApiError> {
+        let inner = self.lock();
+        let entry = inner.sandboxes.get(id);
+        let entry = entry.ok_or_else(|| ApiError::no_container(id))?;
+        let process = entry.process.clone();
+        let process = process.ok_or_else(|| ApiError::not_started(id))?;
+        Ok((entry.record.clone(), process))
+    }
+
+    /// A sandbox by its id, whatever its state.
     pub(crate) fn record(&self, id: &str) -> Option<Record> {
         self.lock()
             .sandboxes
@@ -198,7 +187,7 @@ impl Store {
 
     /// Adds a sandbox under the lock that the caller holds.
     pub(crate) fn add(&self, inner: &mut Inner, record: Record) -> std::io::Result<()> {
-        std::fs::create_dir_all(self.place(&record.folder).join("home"))?;
+        std::fs::create_dir_all(self.sandbox_dir(&record.folder).join("home"))?;
         self.save(&record)?;
         inner
             .sandboxes
@@ -210,7 +199,7 @@ impl Store {
     /// Takes a sandbox away: its record and its folder. Answers what ran in it.
     pub(crate) fn remove(&self, id: &str) -> Option<Entry> {
         let entry = self.lock().sandboxes.remove(id)?;
-        let folder = remove_folder(&self.place(&entry.record.folder));
+        let folder = remove_folder(&self.sandbox_dir(&entry.record.folder));
         if let Err(error) = folder.and_then(|()| std::fs::remove_file(self.record_path(id))) {
             tracing::warn!(sandbox.id = id, %error, "a sandbox's files could not be removed");
         }
@@ -219,23 +208,33 @@ impl Store {
     }
 
     /// What requests of this sandbox to this host get: what stands for each of its secrets, and the value.
-    pub(crate) fn swaps(&self, id: &str, host: &str) -> Vec<(String, String)> {
+    pub(crate) fn substitutions(&self, id: &str, host: &str) -> Vec<(String, String)> {
         let inner = self.lock();
         let Some(entry) = inner.sandboxes.get(id) else {
             return Vec::new();
         };
         let named = |one: &&Secret| entry.record.secrets.values().any(|name| *name == one.name);
         let is_for = |one: &&Secret| one.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
-        let secrets = inner.shelf.secrets.values().filter(named).filter(is_for);
+        let secrets = inner.secrets.values().filter(named).filter(is_for);
         secrets
             .map(|one| (one.placeholder.clone(), one.value.clone()))
             .collect()
     }
 
-    /// Writes snapshots.
-    pub(crate) fn save_shelf(&self, shelf: &Shelf) -> Result<(), Fail> {
-        let text = serde_json::to_vec_pretty(shelf).map_err(Fail::internal)?;
-        write_atomically(&self.folder.join("shelf.json"), &text).map_err(Fail::internal)
+    /// Writes the snapshots to their file, from under the lock that the caller holds.
+    pub(crate) fn save_snapshots(&self, snapshots: &Snapshots) -> Result<(), ApiError> {
+        let file = SnapshotFile {
+            snapshots: Cow::Borrowed(snapshots),
+        };
+        let text = serde_json::to_vec_pretty(&file).map_err(ApiError::internal)?;
+        write_atomically(&self.folder.join(SNAPSHOT_FILE), &text).map_err(ApiError::internal)
+    }
+
+    /// Adds or replaces a snapshot and writes it down.
+    pub(crate) fn put_snapshot(&self, snapshot: Snapshot) -> Result<(), ApiError> {
+        let snapshots = &mut self.lock().snapshots;
+        snapshots.insert(snapshot.id.clone(), snapshot);
+        self.save_snapshots(snapshots)
     }
 
     fn record_path(&self, id: &str) -> PathBuf {
@@ -247,45 +246,5 @@ impl Store {
             &self.record_path(&record.id),
             &serde_json::to_vec_pretty(record)?,
         )
-    }
-}
-
-/// A crash leaves the old text or the new one. The file holds environment and preview token: only its owner reads it.
-fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let new = path.with_extension("new");
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)?;
-    file.write_all(text)?;
-    std::fs::rename(new, path)
-}
-
-/// Removes a folder with everything in it; folders that a command made unreadable are opened first.
-fn remove_folder(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fn open_up(path: &Path) {
-        let Ok(meta) = std::fs::symlink_metadata(path) else {
-            return;
-        };
-        if !meta.is_dir() {
-            return;
-        }
-        // What cannot be opened is reported by the removal.
-        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700));
-        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            open_up(&entry.path());
-        }
-    }
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            open_up(path);
-            std::fs::remove_dir_all(path)
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        result => result,
     }
 }

@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
+use crate::engine::SharedEngine;
 use crate::lifecycle;
 use crate::limits::TIMER_TICK_MS;
 use crate::record::Record;
-use crate::shared::Context;
-use crate::state::{Operation, State};
+use crate::state::{Operation, SandboxState};
 
 const MINUTE_MS: i64 = 60_000;
 
 /// Looks at every sandbox, again and again, until the provider stops.
-pub(crate) async fn run(shared: Context) {
+pub(crate) async fn run(engine: SharedEngine) {
     let mut tick = tokio::time::interval(Duration::from_millis(TIMER_TICK_MS));
     loop {
         tokio::select! {
-            _ = tick.tick() => sweep(&shared),
-            () = shared.stopping.cancelled() => return,
+            _ = tick.tick() => sweep(&engine),
+            () = engine.stopping.cancelled() => return,
         }
     }
 }
 
 /// Begins what is due. A sandbox in transition is looked at again later.
-pub(crate) fn sweep(shared: &Context) {
-    let now = shared.clock.now_ms();
+pub(crate) fn sweep(engine: &SharedEngine) {
+    let now = engine.clock.now_ms();
     let mut due = Vec::new();
-    for (id, entry) in &mut shared.store.lock().sandboxes {
+    for (id, entry) in &mut engine.store.lock().sandboxes {
         // An open connection is activity for as long as it lasts.
         if entry.open > 0 {
             entry.record.last_activity = now;
@@ -36,7 +36,7 @@ pub(crate) fn sweep(shared: &Context) {
     }
     for (id, operation) in due {
         tracing::info!(sandbox.id = id, operation = ?operation, "a sandbox's timer has run out");
-        if let Err(refused) = lifecycle::begin(shared, &id, operation, false) {
+        if let Err(refused) = lifecycle::begin(engine, &id, operation, false) {
             tracing::debug!(
                 sandbox.id = id,
                 reason = refused.message,
@@ -49,18 +49,20 @@ pub(crate) fn sweep(shared: &Context) {
 fn due_operation(record: &Record, now: i64) -> Option<Operation> {
     let idle = now.saturating_sub(record.last_activity);
     let over = |minutes: i64| idle >= minutes.saturating_mul(MINUTE_MS);
-    if record.state == State::Destroying {
+    if record.state == SandboxState::Destroying {
         return None;
     }
     if record.destroy_at.is_some_and(|at| now >= at) {
         return Some(Operation::Delete);
     }
     match record.state {
-        State::Started if record.auto_stop > 0 && over(record.auto_stop) => Some(Operation::Stop),
-        State::Stopped if record.auto_delete >= 0 && over(record.auto_delete) => {
+        SandboxState::Started if record.auto_stop > 0 && over(record.auto_stop) => {
+            Some(Operation::Stop)
+        }
+        SandboxState::Stopped if record.auto_delete >= 0 && over(record.auto_delete) => {
             Some(Operation::Delete)
         }
-        State::Stopped if record.auto_archive > 0 && over(record.auto_archive) => {
+        SandboxState::Stopped if record.auto_archive > 0 && over(record.auto_archive) => {
             Some(Operation::Archive)
         }
         _ => None,

@@ -1,35 +1,45 @@
-//! The key, the organisation and its quota.
+//! The public configuration, the key, the organisation and its quota.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::Answer;
+use crate::api_error::ApiError;
 use crate::clock::iso;
-use crate::fail::Fail;
-use crate::limits::{SANDBOXES_MAX, SNAPSHOTS_MAX};
+use crate::http::{Answer, EngineState};
+use crate::limits::{AUTO_ARCHIVE_MINUTES_MAX, SANDBOXES_MAX, SNAPSHOTS_MAX};
 use crate::record::ORGANIZATION;
-use crate::shared::Context;
-
-type Shared = State<Context>;
 
 /// GiB of one sandbox's memory and disk, where this provider has to name a bound that it does not enforce.
 const SANDBOX_GIB_MAX: usize = 10;
 
+/// What a client is told before it has a key.
+pub(super) async fn config(State(engine): EngineState) -> Response {
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "oidc": { "issuer": "", "clientId": "", "audience": "" },
+        "linkedAccountsEnabled": false, "announcements": {}, "environment": "local", "maintananceMode": false,
+        "proxyTemplateUrl": "http://127.0.0.1:{{PORT}}", "proxyToolboxUrl": engine.toolbox_url,
+        "defaultSnapshot": engine.default_snapshot, "dashboardUrl": "",
+        "maxAutoArchiveInterval": AUTO_ARCHIVE_MINUTES_MAX, "rateLimit": {},
+    }))
+    .into_response()
+}
+
 /// The key that was sent; there is one.
-pub(super) async fn current_key(State(shared): Shared) -> Response {
-    let at = iso(shared.clock.now_ms());
+pub(super) async fn current_key(State(engine): EngineState) -> Response {
+    let at = iso(engine.clock.now_ms());
     Json(json!({
         "name": "laptop", "value": "dtn_********************", "createdAt": at,
-        "permissions": shared.key_permissions, "lastUsedAt": at, "expiresAt": null, "userId": ORGANIZATION,
+        "permissions": engine.key_permissions, "lastUsedAt": at, "expiresAt": null, "userId": ORGANIZATION,
     }))
     .into_response()
 }
 
 /// The organisations of the key's owner: one.
-pub(super) async fn organizations(State(shared): Shared) -> Response {
-    let at = iso(shared.clock.now_ms());
+pub(super) async fn organizations(State(engine): EngineState) -> Response {
+    let at = iso(engine.clock.now_ms());
     Json(json!([{
         "id": ORGANIZATION, "name": "Laptop", "createdBy": ORGANIZATION, "personal": true, "createdAt": at, "updatedAt": at,
         "suspended": false, "suspendedAt": at, "suspensionReason": "", "suspendedUntil": at,
@@ -45,13 +55,13 @@ pub(super) async fn organizations(State(shared): Shared) -> Response {
 }
 
 /// What is used, and what may be.
-pub(super) async fn usage(State(shared): Shared, Path(organization): Path<String>) -> Answer {
+pub(super) async fn usage(State(engine): EngineState, Path(organization): Path<String>) -> Answer {
     if organization != ORGANIZATION {
-        return Err(Fail::new(404, "Organization not found"));
+        return Err(ApiError::new(404, "Organization not found"));
     }
-    let inner = shared.store.lock();
+    let inner = engine.store.lock();
     let all = || inner.sandboxes.values().map(|entry| &entry.record);
-    let snapshots = inner.shelf.snapshots.len();
+    let snapshots = inner.snapshots.len();
     let mut region = json!({
         "regionId": "us", "sandboxClass": "container", "totalGpuQuota": 0, "currentGpuUsage": 0,
         "totalCpuQuota": SANDBOXES_MAX * 4, "currentCpuUsage": all().map(|one| one.cpu).sum::<i64>(),

@@ -7,12 +7,11 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, parse};
+use crate::api_error::ApiError;
 use crate::clock::iso;
-use crate::fail::Fail;
 use crate::faults::Armed;
+use crate::http::{Answer, EngineState, parse};
 use crate::lifecycle;
-use crate::shared::Context;
 use crate::timers;
 
 #[derive(Deserialize)]
@@ -20,11 +19,11 @@ struct Advance {
     advance_ms: u64,
 }
 
-pub(super) async fn clock(State(shared): State<Context>, body: Bytes) -> Answer {
+pub(super) async fn clock(State(engine): EngineState, body: Bytes) -> Answer {
     let Advance { advance_ms } = parse(&body)?;
-    shared.clock.advance(advance_ms);
-    timers::sweep(&shared);
-    Ok(Json(json!({ "now": iso(shared.clock.now_ms()) })).into_response())
+    engine.clock.advance(advance_ms);
+    timers::sweep(&engine);
+    Ok(Json(json!({ "now": iso(engine.clock.now_ms()) })).into_response())
 }
 
 #[derive(Deserialize)]
@@ -32,19 +31,19 @@ struct Arm {
     faults: Vec<Armed>,
 }
 
-pub(super) async fn arm(State(shared): State<Context>, body: Bytes) -> Answer {
+pub(super) async fn arm(State(engine): EngineState, body: Bytes) -> Answer {
     let Arm { faults } = parse(&body)?;
-    shared.faults.arm(faults).map_err(Fail::bad)?;
-    self::faults(State(shared)).await
+    engine.faults.arm(faults).map_err(ApiError::bad)?;
+    self::faults(State(engine)).await
 }
 
-pub(super) async fn faults(State(shared): State<Context>) -> Answer {
-    Ok(Json(json!({ "faults": shared.faults.list() })).into_response())
+pub(super) async fn faults(State(engine): EngineState) -> Answer {
+    Ok(Json(json!({ "faults": engine.faults.list() })).into_response())
 }
 
-pub(super) async fn clear(State(shared): State<Context>) -> Answer {
-    shared.faults.clear();
-    self::faults(State(shared)).await
+pub(super) async fn clear(State(engine): EngineState) -> Answer {
+    engine.faults.clear();
+    self::faults(State(engine)).await
 }
 
 #[derive(Deserialize)]
@@ -52,9 +51,9 @@ struct Lose {
     sandbox: String,
 }
 
-pub(super) async fn lose(State(shared): State<Context>, body: Bytes) -> Answer {
+pub(super) async fn lose(State(engine): EngineState, body: Bytes) -> Answer {
     let Lose { sandbox } = parse(&body)?;
-    let id = shared.store.id_of(&sandbox)?;
-    lifecycle::lose(&shared, &id).await;
+    let id = engine.store.id_of(&sandbox)?;
+    lifecycle::lose(&engine, &id).await;
     Ok(Json(json!({ "lost": id })).into_response())
 }

@@ -1,27 +1,29 @@
-//! `POST /sandbox`.
+//! `POST /sandbox`: a new sandbox, from a snapshot or from a Dockerfile that is not run.
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State as Extract;
+use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 
-use super::{Answer, parse};
-use crate::fail::Fail;
+use super::validate::{archive_minutes, check_name, secret_names};
+use crate::api_error::ApiError;
+use crate::engine::Engine;
+use crate::http::{Answer, EngineState, check_variables, parse};
 use crate::lifecycle;
-use crate::limits::{NAME_CHARS_MAX, SANDBOXES_MAX};
-use crate::record::{Record, entrypoint_of, token, uuid};
-use crate::shared::Context;
-use crate::state::State;
+use crate::limits::SANDBOXES_MAX;
+use crate::random::{token, uuid};
+use crate::record::{BuildRequest, Record, entrypoint_of};
+use crate::snapshot::Snapshots;
+use crate::state::SandboxState;
+use crate::store::Inner;
 
-use super::manage::{archive_minutes, secret_pairs};
-
-/// What we look at; unknown fields are ignored, as Daytona does.
+/// The fields that have a meaning here; unknown fields are ignored, as Daytona does.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Create {
+struct CreateSandbox {
     name: Option<String>,
     snapshot: Option<String>,
     user: Option<String>,
@@ -40,201 +42,203 @@ struct Create {
     auto_archive_interval: Option<i64>,
     auto_delete_interval: Option<i64>,
     ttl_minutes: Option<i64>,
-    build_info: Option<Build>,
+    build_info: Option<BuildRequest>,
     secrets: Option<Vec<BTreeMap<String, String>>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Build {
-    dockerfile_content: Option<String>,
+/// What a sandbox takes from its snapshot, or from the build that stands in for one.
+struct Image {
+    snapshot: Option<String>,
+    dockerfile: Option<String>,
+    entrypoint: Vec<String>,
+    cpu: i64,
+    memory: i64,
+    disk: i64,
 }
 
-pub(super) async fn create(Extract(shared): Extract<Context>, body: Bytes) -> Answer {
-    let asked: Create = parse(&body)?;
+pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
+    let asked: CreateSandbox = parse(&body)?;
     let build = asked.build_info.is_some();
-    let record = admit(&shared, asked)?;
-    lifecycle::provision(&shared, &record.id, build);
+    let record = admit(&engine, asked)?;
+    lifecycle::provision(&engine, &record.id, build);
     tracing::info!(
         sandbox.id = record.id,
         sandbox.name = record.name,
         "a sandbox is being created"
     );
     if !build
-        && let Some(held) = lifecycle::hold(&shared, &record.id).await
-        && held.state == State::Error
+        && let Some(settled) = lifecycle::wait_until_settled(&engine, &record.id).await
+        && settled.state == SandboxState::Error
     {
-        let reason = held.error_reason.unwrap_or_default();
-        return Err(Fail::bad(format!("Sandbox failed to start: {reason}")));
+        let reason = settled.error_reason.unwrap_or_default();
+        return Err(ApiError::bad(format!("Sandbox failed to start: {reason}")));
     }
     // As it was before the wait.
-    Ok(Json(record.full(&shared.toolbox_url)).into_response())
+    Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
 /// Checks everything and writes the record, under one lock: the name is the key to creating once.
-fn admit(shared: &Context, asked: Create) -> Result<Record, Fail> {
+fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
+    check_resources(&asked)?;
+    check_variables(asked.env.iter().flat_map(BTreeMap::keys))?;
+    let id = uuid();
+    let name = asked.name.clone().filter(|name| !name.is_empty());
+    let name = name.unwrap_or_else(|| id.clone());
+    check_name(&name)?;
+    let now = engine.clock.now_ms();
+
+    let mut inner = engine.store.lock();
+    check_room(&inner, &name)?;
+    let secrets = secret_names(&inner.secrets, asked.secrets.clone().unwrap_or_default())?;
+    let image = match &asked.build_info {
+        Some(build) => build_image(&asked, build),
+        None => snapshot_image(&mut inner.snapshots, engine, asked.snapshot.clone(), now)?,
+    };
+    let folder = folder_for(engine, &name, &id);
+    let record = Record {
+        secrets,
+        ..new_record(id, name, folder, asked, image, now)
+    };
+    engine
+        .store
+        .add(&mut inner, record.clone())
+        .map_err(ApiError::internal)?;
+    Ok(record)
+}
+
+fn check_resources(asked: &CreateSandbox) -> Result<(), ApiError> {
     let resources = [asked.cpu, asked.gpu, asked.memory, asked.disk];
     if asked.build_info.is_some() && asked.snapshot.is_some() {
-        return Err(Fail::bad(
+        return Err(ApiError::bad(
             "Cannot specify a snapshot when using a build info entry",
         ));
     }
     if asked.build_info.is_none() && resources.iter().any(Option::is_some) {
-        return Err(Fail::bad(
+        return Err(ApiError::bad(
             "Cannot specify Sandbox resources when using a snapshot",
         ));
     }
     if resources.iter().flatten().any(|amount| *amount < 0) {
-        return Err(Fail::bad("cpu, gpu, memory and disk must not be negative"));
+        return Err(ApiError::bad(
+            "cpu, gpu, memory and disk must not be negative",
+        ));
     }
-    let env = asked.env.unwrap_or_default();
-    check_variables(env.keys())?;
-    let id = uuid();
-    let name = asked
-        .name
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| id.clone());
-    check_name(&name)?;
-    let now = shared.clock.now_ms();
+    Ok(())
+}
 
-    let mut inner = shared.store.lock();
-    let taken = inner
-        .sandboxes
-        .values()
-        .any(|entry| entry.record.name == name);
-    if taken {
-        return Err(Fail::new(
+/// The name must be free, and the number of sandboxes is bounded.
+fn check_room(inner: &Inner, name: &str) -> Result<(), ApiError> {
+    let mut names = inner.sandboxes.values().map(|entry| &entry.record.name);
+    if names.any(|taken| taken == name) {
+        return Err(ApiError::new(
             409,
             format!("Sandbox with name {name} already exists"),
         ));
     }
     if inner.sandboxes.len() >= SANDBOXES_MAX {
-        return Err(Fail::bad(format!(
+        return Err(ApiError::bad(format!(
             "Total sandbox limit exceeded. Maximum allowed: {SANDBOXES_MAX}"
         )));
     }
-    let dockerfile = asked
-        .build_info
-        .map(|build| build.dockerfile_content.unwrap_or_default());
-    let secrets = secret_pairs(&inner.shelf, asked.secrets.unwrap_or_default())?;
-    let (snapshot, entrypoint, [cpu, memory, disk]) = match &dockerfile {
-        Some(text) => {
-            let amounts = [
-                asked.cpu.unwrap_or(1),
-                asked.memory.unwrap_or(1),
-                asked.disk.unwrap_or(3),
-            ];
-            (None, entrypoint_of(text), amounts)
-        }
-        None => {
-            let wanted = asked
-                .snapshot
-                .unwrap_or_else(|| shared.default_snapshot.clone());
-            let found = inner
-                .shelf
-                .snapshots
-                .values_mut()
-                .find(|one| one.name == wanted || one.id == wanted);
-            let Some(found) = found else {
-                return Err(Fail::bad(format!("Snapshot {wanted} not found")));
-            };
-            if found.state != "active" {
-                return Err(Fail::bad(format!("Snapshot {wanted} is {}", found.state)));
-            }
-            found.last_used_at = Some(now);
-            (
-                Some(found.name.clone()),
-                found.entrypoint.clone(),
-                [found.cpu, found.memory, found.disk],
-            )
-        }
+    Ok(())
+}
+
+fn build_image(asked: &CreateSandbox, build: &BuildRequest) -> Image {
+    let dockerfile = build.dockerfile_content.clone().unwrap_or_default();
+    Image {
+        snapshot: None,
+        entrypoint: entrypoint_of(&dockerfile),
+        dockerfile: Some(dockerfile),
+        cpu: asked.cpu.unwrap_or(1),
+        memory: asked.memory.unwrap_or(1),
+        disk: asked.disk.unwrap_or(3),
+    }
+}
+
+fn snapshot_image(
+    snapshots: &mut Snapshots,
+    engine: &Engine,
+    wanted: Option<String>,
+    now: i64,
+) -> Result<Image, ApiError> {
+    let wanted = wanted.unwrap_or_else(|| engine.default_snapshot.clone());
+    let found = snapshots.values_mut().find(|one| one.is_called(&wanted));
+    let Some(found) = found else {
+        return Err(ApiError::bad(format!("Snapshot {wanted} not found")));
     };
-    let record = Record {
-        folder: folder_for(shared, &name, &id),
+    if found.state != "active" {
+        return Err(ApiError::bad(format!(
+            "Snapshot {wanted} is {}",
+            found.state
+        )));
+    }
+    found.last_used_at = Some(now);
+    Ok(Image {
+        snapshot: Some(found.name.clone()),
+        dockerfile: None,
+        entrypoint: found.entrypoint.clone(),
+        cpu: found.cpu,
+        memory: found.memory,
+        disk: found.disk,
+    })
+}
+
+/// The sandbox as it is asked for, with Daytona's defaults, but for its secrets.
+fn new_record(
+    id: String,
+    name: String,
+    folder: String,
+    asked: CreateSandbox,
+    image: Image,
+    now: i64,
+) -> Record {
+    let ttl = asked.ttl_minutes.filter(|minutes| *minutes > 0);
+    Record {
         id,
         name,
+        folder,
         user: asked.user.unwrap_or_else(|| "daytona".to_owned()),
-        env,
+        env: asked.env.unwrap_or_default(),
         labels: asked.labels.unwrap_or_default(),
-        secrets,
-        snapshot,
-        entrypoint,
+        secrets: BTreeMap::new(),
+        snapshot: image.snapshot,
+        entrypoint: image.entrypoint,
         public: asked.public.unwrap_or(false),
         network_block_all: asked.network_block_all.unwrap_or(false),
         network_allow_list: asked.network_allow_list,
         domain_allow_list: asked.domain_allow_list,
         target: asked.target.unwrap_or_else(|| "us".to_owned()),
-        cpu,
+        cpu: image.cpu,
         gpu: asked.gpu.unwrap_or(0),
-        memory,
-        disk,
-        state: if dockerfile.is_some() {
-            State::PendingBuild
-        } else {
-            State::Creating
+        memory: image.memory,
+        disk: image.disk,
+        state: match image.dockerfile {
+            Some(_) => SandboxState::PendingBuild,
+            None => SandboxState::Creating,
         },
-        dockerfile,
+        dockerfile: image.dockerfile,
         error_reason: None,
         recoverable: false,
         auto_stop: asked.auto_stop_interval.unwrap_or(15),
         auto_archive: archive_minutes(asked.auto_archive_interval.unwrap_or(10_080)),
         auto_delete: asked.auto_delete_interval.unwrap_or(-1),
-        destroy_at: asked
-            .ttl_minutes
-            .filter(|minutes| *minutes > 0)
-            .map(|minutes| now + minutes.saturating_mul(60_000)),
+        destroy_at: ttl.map(|minutes| now + minutes.saturating_mul(60_000)),
         created_at: now,
         updated_at: now,
         last_activity: now,
         token: token(32),
         port: 0,
-    };
-    shared
-        .store
-        .add(&mut inner, record.clone())
-        .map_err(Fail::internal)?;
-    Ok(record)
-}
-
-/// Names of variables that a shell can hold.
-pub(crate) fn check_variables<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), Fail> {
-    for name in names {
-        let mut letters = name.chars();
-        let first = letters
-            .next()
-            .is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
-        if !first || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-            return Err(Fail::bad(format!(
-                "bad request: invalid environment variable name {name:?}"
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn check_name(name: &str) -> Result<(), Fail> {
-    let wrong = name.chars().count() > NAME_CHARS_MAX
-        || name
-            .chars()
-            .any(|letter| letter.is_control() || matches!(letter, '<' | '>' | '/'))
-        || name.contains("://");
-    if wrong {
-        Err(Fail::bad(
-            "name must not contain HTML, URLs or control characters",
-        ))
-    } else {
-        Ok(())
     }
 }
 
 /// The name, where it makes a plain folder's name that is not there yet; else the id.
-fn folder_for(shared: &Context, name: &str, id: &str) -> String {
+fn folder_for(engine: &Engine, name: &str, id: &str) -> String {
     let plain = name.len() <= 100
         && !name.starts_with('.')
         && name
             .chars()
             .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'));
-    if plain && !shared.store.place(name).exists() {
+    if plain && !engine.store.sandbox_dir(name).exists() {
         name.to_owned()
     } else {
         id.to_owned()

@@ -9,22 +9,23 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::page::check_limit;
+use crate::api_error::ApiError;
 use crate::clock::system_ms;
-use crate::fail::Fail;
+use crate::engine::SharedEngine;
 use crate::faults::Fault;
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::http::{Answer, EngineState};
+use crate::limits::PAGE_DEFAULT;
 use crate::record::Record;
-use crate::shared::Context;
 
 type Parameters = Vec<(String, String)>;
 
 pub(super) async fn list(
-    State(shared): State<Context>,
+    State(engine): EngineState,
     Query(parameters): Query<Parameters>,
 ) -> Answer {
-    let wanted = Wanted::parse(&parameters)?;
-    let mut rows: Vec<(String, Value)> = rows(&shared)
+    let wanted = Filter::parse(&parameters)?;
+    let mut rows: Vec<(String, Value)> = rows(&engine)
         .into_iter()
         .filter(|(record, _)| wanted.admits(record))
         .map(|(record, item)| {
@@ -61,13 +62,13 @@ pub(super) async fn list(
 }
 
 /// All sandboxes, as they are or, under the fault, as they were.
-fn rows(shared: &Context) -> Vec<(Record, Value)> {
-    let lag = shared.faults.take(&[], |fault| match fault {
+fn rows(engine: &SharedEngine) -> Vec<(Record, Value)> {
+    let lag = engine.faults.take(&[], |fault| match fault {
         Fault::ListLag { ms } => Some(i64::try_from(*ms).unwrap_or(i64::MAX)),
         _ => None,
     });
     let now = system_ms();
-    let mut inner = shared.store.lock();
+    let mut inner = engine.store.lock();
     if let (Some(ms), Some((taken, rows))) = (lag, &inner.lagging)
         && now.saturating_sub(*taken) < ms
     {
@@ -76,13 +77,13 @@ fn rows(shared: &Context) -> Vec<(Record, Value)> {
     let rows: Vec<(Record, Value)> = inner
         .sandboxes
         .values()
-        .map(|entry| (entry.record.clone(), entry.record.item(&shared.toolbox_url)))
+        .map(|entry| (entry.record.clone(), entry.record.item(&engine.toolbox_url)))
         .collect();
     inner.lagging = Some((now, rows.clone()));
     rows
 }
 
-struct Wanted {
+struct Filter {
     id: Option<String>,
     name: Option<String>,
     labels: BTreeMap<String, String>,
@@ -94,9 +95,9 @@ struct Wanted {
     after: Option<String>,
 }
 
-impl Wanted {
-    fn parse(parameters: &Parameters) -> Result<Self, Fail> {
-        let mut wanted = Wanted {
+impl Filter {
+    fn parse(parameters: &Parameters) -> Result<Self, ApiError> {
+        let mut wanted = Filter {
             id: None,
             name: None,
             labels: BTreeMap::new(),
@@ -114,35 +115,28 @@ impl Wanted {
                 "name" => wanted.name = Some(value),
                 "labels" => {
                     let text = "labels must be a JSON object of strings";
-                    wanted.labels = serde_json::from_str(&value).map_err(|_| Fail::bad(text))?;
+                    wanted.labels =
+                        serde_json::from_str(&value).map_err(|_| ApiError::bad(text))?;
                 }
                 "states" | "states[]" if value == "destroyed" => {
-                    return Err(Fail::bad("states must not contain destroyed"));
+                    return Err(ApiError::bad("states must not contain destroyed"));
                 }
                 "states" | "states[]" => wanted.states.push(value),
                 "snapshots" | "snapshots[]" => wanted.snapshots.push(value),
                 "sort" if SORTS.contains(&value.as_str()) => wanted.sort = value,
                 "sort" => {
-                    return Err(Fail::bad(format!(
+                    return Err(ApiError::bad(format!(
                         "sort must be one of {}",
                         SORTS.join(", ")
                     )));
                 }
                 "order" if value == "asc" || value == "desc" => wanted.ascending = value == "asc",
-                "order" => return Err(Fail::bad("order must be asc or desc")),
-                "limit" => {
-                    let limit = value
-                        .parse()
-                        .ok()
-                        .filter(|limit| (1..=PAGE_MAX).contains(limit));
-                    wanted.limit = limit.ok_or_else(|| {
-                        Fail::bad(format!("limit must be between 1 and {PAGE_MAX}"))
-                    })?;
-                }
+                "order" => return Err(ApiError::bad("order must be asc or desc")),
+                "limit" => wanted.limit = check_limit(Some(value.parse().unwrap_or(0)))?,
                 "cursor" => {
                     let bytes = URL_SAFE_NO_PAD.decode(&value).ok();
                     let key = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-                    wanted.after = Some(key.ok_or_else(|| Fail::bad("Invalid cursor"))?);
+                    wanted.after = Some(key.ok_or_else(|| ApiError::bad("Invalid cursor"))?);
                 }
                 // Filters of the specification that nothing here differs by.
                 _ => {}

@@ -1,4 +1,4 @@
-//! Calls about one sandbox: look, lifecycle, labels, timers.
+//! Calls about one sandbox: what it is, its life cycle, its labels, secrets and timers.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +10,46 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, parse};
-use crate::fail::Fail;
+use super::validate::{archive_minutes, secret_names};
+use crate::api_error::ApiError;
+use crate::engine::SharedEngine;
+use crate::http::{Answer, EngineState, parse};
 use crate::lifecycle;
-use crate::limits::AUTO_ARCHIVE_MINUTES_MAX;
 use crate::record::Record;
-use crate::shared::Context;
-use crate::state::{Operation, State as Phase};
-use crate::store::Shelf;
+use crate::state::{Operation, SandboxState};
 
-type Shared = State<Context>;
-
-pub(super) async fn get(State(shared): Shared, Path(sandbox): Path<String>) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    let record = shared
+pub(super) async fn get(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+    let id = engine.store.id_of(&sandbox)?;
+    let record = engine
         .store
         .record(&id)
-        .ok_or_else(|| Fail::no_sandbox(&sandbox))?;
-    Ok(Json(record.full(&shared.toolbox_url)).into_response())
+        .ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
+    Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
-pub(super) async fn start(State(shared): Shared, Path(sandbox): Path<String>) -> Answer {
-    raise(&shared, &sandbox, Operation::Start).await
+pub(super) async fn start(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+    start_and_wait(&engine, &sandbox, Operation::Start).await
 }
 
-pub(super) async fn recover(State(shared): Shared, Path(sandbox): Path<String>) -> Answer {
-    raise(&shared, &sandbox, Operation::Recover).await
+pub(super) async fn recover(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+    start_and_wait(&engine, &sandbox, Operation::Recover).await
 }
 
 /// Holds the answer until the sandbox runs, except from the archive; yet answers with the row before the wait.
-async fn raise(shared: &Context, sandbox: &str, operation: Operation) -> Answer {
-    let id = shared.store.id_of(sandbox)?;
-    let begun = lifecycle::begin(shared, &id, operation, false)?;
+async fn start_and_wait(engine: &SharedEngine, sandbox: &str, operation: Operation) -> Answer {
+    let id = engine.store.id_of(sandbox)?;
+    let begun = lifecycle::begin(engine, &id, operation, false)?;
     if begun.moving
-        && begun.record.state != Phase::Restoring
-        && let Some(held) = lifecycle::hold(shared, &id).await
-        && held.state == Phase::Error
+        && begun.record.state != SandboxState::Restoring
+        && let Some(settled) = lifecycle::wait_until_settled(engine, &id).await
+        && settled.state == SandboxState::Error
     {
-        return Err(Fail::bad(format!(
+        return Err(ApiError::bad(format!(
             "Sandbox failed to start: {}",
-            held.error_reason.unwrap_or_default()
+            settled.error_reason.unwrap_or_default()
         )));
     }
-    Ok(Json(begun.record.full(&shared.toolbox_url)).into_response())
+    Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
 #[derive(Deserialize)]
@@ -62,57 +59,45 @@ pub(super) struct Stop {
 }
 
 pub(super) async fn stop(
-    State(shared): Shared,
+    State(engine): EngineState,
     Path(sandbox): Path<String>,
     Query(how): Query<Stop>,
 ) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    let begun = lifecycle::begin(&shared, &id, Operation::Stop, how.force)?;
-    Ok(Json(begun.record.full(&shared.toolbox_url)).into_response())
+    let id = engine.store.id_of(&sandbox)?;
+    let begun = lifecycle::begin(&engine, &id, Operation::Stop, how.force)?;
+    Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
-pub(super) async fn archive(State(shared): Shared, Path(sandbox): Path<String>) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    if shared
+pub(super) async fn archive(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+    let id = engine.store.id_of(&sandbox)?;
+    if engine
         .store
         .record(&id)
         .is_some_and(|record| record.auto_delete == 0)
     {
-        return Err(Fail::bad("Ephemeral sandboxes cannot be archived"));
+        return Err(ApiError::bad("Ephemeral sandboxes cannot be archived"));
     }
-    let begun = lifecycle::begin(&shared, &id, Operation::Archive, false)?;
-    Ok(Json(begun.record.full(&shared.toolbox_url)).into_response())
+    let begun = lifecycle::begin(&engine, &id, Operation::Archive, false)?;
+    Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
-pub(super) async fn delete(State(shared): Shared, Path(sandbox): Path<String>) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    let begun = lifecycle::begin(&shared, &id, Operation::Delete, true)?;
-    Ok(Json(begun.record.full(&shared.toolbox_url)).into_response())
-}
-
-/// Pause and fork belong to virtual machines.
-pub(super) async fn not_for_containers(
-    State(shared): Shared,
-    Path(sandbox): Path<String>,
-) -> Answer {
-    shared.store.id_of(&sandbox)?;
-    Err(Fail::new(
-        422,
-        "This operation is not supported for the container sandbox class",
-    ))
+pub(super) async fn delete(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+    let id = engine.store.id_of(&sandbox)?;
+    let begun = lifecycle::begin(&engine, &id, Operation::Delete, true)?;
+    Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
 /// Changes the record and answers it.
-fn update(shared: &Context, sandbox: &str, change: impl FnOnce(&mut Record)) -> Answer {
-    let id = shared.store.id_of(sandbox)?;
-    let now = shared.clock.now_ms();
-    let record = shared.store.change(&id, |entry| {
+fn update(engine: &SharedEngine, sandbox: &str, change: impl FnOnce(&mut Record)) -> Answer {
+    let id = engine.store.id_of(sandbox)?;
+    let now = engine.clock.now_ms();
+    let record = engine.store.change(&id, |entry| {
         change(&mut entry.record);
         entry.record.updated_at = now;
         entry.record.clone()
     });
-    let record = record.ok_or_else(|| Fail::no_sandbox(sandbox))?;
-    Ok(Json(record.full(&shared.toolbox_url)).into_response())
+    let record = record.ok_or_else(|| ApiError::no_sandbox(sandbox))?;
+    Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
 #[derive(Deserialize)]
@@ -121,12 +106,12 @@ struct Labels {
 }
 
 pub(super) async fn labels(
-    State(shared): Shared,
+    State(engine): EngineState,
     Path(sandbox): Path<String>,
     body: Bytes,
 ) -> Answer {
     let Labels { labels } = parse(&body)?;
-    update(&shared, &sandbox, |record| {
+    update(&engine, &sandbox, |record| {
         record.labels.clone_from(&labels)
     })?;
     Ok(Json(json!({ "labels": labels })).into_response())
@@ -138,150 +123,80 @@ struct Secrets {
 }
 
 pub(super) async fn secrets(
-    State(shared): Shared,
+    State(engine): EngineState,
     Path(sandbox): Path<String>,
     body: Bytes,
 ) -> Answer {
     let Secrets { secrets } = parse(&body)?;
-    let pairs = secret_pairs(&shared.store.lock().shelf, secrets)?;
-    update(&shared, &sandbox, |record| record.secrets = pairs)
-}
-
-/// `[{"VARIABLE":"secret name"}]` as one map; each secret must exist.
-pub(super) fn secret_pairs(
-    shelf: &Shelf,
-    list: Vec<BTreeMap<String, String>>,
-) -> Result<BTreeMap<String, String>, Fail> {
-    let pairs: BTreeMap<String, String> = list.into_iter().flatten().collect();
-    super::create::check_variables(pairs.keys())?;
-    for name in pairs.values() {
-        if !shelf.secrets.values().any(|secret| secret.name == *name) {
-            return Err(Fail::bad(format!("Secret {name} not found")));
-        }
-    }
-    Ok(pairs)
-}
-
-#[derive(Deserialize)]
-struct Resize {
-    cpu: Option<i64>,
-    memory: Option<i64>,
-    disk: Option<i64>,
-}
-
-/// The numbers are kept; a directory has no size to change.
-pub(super) async fn resize(
-    State(shared): Shared,
-    Path(sandbox): Path<String>,
-    body: Bytes,
-) -> Answer {
-    let asked: Resize = parse(&body)?;
-    let id = shared.store.id_of(&sandbox)?;
-    let present = shared
-        .store
-        .record(&id)
-        .ok_or_else(|| Fail::no_sandbox(&sandbox))?;
-    if asked.disk.is_some_and(|disk| disk < present.disk) {
-        return Err(Fail::bad("Disk size can only be increased"));
-    }
-    update(&shared, &sandbox, |record| {
-        record.cpu = asked.cpu.unwrap_or(record.cpu);
-        record.memory = asked.memory.unwrap_or(record.memory);
-        record.disk = asked.disk.unwrap_or(record.disk);
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Network {
-    network_block_all: Option<bool>,
-    network_allow_list: Option<String>,
-    domain_allow_list: Option<String>,
-}
-
-/// The settings are kept and shown; nothing enforces them here.
-pub(super) async fn network(
-    State(shared): Shared,
-    Path(sandbox): Path<String>,
-    body: Bytes,
-) -> Answer {
-    let asked: Network = parse(&body)?;
-    update(&shared, &sandbox, |record| {
-        record.network_block_all = asked.network_block_all.unwrap_or(record.network_block_all);
-        record.network_allow_list = asked.network_allow_list;
-        record.domain_allow_list = asked.domain_allow_list;
-    })
-}
-
-pub(super) async fn public(
-    State(shared): Shared,
-    Path((sandbox, public)): Path<(String, bool)>,
-) -> Answer {
-    update(&shared, &sandbox, |record| record.public = public)
+    let names = secret_names(&engine.store.lock().secrets, secrets)?;
+    update(&engine, &sandbox, |record| record.secrets = names)
 }
 
 /// The interval in the path: a whole number of minutes, not under `least`.
-fn minutes(text: &str, least: i64) -> Result<i64, Fail> {
+fn minutes(text: &str, least: i64) -> Result<i64, ApiError> {
     let minutes = text.parse().ok().filter(|minutes| *minutes >= least);
     minutes.ok_or_else(|| {
-        Fail::bad(format!(
+        ApiError::bad(format!(
             "the interval must be a whole number of minutes, at least {least}"
         ))
     })
 }
 
-/// 0 asks for the maximum.
-pub(super) fn archive_minutes(asked: i64) -> i64 {
-    if asked == 0 {
-        AUTO_ARCHIVE_MINUTES_MAX
-    } else {
-        asked.clamp(1, AUTO_ARCHIVE_MINUTES_MAX)
-    }
-}
-
 type Interval = Path<(String, String)>;
 
-pub(super) async fn auto_stop(State(shared): Shared, Path((sandbox, text)): Interval) -> Answer {
+pub(super) async fn auto_stop(
+    State(engine): EngineState,
+    Path((sandbox, text)): Interval,
+) -> Answer {
     let minutes = minutes(&text, 0)?;
-    update(&shared, &sandbox, |record| record.auto_stop = minutes)
+    update(&engine, &sandbox, |record| record.auto_stop = minutes)
 }
 
-pub(super) async fn auto_archive(State(shared): Shared, Path((sandbox, text)): Interval) -> Answer {
+pub(super) async fn auto_archive(
+    State(engine): EngineState,
+    Path((sandbox, text)): Interval,
+) -> Answer {
     let minutes = minutes(&text, 0)?;
-    update(&shared, &sandbox, |record| {
+    update(&engine, &sandbox, |record| {
         record.auto_archive = archive_minutes(minutes)
     })
 }
 
-pub(super) async fn auto_delete(State(shared): Shared, Path((sandbox, text)): Interval) -> Answer {
+pub(super) async fn auto_delete(
+    State(engine): EngineState,
+    Path((sandbox, text)): Interval,
+) -> Answer {
     let minutes = minutes(&text, -1)?;
-    update(&shared, &sandbox, |record| record.auto_delete = minutes)
+    update(&engine, &sandbox, |record| record.auto_delete = minutes)
 }
 
-pub(super) async fn ttl(State(shared): Shared, Path((sandbox, text)): Interval) -> Answer {
+pub(super) async fn ttl(State(engine): EngineState, Path((sandbox, text)): Interval) -> Answer {
     let minutes = minutes(&text, 0)?;
     let at = (minutes > 0).then(|| {
-        shared
+        engine
             .clock
             .now_ms()
             .saturating_add(minutes.saturating_mul(60_000))
     });
-    update(&shared, &sandbox, |record| record.destroy_at = at)
+    update(&engine, &sandbox, |record| record.destroy_at = at)
 }
 
 /// By a name it answers the same and touches nothing, as Daytona does.
-pub(super) async fn last_activity(State(shared): Shared, Path(sandbox): Path<String>) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
+pub(super) async fn last_activity(
+    State(engine): EngineState,
+    Path(sandbox): Path<String>,
+) -> Answer {
+    let id = engine.store.id_of(&sandbox)?;
     if id == sandbox {
-        shared.touch(&id);
+        engine.touch(&id);
     }
     Ok(StatusCode::CREATED.into_response())
 }
 
-pub(super) async fn toolbox_url(State(shared): Shared, Path(sandbox): Path<String>) -> Answer {
-    shared
+pub(super) async fn toolbox_url(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+    engine
         .store
         .record(&sandbox)
-        .ok_or_else(|| Fail::no_sandbox(&sandbox))?;
-    Ok(Json(json!({ "url": shared.toolbox_url })).into_response())
+        .ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
+    Ok(Json(json!({ "url": engine.toolbox_url })).into_response())
 }

@@ -1,4 +1,4 @@
-//! How to reach a port of a sandbox: preview links, signed ones, and the plausible answer about SSH.
+//! How to reach a port of a sandbox: preview links, and signed ones that need no header.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -7,51 +7,49 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Answer;
-use crate::clock::iso;
-use crate::fail::Fail;
+use crate::api_error::ApiError;
+use crate::http::{Answer, EngineState};
 use crate::limits::{SIGNED_MAX, SIGNED_SECONDS_MAX};
 use crate::preview;
-use crate::record::{token, uuid};
-use crate::shared::Context;
+use crate::random::token;
 
 type Port = Path<(String, u16)>;
 
-pub(super) async fn preview(State(shared): State<Context>, Path((sandbox, port)): Port) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    let url = preview::url(&shared, &id, port).await?;
-    let record = shared
+pub(super) async fn preview(State(engine): EngineState, Path((sandbox, port)): Port) -> Answer {
+    let id = engine.store.id_of(&sandbox)?;
+    let url = preview::url(&engine, &id, port).await?;
+    let record = engine
         .store
         .record(&id)
-        .ok_or_else(|| Fail::no_sandbox(&sandbox))?;
+        .ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
     Ok(Json(json!({ "sandboxId": id, "url": url, "token": record.token })).into_response())
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Life {
+pub(super) struct Lifetime {
     expires_in_seconds: Option<i64>,
 }
 
 pub(super) async fn signed(
-    State(shared): State<Context>,
+    State(engine): EngineState,
     Path((sandbox, port)): Port,
-    Query(life): Query<Life>,
+    Query(lifetime): Query<Lifetime>,
 ) -> Answer {
-    let seconds = life.expires_in_seconds.unwrap_or(60);
+    let seconds = lifetime.expires_in_seconds.unwrap_or(60);
     if !(1..=SIGNED_SECONDS_MAX).contains(&seconds) {
-        return Err(Fail::bad(format!(
+        return Err(ApiError::bad(format!(
             "expiresInSeconds must be between 1 and {SIGNED_SECONDS_MAX}"
         )));
     }
-    let id = shared.store.id_of(&sandbox)?;
-    let url = preview::url(&shared, &id, port).await?;
+    let id = engine.store.id_of(&sandbox)?;
+    let url = preview::url(&engine, &id, port).await?;
     let signed = token(16);
-    let now = shared.clock.now_ms();
-    let added = shared.store.change(&id, |entry| {
+    let now = engine.clock.now_ms();
+    let added = engine.store.change(&id, |entry| {
         entry.signed.retain(|_, (_, until)| *until > now);
         if entry.signed.len() >= SIGNED_MAX {
-            return Err(Fail::bad(format!(
+            return Err(ApiError::bad(format!(
                 "more than {SIGNED_MAX} signed links of one sandbox"
             )));
         }
@@ -60,47 +58,20 @@ pub(super) async fn signed(
             .insert(signed.clone(), (port, now + seconds * 1000));
         Ok(())
     });
-    added.ok_or_else(|| Fail::no_sandbox(&sandbox))??;
+    added.ok_or_else(|| ApiError::no_sandbox(&sandbox))??;
     let url = format!("{url}/?{}={signed}", preview::QUERY_TOKEN);
     Ok(Json(json!({ "sandboxId": id, "port": port, "token": signed, "url": url })).into_response())
 }
 
 pub(super) async fn expire(
-    State(shared): State<Context>,
+    State(engine): EngineState,
     Path((sandbox, port, token)): Path<(String, u16, String)>,
 ) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    shared.store.change(&id, |entry| {
+    let id = engine.store.id_of(&sandbox)?;
+    engine.store.change(&id, |entry| {
         if entry.signed.get(&token).is_some_and(|(of, _)| *of == port) {
             entry.signed.remove(&token);
         }
     });
     Ok(StatusCode::OK.into_response())
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SshLife {
-    expires_in_minutes: Option<f64>,
-}
-
-/// A token that opens nothing: there is no SSH server.
-pub(super) async fn ssh(
-    State(shared): State<Context>,
-    Path(sandbox): Path<String>,
-    Query(life): Query<SshLife>,
-) -> Answer {
-    let id = shared.store.id_of(&sandbox)?;
-    let now = shared.clock.now_ms();
-    let token = token(32);
-    let life_ms = (life.expires_in_minutes.unwrap_or(60.0).clamp(1.0, 1_440.0) * 60_000.0) as i64;
-    Ok(Json(json!({
-        "id": uuid(), "sandboxId": id, "token": token, "expiresAt": iso(now + life_ms), "createdAt": iso(now),
-        "updatedAt": iso(now), "sshCommand": format!("ssh -p 22 {token}@localhost"),
-    }))
-    .into_response())
-}
-
-pub(super) async fn ssh_revoke(state: State<Context>, sandbox: Path<String>) -> Answer {
-    super::manage::get(state, sandbox).await
 }

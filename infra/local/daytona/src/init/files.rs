@@ -7,10 +7,11 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::protocol::{Data, Op, Refusal};
+use super::protocol::{Base64Bytes, Op, Refusal};
 use crate::clock::iso;
 use crate::limits::{DEPTH_MAX, ENTRIES_MAX, FILE_BYTES_MAX, FIND_BYTES_MAX};
 
+/// Does a file call; any other is refused.
 pub(super) fn perform(op: Op, home: &Path) -> Result<Value, Refusal> {
     match op {
         Op::Read { path } => read(&inside(home, &path)?),
@@ -33,15 +34,11 @@ pub(super) fn perform(op: Op, home: &Path) -> Result<Value, Refusal> {
         Op::Move {
             source,
             destination,
-        } => relocate(&inside(home, &source)?, &inside(home, &destination)?),
+        } => rename(&inside(home, &source)?, &inside(home, &destination)?),
         Op::Delete { path, recursive } => delete(home, &inside(home, &path)?, recursive),
         Op::Search { path, pattern } => search(&inside(home, &path)?, &pattern),
         Op::Find { path, pattern } => find(&inside(home, &path)?, &pattern),
-        _ => Err(Refusal::new(
-            500,
-            "INTERNAL_SERVER_ERROR",
-            "not a file call",
-        )),
+        _ => Err(Refusal::internal("not a file call")),
     }
 }
 
@@ -60,11 +57,9 @@ fn inside(home: &Path, path: &str) -> Result<PathBuf, Refusal> {
     if clean.starts_with(home) {
         return Ok(clean);
     }
-    Err(Refusal::new(
-        400,
-        "BAD_REQUEST",
-        format!("bad request: {path} is outside of the sandbox's directory"),
-    ))
+    Err(Refusal::bad_request(format_args!(
+        "{path} is outside of the sandbox's directory"
+    )))
 }
 
 fn refused(path: &Path, error: &std::io::Error) -> Refusal {
@@ -79,27 +74,25 @@ fn refused(path: &Path, error: &std::io::Error) -> Refusal {
 fn read(path: &Path) -> Result<Value, Refusal> {
     let meta = fs::metadata(path).map_err(|error| refused(path, &error))?;
     if !meta.is_file() {
-        return Err(Refusal::new(
-            400,
-            "BAD_REQUEST",
-            format!("bad request: {} is not a file", path.display()),
-        ));
+        return Err(Refusal::bad_request(format_args!(
+            "{} is not a file",
+            path.display()
+        )));
     }
     if meta.len() > FILE_BYTES_MAX as u64 {
-        let text = format!(
-            "bad request: {} has more than {FILE_BYTES_MAX} bytes",
+        return Err(Refusal::bad_request(format_args!(
+            "{} has more than {FILE_BYTES_MAX} bytes",
             path.display()
-        );
-        return Err(Refusal::new(400, "BAD_REQUEST", text));
+        )));
     }
     let bytes = fs::read(path).map_err(|error| refused(path, &error))?;
-    Ok(json!({ "data": Data::new(&bytes) }))
+    Ok(json!({ "data": Base64Bytes::new(&bytes) }))
 }
 
-fn write(path: &Path, data: &Data) -> Result<Value, Refusal> {
+fn write(path: &Path, data: &Base64Bytes) -> Result<Value, Refusal> {
     let bytes = data
         .bytes()
-        .ok_or_else(|| Refusal::new(400, "BAD_REQUEST", "bad request: not base64"))?;
+        .ok_or_else(|| Refusal::bad_request("not base64"))?;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|error| refused(parent, &error))?;
     }
@@ -165,7 +158,7 @@ fn list(path: &Path, depth: u32) -> Result<Value, Refusal> {
     Ok(Value::Array(entries))
 }
 
-fn relocate(source: &Path, destination: &Path) -> Result<Value, Refusal> {
+fn rename(source: &Path, destination: &Path) -> Result<Value, Refusal> {
     let target = match source.file_name() {
         Some(name) if destination.is_dir() => destination.join(name),
         _ => destination.to_path_buf(),
@@ -176,19 +169,15 @@ fn relocate(source: &Path, destination: &Path) -> Result<Value, Refusal> {
 
 fn delete(home: &Path, path: &Path, recursive: bool) -> Result<Value, Refusal> {
     if path == home {
-        return Err(Refusal::new(
-            400,
-            "BAD_REQUEST",
-            "bad request: the home folder itself cannot be deleted",
+        return Err(Refusal::bad_request(
+            "the home folder itself cannot be deleted",
         ));
     }
     let meta = fs::symlink_metadata(path).map_err(|error| refused(path, &error))?;
     let result = match (meta.is_dir(), recursive) {
         (true, false) => {
-            return Err(Refusal::new(
-                400,
-                "BAD_REQUEST",
-                "bad request: cannot delete directory without recursive flag",
+            return Err(Refusal::bad_request(
+                "cannot delete directory without recursive flag",
             ));
         }
         (true, true) => fs::remove_dir_all(path),
@@ -216,7 +205,7 @@ fn search(root: &Path, pattern: &str) -> Result<Value, Refusal> {
 
 fn find(root: &Path, pattern: &str) -> Result<Value, Refusal> {
     let mut found = Vec::new();
-    let mut look = |path: &Path, meta: &fs::Metadata| {
+    let mut search_file = |path: &Path, meta: &fs::Metadata| {
         if meta.is_file() && meta.len() <= FIND_BYTES_MAX {
             let text = fs::read(path)
                 .ok()
@@ -234,9 +223,9 @@ fn find(root: &Path, pattern: &str) -> Result<Value, Refusal> {
     };
     let meta = fs::metadata(root).map_err(|error| refused(root, &error))?;
     if meta.is_file() {
-        look(root, &meta);
+        search_file(root, &meta);
     } else {
-        walk(root, DEPTH_MAX, &mut look)?;
+        walk(root, DEPTH_MAX, &mut search_file)?;
     }
     found.truncate(ENTRIES_MAX);
     Ok(Value::Array(found))

@@ -2,7 +2,7 @@
 //!
 //! It runs what the provider asks for, so that a server which one command starts lives on after that command. When
 //! its standard input ends, because the provider stopped or was killed, it ends every process of the sandbox and
-//! itself. It listens on nothing, but where the sandbox has a network of its own on what leads across.
+//! itself. It listens on nothing, except where the sandbox has a network of its own, whose connections it forwards.
 
 pub(crate) mod files;
 mod network;
@@ -11,6 +11,7 @@ pub(crate) mod protocol;
 pub(crate) mod sessions;
 
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 use tokio::sync::{Semaphore, mpsc};
-use tokio_util::codec::{FramedRead, FramedWrite};
+use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use crate::limits::CALLS_MAX;
-use crate::processes::{Mark, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
 use protocol::{Call, Op, Refusal, Reply, codec};
 use sessions::Sessions;
 
@@ -63,24 +64,15 @@ async fn serve() -> std::io::Result<()> {
             std::io::Error::other(format!("{name} is not set; only the provider starts this"))
         })
     };
-    let mark = Mark::one(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
+    let processes =
+        ProcessSet::of_sandbox(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
     let home = std::path::PathBuf::from(variable("HOME")?);
-    let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));
 
-    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let output = std::io::stdout().as_fd().try_clone_to_owned()?;
-    let mut output = FramedWrite::new(pipe::Sender::from_owned_fd(output)?, codec());
-    let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
-    let (replies, mut queue) = mpsc::channel::<Reply>(CALLS_MAX);
-    let writer = tokio::spawn(async move {
-        while let Some(reply) = queue.recv().await {
-            let frame = serde_json::to_vec(&reply).unwrap_or_default();
-            if output.send(Bytes::from(frame)).await.is_err() {
-                return;
-            }
-        }
-    });
-    network::lead_across().await?;
+    let output = FramedWrite::new(pipe::Sender::from_owned_fd(output)?, codec());
+    let (replies, queue) = mpsc::channel::<Reply>(CALLS_MAX);
+    let writer = tokio::spawn(write_replies(output, queue));
+    network::forward_ports().await?;
     let greeting = Reply {
         id: 0,
         outcome: Ok(json!({ "pid": std::process::id() })),
@@ -90,40 +82,55 @@ async fn serve() -> std::io::Result<()> {
         .await
         .map_err(std::io::Error::other)?;
 
-    let places = Arc::new(Semaphore::new(CALLS_MAX));
-    let mut grace_ms = 0;
-    while let Some(Ok(frame)) = calls.next().await {
-        let Ok(call) = serde_json::from_slice::<Call>(&frame) else {
-            break;
-        };
-        if let Op::Shutdown { grace_ms: asked } = call.op {
-            grace_ms = asked;
-            break;
-        }
-        let place = places
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(std::io::Error::other)?;
-        let (replies, sessions, home) = (replies.clone(), sessions.clone(), home.clone());
-        tokio::spawn(async move {
-            let outcome = perform(call.op, &sessions, &home).await;
-            // The provider may be gone: then its end of the pipe tells, and this process ends too.
-            let _ = replies
-                .send(Reply {
-                    id: call.id,
-                    outcome,
-                })
-                .await;
-            drop(place);
-        });
-    }
-    mark.end(grace_ms).await;
+    let grace_ms = answer_calls(&replies, &home).await?;
+    processes.end(grace_ms).await;
     writer.abort();
     Ok(())
 }
 
-async fn perform(op: Op, sessions: &Sessions, home: &std::path::Path) -> Result<Value, Refusal> {
+async fn write_replies(
+    mut output: FramedWrite<pipe::Sender, LengthDelimitedCodec>,
+    mut queue: mpsc::Receiver<Reply>,
+) {
+    while let Some(reply) = queue.recv().await {
+        let frame = serde_json::to_vec(&reply).unwrap_or_default();
+        if output.send(Bytes::from(frame)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Performs what comes in until the provider says that it is enough, or is gone. Answers how long processes may take to
+/// end by themselves.
+async fn answer_calls(replies: &mpsc::Sender<Reply>, home: &Path) -> std::io::Result<u64> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
+    let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));
+    let permits = Arc::new(Semaphore::new(CALLS_MAX));
+    while let Some(Ok(frame)) = calls.next().await {
+        let Ok(call) = serde_json::from_slice::<Call>(&frame) else {
+            break;
+        };
+        if let Op::Shutdown { grace_ms } = call.op {
+            return Ok(grace_ms);
+        }
+        let permit = permits.clone().acquire_owned();
+        let permit = permit.await.map_err(std::io::Error::other)?;
+        let (replies, sessions, home) = (replies.clone(), sessions.clone(), home.to_owned());
+        tokio::spawn(async move {
+            let reply = Reply {
+                id: call.id,
+                outcome: perform(call.op, &sessions, &home).await,
+            };
+            // The provider may be gone: then its end of the pipe tells, and this process ends too.
+            let _ = replies.send(reply).await;
+            drop(permit);
+        });
+    }
+    Ok(0)
+}
+
+async fn perform(op: Op, sessions: &Sessions, home: &Path) -> Result<Value, Refusal> {
     match op {
         Op::Execute {
             command,
@@ -155,13 +162,7 @@ async fn perform(op: Op, sessions: &Sessions, home: &std::path::Path) -> Result<
             let home = home.to_path_buf();
             tokio::task::spawn_blocking(move || files::perform(file, &home))
                 .await
-                .unwrap_or_else(|error| {
-                    Err(Refusal::new(
-                        500,
-                        "INTERNAL_SERVER_ERROR",
-                        error.to_string(),
-                    ))
-                })
+                .unwrap_or_else(|error| Err(Refusal::internal(error)))
         }
     }
 }

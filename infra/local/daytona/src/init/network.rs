@@ -9,13 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::limits::POLL_MS;
-use crate::network::{CONNECTED, INSIDE, INWARD, OUTWARD, PORTS_VARIABLE, PROXY_PORT};
+use crate::network::{CONNECTED, INSIDE, INWARD, OUTWARD, PORTS_VARIABLE};
+use crate::outbound::PROXY_PORT;
 
-/// Leads connections across, if the sandbox has a network of its own.
+/// Forwards connections both ways, if the sandbox has a network of its own.
 ///
 /// # Errors
 /// What the system says to a socket or a port.
-pub(super) async fn lead_across() -> io::Result<()> {
+pub(super) async fn forward_ports() -> io::Result<()> {
     let Ok(named) = std::env::var(PORTS_VARIABLE) else {
         return Ok(());
     };
@@ -25,7 +26,7 @@ pub(super) async fn lead_across() -> io::Result<()> {
         tokio::spawn(async move {
             loop {
                 match listener.accept().await {
-                    Ok((inner, _)) => drop(tokio::spawn(leave(inner, port))),
+                    Ok((inner, _)) => drop(tokio::spawn(forward_outbound(inner, port))),
                     Err(_) => pause().await,
                 }
             }
@@ -35,7 +36,7 @@ pub(super) async fn lead_across() -> io::Result<()> {
     tokio::spawn(async move {
         loop {
             match inward.accept().await {
-                Ok((outer, _)) => drop(tokio::spawn(enter(outer))),
+                Ok((outer, _)) => drop(tokio::spawn(forward_inbound(outer))),
                 Err(_) => pause().await,
             }
         }
@@ -48,7 +49,7 @@ async fn pause() {
     tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
 }
 
-async fn leave(mut inner: TcpStream, port: u16) {
+async fn forward_outbound(mut inner: TcpStream, port: u16) {
     // Small events must not wait for more.
     let _ = inner.set_nodelay(true);
     if let Ok(mut outer) = UnixStream::connect(Path::new(INSIDE).join(OUTWARD)).await
@@ -59,7 +60,7 @@ async fn leave(mut inner: TcpStream, port: u16) {
     }
 }
 
-async fn enter(mut outer: UnixStream) {
+async fn forward_inbound(mut outer: UnixStream) {
     let Ok(port) = outer.read_u16().await else {
         return;
     };

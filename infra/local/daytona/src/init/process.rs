@@ -27,13 +27,8 @@ pub(super) fn shell_command(env: &Environment, cwd: &Path) -> Command {
     command
         .current_dir(cwd)
         .process_group(0)
-        .stdin(Stdio::piped());
-    for (name, value) in env {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+        .stdin(Stdio::piped())
+        .envs(env);
     command
 }
 

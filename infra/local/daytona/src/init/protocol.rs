@@ -2,6 +2,7 @@
 //! down its standard input, replies up its standard output.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,8 +12,8 @@ use tokio_util::codec::LengthDelimitedCodec;
 
 use crate::limits::FRAME_BYTES_MAX;
 
-/// Variables for a process: set, or taken away.
-pub(crate) type Environment = BTreeMap<String, Option<String>>;
+/// Variables for a process, on top of those that the sandbox starts with.
+pub(crate) type Environment = BTreeMap<String, String>;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Call {
@@ -42,6 +43,21 @@ impl Refusal {
             code: code.to_owned(),
             message: message.into(),
         }
+    }
+
+    /// One for which the caller is to blame; `reason` follows the words that the toolbox begins with.
+    pub(crate) fn bad_request(reason: impl Display) -> Self {
+        Self::new(400, "BAD_REQUEST", format!("bad request: {reason}"))
+    }
+
+    /// Something that is not there.
+    pub(crate) fn not_found(reason: impl Display) -> Self {
+        Self::new(404, "NOT_FOUND", format!("not found: {reason}"))
+    }
+
+    /// One for which the caller is not to blame.
+    pub(crate) fn internal(error: impl Display) -> Self {
+        Self::new(500, "INTERNAL_SERVER_ERROR", error.to_string())
     }
 }
 
@@ -88,7 +104,7 @@ pub(crate) enum Op {
     },
     Write {
         path: String,
-        data: Data,
+        data: Base64Bytes,
     },
     List {
         path: String,
@@ -123,13 +139,13 @@ pub(crate) enum Op {
     },
 }
 
-/// Bytes, as base64 in JSON.
+/// Bytes as JSON can hold them.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Data(String);
+pub(crate) struct Base64Bytes(String);
 
-impl Data {
+impl Base64Bytes {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        Data(STANDARD.encode(bytes))
+        Base64Bytes(STANDARD.encode(bytes))
     }
 
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {

@@ -22,8 +22,9 @@ use crate::limits::{
     OUTPUT_BYTES_MAX, POLL_MS, SESSION_COMMANDS_MAX, SESSION_GRACE_MS, SESSION_WAIT_MS_MAX,
     SESSIONS_MAX,
 };
-use crate::record::uuid;
+use crate::random::uuid;
 
+/// The sessions of one sandbox, by the ids that their owners chose.
 pub(super) struct Sessions {
     root: PathBuf,
     all: Mutex<BTreeMap<String, Arc<Session>>>,
@@ -70,13 +71,12 @@ impl Sessions {
             ));
         }
         if all.len() >= SESSIONS_MAX {
-            return Err(Refusal::new(
-                400,
-                "BAD_REQUEST",
-                format!("bad request: more than {SESSIONS_MAX} sessions"),
-            ));
+            return Err(Refusal::bad_request(format_args!(
+                "more than {SESSIONS_MAX} sessions"
+            )));
         }
-        let session = Session::start(self.root.join(uuid()), env, home).map_err(internal)?;
+        let session =
+            Session::start(self.root.join(uuid()), env, home).map_err(Refusal::internal)?;
         all.insert(id.to_owned(), Arc::new(session));
         Ok(Value::Null)
     }
@@ -159,12 +159,18 @@ impl Sessions {
             let commands = session.commands.lock().await;
             let found = commands.iter().find(|known| known.id == command);
             let input = found.and_then(|known| known.input.as_ref());
-            input.map(File::try_clone).transpose().map_err(internal)?
+            input
+                .map(File::try_clone)
+                .transpose()
+                .map_err(Refusal::internal)?
         };
         let input = input.ok_or_else(completed)?;
         let mut input = tokio::fs::File::from_std(input);
-        input.write_all(data.as_bytes()).await.map_err(internal)?;
-        input.flush().await.map_err(internal)?;
+        input
+            .write_all(data.as_bytes())
+            .await
+            .map_err(Refusal::internal)?;
+        input.flush().await.map_err(Refusal::internal)?;
         Ok(Value::Null)
     }
 
@@ -187,7 +193,7 @@ impl Sessions {
 
     async fn find(&self, id: &str) -> Result<Arc<Session>, Refusal> {
         let found = self.all.lock().await.get(id).cloned();
-        found.ok_or_else(|| Refusal::new(404, "NOT_FOUND", "not found: session not found"))
+        found.ok_or_else(|| Refusal::not_found("session not found"))
     }
 }
 
@@ -229,35 +235,20 @@ impl Session {
         }
         let mut commands = self.commands.lock().await;
         if commands.len() >= SESSION_COMMANDS_MAX {
-            return Err(Refusal::new(
-                400,
-                "BAD_REQUEST",
-                "bad request: too many commands in one session; open a new one",
+            return Err(Refusal::bad_request(
+                "too many commands in one session; open a new one",
             ));
         }
         let id = uuid();
         let folder = self.root.join(&id);
-        std::fs::create_dir_all(&folder).map_err(internal)?;
-        std::fs::write(folder.join("text"), format!("{text}\n")).map_err(internal)?;
+        std::fs::create_dir_all(&folder).map_err(Refusal::internal)?;
+        std::fs::write(folder.join("text"), format!("{text}\n")).map_err(Refusal::internal)?;
         for stream in ["stdout", "stderr"] {
-            std::fs::write(folder.join(stream), "").map_err(internal)?;
+            std::fs::write(folder.join(stream), "").map_err(Refusal::internal)?;
         }
-        let fifo = folder.join("input");
-        let made = tokio::process::Command::new("mkfifo")
-            .arg(&fifo)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .await;
-        if !made.map_err(internal)?.success() {
-            return Err(internal("mkfifo failed"));
-        }
-        // Opening it for reading and writing blocks nobody and leaves it open for later input.
-        let input = File::options()
-            .read(true)
-            .write(true)
-            .open(&fifo)
-            .map_err(internal)?;
+        let input = open_fifo(&folder.join("input"))
+            .await
+            .map_err(Refusal::internal)?;
         for known in commands.iter_mut().filter(|known| known.input.is_some()) {
             if self.exit_code(&known.id).await.is_some() {
                 known.input = None;
@@ -288,7 +279,7 @@ impl Session {
             .iter()
             .find(|known| known.id == command)
             .map(|known| known.text.clone());
-        found.ok_or_else(|| Refusal::new(404, "NOT_FOUND", "not found: command not found"))
+        found.ok_or_else(|| Refusal::not_found("command not found"))
     }
 
     /// `None` while it runs. A command that ends the shell has the shell's code.
@@ -308,10 +299,10 @@ impl Session {
         };
         let (stdout, stderr) = (read("stdout"), read("stderr"));
         let mut output = String::new();
-        // The marks that tell the two streams apart in the merged text.
-        for (mark, text) in [("\u{1}\u{1}\u{1}", &stdout), ("\u{2}\u{2}\u{2}", &stderr)] {
+        // The prefixes that tell the two streams apart in the merged text.
+        for (prefix, text) in [("\u{1}\u{1}\u{1}", &stdout), ("\u{2}\u{2}\u{2}", &stderr)] {
             if !text.is_empty() {
-                output.push_str(mark);
+                output.push_str(prefix);
                 output.push_str(text);
             }
         }
@@ -335,14 +326,24 @@ impl Session {
     }
 }
 
+/// Makes a FIFO. Opening it for reading and writing blocks nobody and leaves it open for later input.
+async fn open_fifo(path: &Path) -> std::io::Result<File> {
+    let made = tokio::process::Command::new("mkfifo")
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .await?;
+    if !made.success() {
+        return Err(std::io::Error::other("mkfifo failed"));
+    }
+    File::options().read(true).write(true).open(path)
+}
+
 fn completed() -> Refusal {
     Refusal::new(
         410,
         "COMMAND_ALREADY_COMPLETED",
         "gone: command has already completed",
     )
-}
-
-fn internal(error: impl std::fmt::Display) -> Refusal {
-    Refusal::new(500, "INTERNAL_SERVER_ERROR", error.to_string())
 }

@@ -1,76 +1,64 @@
 //! The toolbox of a started sandbox: commands, sessions, files. All of it is done by the sandbox's first process.
 
+mod call;
 mod files;
+mod inspect;
+mod logs;
 mod process;
+mod transfer;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde_json::Value;
 
-use crate::api::Answer;
-use crate::fail::Fail;
-use crate::init::protocol::{Environment, Op};
+use crate::api_error::ApiError;
+use crate::engine::SharedEngine;
 use crate::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
-use crate::shared::Context;
 
-/// A request with this header is no activity.
-pub(crate) const SKIP_ACTIVITY: &str = "x-daytona-skip-last-activity-update";
-
-/// Everything below `/toolbox/{sandbox}`.
-pub(crate) fn router() -> Router<Context> {
+/// The routes of one sandbox, below `/toolbox/{sandbox}`.
+pub(crate) fn router() -> Router<SharedEngine> {
     let files = Router::new()
         .route("/files", get(files::list).delete(files::delete))
         .route("/files/info", get(files::info))
-        .route("/files/folder", post(files::folder))
-        .route("/files/move", post(files::relocate))
+        .route("/files/folder", post(files::create_folder))
+        .route("/files/move", post(files::rename))
         .route("/files/search", get(files::search))
         .route("/files/find", get(files::find))
-        .route("/files/download", get(files::download))
-        .route("/files/bulk-download", post(files::bulk_download))
-        .route("/files/upload", post(files::upload))
-        .route("/files/upload-v2", post(files::upload))
-        .route("/files/bulk-upload", post(files::bulk_upload))
+        .route("/files/download", get(transfer::download))
+        .route("/files/bulk-download", post(transfer::bulk_download))
+        .route("/files/upload-v2", post(transfer::upload))
+        .route("/files/bulk-upload", post(transfer::bulk_upload))
         .layer(DefaultBodyLimit::max(FILE_BYTES_MAX + BODY_BYTES_MAX));
+    let sessions = Router::new()
+        .route(
+            "/",
+            get(process::get_session).delete(process::delete_session),
+        )
+        .route("/exec", post(process::run))
+        .route("/logs", get(logs::of_first_command))
+        .route("/command/{command}", get(process::get_command))
+        .route("/command/{command}/logs", get(logs::of_command))
+        .route("/command/{command}/input", post(process::input));
     Router::new()
         .route("/process/execute", post(process::execute))
         .route(
             "/process/session",
             post(process::create_session).get(process::list_sessions),
         )
-        .route(
-            "/process/session/{session}",
-            get(process::get_session).delete(process::delete_session),
-        )
-        .route("/process/session/{session}/exec", post(process::run))
-        .route("/process/session/{session}/logs", get(process::first_logs))
-        .route(
-            "/process/session/{session}/command/{command}",
-            get(process::get_command),
-        )
-        .route(
-            "/process/session/{session}/command/{command}/logs",
-            get(process::logs),
-        )
-        .route(
-            "/process/session/{session}/command/{command}/input",
-            post(process::input),
-        )
-        .route("/work-dir", get(process::work_dir))
-        .route("/user-home-dir", get(process::work_dir))
-        .route("/port", get(process::ports))
-        .route("/port/{port}/in-use", get(process::port_in_use))
-        .route("/version", get(process::version))
-        .route("/env", post(process::set_env))
+        .nest("/process/session/{session}", sessions)
+        .route("/work-dir", get(inspect::work_dir))
+        .route("/user-home-dir", get(inspect::work_dir))
+        .route("/port", get(inspect::ports))
+        .route("/port/{port}/in-use", get(inspect::port_in_use))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .merge(files)
-        .layer(from_fn(plain_words))
+        .layer(from_fn(reword_rejections))
 }
 
 /// Gives extractors' refusals (a missing query field, an oversized body) the toolbox's shape.
-async fn plain_words(request: Request, next: Next) -> Response {
+async fn reword_rejections(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();
     let plain = response
@@ -83,75 +71,9 @@ async fn plain_words(request: Request, next: Next) -> Response {
     let text = axum::body::to_bytes(response.into_body(), BODY_BYTES_MAX)
         .await
         .unwrap_or_default();
-    Fail::new(
+    ApiError::new(
         status.as_u16(),
         format!("bad request: {}", String::from_utf8_lossy(&text)),
     )
     .into_response()
-}
-
-/// One call into a started sandbox, which counts as activity.
-async fn call(
-    shared: &Context,
-    id: &str,
-    request: &axum::http::HeaderMap,
-    op: Op,
-) -> Result<Value, Fail> {
-    let found = {
-        let inner = shared.store.lock();
-        let entry = inner.sandboxes.get(id);
-        let entry = entry.ok_or_else(|| {
-            Fail::new(404, format!("not found: sandbox container not found: {id}"))
-        })?;
-        entry.guest.clone()
-    };
-    let guest = found.ok_or_else(|| Fail::not_started(id))?;
-    if !request.contains_key(SKIP_ACTIVITY) {
-        shared.touch(id);
-    }
-    match guest.call(op).await {
-        Some(Ok(value)) => Ok(value),
-        Some(Err(refusal)) => Err(Fail::new(refusal.status, refusal.message).code(&refusal.code)),
-        None => Err(Fail::not_started(id)),
-    }
-}
-
-/// The variables of a process: the create-time ones, secret placeholders, those set later, those of the call.
-fn environment(
-    shared: &Context,
-    id: &str,
-    own: std::collections::BTreeMap<String, String>,
-) -> Environment {
-    let inner = shared.store.lock();
-    let mut all = Environment::new();
-    if let Some(entry) = inner.sandboxes.get(id) {
-        let secrets = entry.record.secrets.iter().filter_map(|(variable, name)| {
-            let secret = inner
-                .shelf
-                .secrets
-                .values()
-                .find(|secret| secret.name == *name)?;
-            Some((variable.clone(), secret.placeholder.clone()))
-        });
-        let created = entry
-            .record
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()));
-        all.extend(
-            created
-                .chain(secrets)
-                .map(|(name, value)| (name, Some(value))),
-        );
-        all.extend(entry.env.clone());
-    }
-    all.extend(own.into_iter().map(|(name, value)| (name, Some(value))));
-    all
-}
-
-type Sandbox = (State<Context>, Path<String>);
-
-/// Answers the value as it came.
-fn json(value: Value) -> Answer {
-    Ok(axum::Json(value).into_response())
 }

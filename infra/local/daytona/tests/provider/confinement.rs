@@ -1,5 +1,3 @@
-use serde_json::json;
-
 use crate::world::{World, fresh_folder, settings, wait_for};
 use bobbin_local_daytona::Confinement;
 
@@ -46,13 +44,7 @@ async fn a_detached_server_outlives_its_command_and_ends_with_the_sandbox() {
         .await;
         let pids = world.provider.sandboxes()[0].pids.clone();
         assert_eq!(world.exec(&id, "true").await["exitCode"], 0);
-        assert_eq!(
-            world
-                .post(&format!("/api/sandbox/{id}/stop?force=true"), json!({}))
-                .await
-                .0,
-            200
-        );
+        world.act(&id, "stop?force=true").await;
         world.reach(&id, "stopped").await;
         assert_eq!(world.provider.sandboxes()[0].pids, Vec::<u32>::new());
         for pid in pids {
@@ -114,13 +106,7 @@ async fn a_sandbox_whose_first_process_dies_is_stopped() {
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         world.reach(&id, "stopped").await;
-        assert_eq!(
-            world
-                .post(&format!("/api/sandbox/{id}/start"), json!({}))
-                .await
-                .0,
-            200
-        );
+        world.act(&id, "start").await;
         assert_eq!(world.exec(&id, "echo back").await["result"], "back\n");
         world.end().await;
     }

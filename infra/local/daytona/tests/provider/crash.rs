@@ -70,9 +70,9 @@ impl Drop for Program {
     }
 }
 
-/// Processes that carry the mark of this state folder.
-fn marked(folder: &Path) -> Vec<String> {
-    let mark = format!(
+/// Processes that carry the variable of this state folder.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let variable = format!(
         "BOBBIN_STATE_DIR={}\0",
         folder.canonicalize().unwrap().display()
     );
@@ -80,7 +80,7 @@ fn marked(folder: &Path) -> Vec<String> {
     let environ = |path: &Path| std::fs::read(path.join("environ")).unwrap_or_default();
     entries
         .map(|entry| entry.path())
-        .filter(|path| String::from_utf8_lossy(&environ(path)).contains(&mark))
+        .filter(|path| String::from_utf8_lossy(&environ(path)).contains(&variable))
         .map(|path| {
             String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default())
                 .replace('\0', " ")
@@ -110,20 +110,20 @@ async fn leaves_nothing(signal: Signal, confined: bool) {
         .unwrap();
     assert_eq!(ran.status(), 200);
     wait_for("the server", async || {
-        marked(&folder)
+        processes_of(&folder)
             .iter()
             .any(|command| command.starts_with("sh -c"))
     })
     .await;
 
     program.signal(signal);
-    wait_for("no process left", async || marked(&folder).is_empty()).await;
+    wait_for("no process left", async || processes_of(&folder).is_empty()).await;
 
     let mut again = Program::start(&folder, confined);
     let seen = again.call(Method::GET, "/sandbox/crash", json!({})).await;
     assert_eq!(seen["state"], "stopped");
     again.signal(Signal::TERM);
-    assert_eq!(marked(&folder), Vec::<String>::new());
+    assert_eq!(processes_of(&folder), Vec::<String>::new());
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -104,13 +104,7 @@ async fn the_list_lags_while_single_reads_do_not() {
     world.sandbox("unseen").await;
     assert_eq!(world.get("/api/sandbox").await.1["items"], json!([]));
     assert_eq!(world.get("/api/sandbox/unseen").await.0, 200);
-    assert_eq!(
-        world
-            .send(world.request(Method::DELETE, "/_control/faults"))
-            .await
-            .0,
-        200
-    );
+    assert_eq!(world.delete("/_control/faults").await, 200);
     assert_eq!(
         world.get("/api/sandbox").await.1["items"][0]["name"],
         "unseen"

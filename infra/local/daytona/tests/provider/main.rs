@@ -4,10 +4,13 @@
 mod confinement;
 mod crash;
 mod faults;
+mod files;
 mod lifecycle;
 mod network;
 mod opencode;
 mod preview;
+mod requests;
+mod snapshots;
 mod timers;
 mod toolbox;
 mod world;

@@ -29,7 +29,7 @@ async fn world(name: &str, reachable: Option<u16>) -> Option<World> {
     None
 }
 
-/// Greets everybody.
+/// A server that says a word to everybody who connects.
 async fn greeter(word: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -155,11 +155,7 @@ async fn a_secret_is_put_into_requests_to_its_hosts_and_is_nowhere_in_the_sandbo
     let (_, secret) = world.post("/api/secret", body).await;
     let placeholder = secret["placeholder"].as_str().unwrap().to_owned();
     let body = json!({ "name": "keeps", "secrets": [{ "MODEL_KEY": "model" }] });
-    let id = world.post("/api/sandbox", body).await.1["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    world.reach(&id, "started").await;
+    let id = world.create(body).await;
     // Python's own client reads proxy and certificates from the environment, as those of the agents do.
     let ask = async |url: &str, host: &str| {
         let script = format!(
@@ -214,10 +210,7 @@ except urllib.error.HTTPError as error: print(error.code, error.read().decode())
     );
     let files = "grep -rslE 'sk-(one|two)' $HOME /run /tmp /etc; echo searched";
     assert_eq!(world.exec(&id, files).await["result"], "searched\n");
-    assert_eq!(
-        world.send(world.request(Method::DELETE, &path)).await.0,
-        204
-    );
+    assert_eq!(world.delete(&path).await, 204);
     let gone = world.exec(&id, "echo \"[$MODEL_KEY]\"").await;
     assert_eq!(gone["result"], "[]\n");
     world.end().await;

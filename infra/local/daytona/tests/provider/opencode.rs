@@ -105,17 +105,15 @@ async fn a_real_opencode_server_runs_behind_its_preview_and_survives_stop_and_st
     start_server(&world, &id).await;
     let link = Link::fetch(&world, &id).await;
     link.wait_until_healthy(&world).await;
-    assert_eq!(
-        world
-            .get(&format!("/toolbox/{id}/port/4096/in-use"))
-            .await
-            .1,
-        json!({ "isInUse": true })
-    );
-    assert_eq!(
-        world.get(&format!("/toolbox/{id}/port")).await.1,
-        json!({ "ports": [4096] })
-    );
+    world
+        .answers(
+            &format!("/toolbox/{id}/port/4096/in-use"),
+            json!({ "isInUse": true }),
+        )
+        .await;
+    world
+        .answers(&format!("/toolbox/{id}/port"), json!({ "ports": [4096] }))
+        .await;
     let bare = world
         .http
         .get(format!("{}/global/health", link.url))
@@ -147,22 +145,10 @@ async fn a_real_opencode_server_runs_behind_its_preview_and_survives_stop_and_st
     );
     drop(events);
 
-    assert_eq!(
-        world
-            .post(&format!("/api/sandbox/{id}/stop"), json!({}))
-            .await
-            .0,
-        200
-    );
+    world.act(&id, "stop").await;
     world.reach(&id, "stopped").await;
     assert_eq!(world.provider.sandboxes()[0].pids, Vec::<u32>::new());
-    assert_eq!(
-        world
-            .post(&format!("/api/sandbox/{id}/start"), json!({}))
-            .await
-            .0,
-        200
-    );
+    world.act(&id, "start").await;
     world.reach(&id, "started").await;
     assert_eq!(link.health(&world).await.unwrap().0, 307, "the old token");
     let link = Link::fetch(&world, &id).await;

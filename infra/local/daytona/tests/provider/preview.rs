@@ -70,18 +70,18 @@ async fn link(world: &World, id: &str) -> (String, String) {
     )
 }
 
+/// Asks for something with the token.
+async fn open(world: &World, url: &str, token: &str) -> reqwest::Response {
+    let request = world.http.get(url).header(TOKEN, token);
+    request.send().await.unwrap()
+}
+
 #[tokio::test]
 async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
     let world = World::sharing("preview").await;
     let id = world.sandbox("preview").await;
     let (url, token) = link(&world, &id).await;
-    let closed = world
-        .http
-        .get(format!("{url}/x"))
-        .header(TOKEN, &token)
-        .send()
-        .await
-        .unwrap();
+    let closed = open(&world, &format!("{url}/x"), &token).await;
     assert_eq!(closed.status(), 502);
     assert!(
         closed.bytes().await.unwrap().is_empty(),
@@ -154,17 +154,9 @@ async fn every_start_makes_a_new_token_and_the_old_one_is_redirected() {
     let world = World::sharing("rotation").await;
     let id = world.sandbox("rotation").await;
     let (url, old) = link(&world, &id).await;
-    world
-        .post(&format!("/api/sandbox/{id}/stop"), json!({}))
-        .await;
+    world.act(&id, "stop").await;
     world.reach(&id, "stopped").await;
-    let answer = world
-        .http
-        .get(&url)
-        .header(TOKEN, &old)
-        .send()
-        .await
-        .unwrap();
+    let answer = open(&world, &url, &old).await;
     assert_eq!(answer.status(), 400);
     assert!(
         answer
@@ -176,23 +168,11 @@ async fn every_start_makes_a_new_token_and_the_old_one_is_redirected() {
     world
         .arm(json!({ "fault": "stale_preview", "ms": 200 }))
         .await;
-    world
-        .post(&format!("/api/sandbox/{id}/start"), json!({}))
-        .await;
+    world.act(&id, "start").await;
     world.reach(&id, "started").await;
     let (url, new) = link(&world, &id).await;
     assert_ne!(old, new);
-    let status = async |token: &str| {
-        world
-            .http
-            .get(&url)
-            .header(TOKEN, token)
-            .send()
-            .await
-            .unwrap()
-            .status()
-            .as_u16()
-    };
+    let status = async |token: &str| open(&world, &url, token).await.status().as_u16();
     assert_eq!(
         (status(&old).await, status(&new).await),
         (502, 307),
@@ -209,13 +189,7 @@ async fn events_flow_at_once_and_count_as_activity() {
     let id = world.sandbox("stream").await;
     let inside = Inside::start(&world).await;
     let (url, token) = link(&world, &id).await;
-    let stream = world
-        .http
-        .get(format!("{url}/events"))
-        .header(TOKEN, &token)
-        .send()
-        .await
-        .unwrap();
+    let stream = open(&world, &format!("{url}/events"), &token).await;
     let mut stream = stream.bytes_stream();
     let first = tokio::time::timeout(Duration::from_secs(5), stream.next())
         .await
@@ -265,26 +239,14 @@ async fn armed_preview_faults_happen_once() {
     world
         .arm(json!({ "fault": "cut_stream", "after_bytes": 30 }))
         .await;
-    let stream = world
-        .http
-        .get(format!("{url}/events"))
-        .header(TOKEN, &token)
-        .send()
-        .await
-        .unwrap();
+    let stream = open(&world, &format!("{url}/events"), &token).await;
     let pieces: Vec<_> = stream.bytes_stream().collect().await;
     assert!(pieces.last().unwrap().is_err(), "the stream breaks off");
     let seen: usize = pieces.iter().flatten().map(|piece| piece.len()).sum();
     assert_eq!(seen, 30);
 
     world.arm(json!({ "fault": "runner_info" })).await;
-    let stale = world
-        .http
-        .get(&url)
-        .header(TOKEN, &token)
-        .send()
-        .await
-        .unwrap();
+    let stale = open(&world, &url, &token).await;
     assert_eq!(stale.status(), 400);
     assert!(
         stale

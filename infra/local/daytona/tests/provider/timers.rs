@@ -7,11 +7,7 @@ use crate::world::World;
 async fn an_idle_sandbox_is_stopped_then_archived() {
     let world = World::start("autostop").await;
     let body = json!({ "name": "idle", "autoStopInterval": 20, "autoArchiveInterval": 60 });
-    let id = world.post("/api/sandbox", body).await.1["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    world.reach(&id, "started").await;
+    let id = world.create(body).await;
     world.advance(15).await;
     world.exec(&id, "true").await;
     world.advance(15).await;
@@ -87,26 +83,14 @@ async fn time_to_live_and_auto_delete_end_a_sandbox() {
             .1["autoDeleteInterval"],
         30
     );
-    world
-        .post(&format!("/api/sandbox/{id}/stop"), json!({}))
-        .await;
+    world.act(&id, "stop").await;
     world.reach(&id, "stopped").await;
     world.advance(31).await;
     world.gone(&id).await;
 
     let body = json!({ "name": "ephemeral", "autoDeleteInterval": 0 });
-    let id = world.post("/api/sandbox", body).await.1["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    world.reach(&id, "started").await;
-    assert_eq!(
-        world
-            .post(&format!("/api/sandbox/{id}/stop"), json!({}))
-            .await
-            .0,
-        200
-    );
+    let id = world.create(body).await;
+    world.act(&id, "stop").await;
     world.gone(&id).await;
     world.end().await;
 }

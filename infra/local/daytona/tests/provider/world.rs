@@ -102,9 +102,32 @@ impl World {
             .await
     }
 
-    /// A started sandbox; answers its id.
+    /// Removes what is there, and answers the status.
+    pub async fn delete(&self, path: &str) -> StatusCode {
+        self.send(self.request(Method::DELETE, path)).await.0
+    }
+
+    /// Reads a path and expects this answer.
+    pub async fn answers(&self, path: &str, expected: Value) {
+        assert_eq!(self.get(path).await.1, expected, "{path}");
+    }
+
+    /// A call about a sandbox that is not refused.
+    pub async fn act(&self, id: &str, verb: &str) -> Value {
+        let path = format!("/api/sandbox/{id}/{verb}");
+        let (status, answer) = self.post(&path, json!({})).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+
+    /// A started sandbox with nothing but a name; answers its id.
     pub async fn sandbox(&self, name: &str) -> String {
-        let (status, created) = self.post("/api/sandbox", json!({ "name": name })).await;
+        self.create(json!({ "name": name })).await
+    }
+
+    /// A started sandbox as it is asked for; answers its id.
+    pub async fn create(&self, body: Value) -> String {
+        let (status, created) = self.post("/api/sandbox", body).await;
         assert_eq!(status, 200, "{created}");
         let id = created["id"].as_str().unwrap().to_owned();
         self.reach(&id, "started").await;
@@ -194,7 +217,7 @@ impl Specification {
         }
     }
 
-    /// Panics with the differences.
+    /// Panics with the differences between a value and its schema.
     pub fn check(&self, schema: &str, value: &Value) {
         let Some((document, place)) = &self.document else {
             return;

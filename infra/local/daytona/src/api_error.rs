@@ -5,25 +5,25 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::clock;
 
-/// A call that is refused. Its body is written by [`shape`], which knows the path.
+/// A call that is refused. Its body is written by [`write_body`], which knows the path.
 #[derive(Clone, Debug)]
-pub(crate) struct Fail {
+pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     /// Code of the toolbox's shape.
     pub(crate) code: String,
     pub(crate) message: String,
-    /// Seconds, for 429.
+    /// Seconds until another try may succeed, told with a 429.
     pub(crate) retry_after: Option<u64>,
 }
 
-impl Fail {
+impl ApiError {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Fail {
+        ApiError {
             status,
             code: code_of(status).to_owned(),
             message: message.into(),
@@ -42,6 +42,19 @@ impl Fail {
         )
     }
 
+    /// What the proxy says of a sandbox that is not there.
+    pub(crate) fn no_container(id: &str) -> Self {
+        Self::new(404, format!("not found: sandbox container not found: {id}"))
+    }
+
+    /// The proxy's complaint when its cache of where sandboxes live is stale.
+    pub(crate) fn runner_info(names: &[String]) -> Self {
+        let id = names.first().map_or("?", String::as_str);
+        Self::bad(format!(
+            "bad request: failed to get runner info: sandbox {id}"
+        ))
+    }
+
     /// What the proxy says of a sandbox that runs no processes.
     pub(crate) fn not_started(id: &str) -> Self {
         Self::bad(format!(
@@ -51,6 +64,26 @@ impl Fail {
 
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         Self::new(500, format!("local provider: {message}"))
+    }
+
+    /// The body in the toolbox's shape, from the daemon in the sandbox or the proxy before it.
+    pub(crate) fn toolbox_body(&self, source: &str, path: &str, method: &str) -> Value {
+        json!({
+            "statusCode": self.status.as_u16(), "source": source, "code": self.code, "message": self.message,
+            "timestamp": clock::iso(clock::system_ms()), "path": path, "method": method,
+        })
+    }
+
+    fn api_body(&self, path: &str) -> Value {
+        match self.status.as_u16() {
+            429 => json!({
+                "statusCode": 429, "message": self.message, "error": "Too Many Requests",
+            }),
+            status => json!({
+                "path": path, "timestamp": clock::iso(clock::system_ms()), "statusCode": status,
+                "error": self.status.canonical_reason().unwrap_or("Error"), "message": self.message,
+            }),
+        }
     }
 
     pub(crate) fn code(mut self, code: &str) -> Self {
@@ -73,7 +106,7 @@ fn code_of(status: StatusCode) -> &'static str {
     }
 }
 
-impl IntoResponse for Fail {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         if let Some(seconds) = self.retry_after {
@@ -87,27 +120,19 @@ impl IntoResponse for Fail {
 }
 
 /// Writes the body of a refusal in the shape of the side that was asked.
-pub(crate) async fn shape(request: Request, next: Next) -> Response {
+pub(crate) async fn write_body(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
     let mut response = next.run(request).await;
-    let Some(fail) = response.extensions_mut().remove::<Fail>() else {
+    let Some(error) = response.extensions_mut().remove::<ApiError>() else {
         return response;
     };
-    let timestamp = clock::iso(clock::system_ms());
-    let status = fail.status.as_u16();
     let body = match path.strip_prefix("/toolbox/") {
-        Some(rest) => json!({
-            "statusCode": status, "source": "DAYTONA_DAEMON", "code": fail.code, "message": fail.message,
-            "timestamp": timestamp, "path": rest.find('/').map_or("/", |at| &rest[at..]), "method": method.as_str(),
-        }),
-        None if status == 429 => json!({
-            "statusCode": 429, "message": fail.message, "error": "Too Many Requests",
-        }),
-        None => json!({
-            "path": path, "timestamp": timestamp, "statusCode": status,
-            "error": fail.status.canonical_reason().unwrap_or("Error"), "message": fail.message,
-        }),
+        Some(rest) => {
+            let inner_path = rest.find('/').map_or("/", |at| &rest[at..]);
+            error.toolbox_body("DAYTONA_DAEMON", inner_path, method.as_str())
+        }
+        None => error.api_body(&path),
     };
     response.headers_mut().insert(
         header::CONTENT_TYPE,

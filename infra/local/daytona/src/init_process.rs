@@ -23,10 +23,10 @@ use crate::confine;
 use crate::init::ARGUMENT;
 use crate::init::protocol::{Call, Op, Refusal, Reply, codec};
 use crate::limits::{BOOT_MS_MAX, CALLS_MAX, CONNECT_MS_MAX, KILL_WAIT_MS_MAX, POLL_MS};
-use crate::network::Network;
-use crate::processes::Mark;
+use crate::network::SandboxNetwork;
+use crate::processes::ProcessSet;
 
-/// How to start one.
+/// What a first process is started with.
 pub(crate) struct Launch {
     /// `bwrap`, when sandboxes are confined.
     pub(crate) bwrap: Option<PathBuf>,
@@ -39,8 +39,8 @@ pub(crate) struct Launch {
     pub(crate) log: PathBuf,
     pub(crate) env: BTreeMap<String, String>,
     /// Its own network, where it can have one.
-    pub(crate) network: Option<Network>,
-    pub(crate) mark: Mark,
+    pub(crate) network: Option<SandboxNetwork>,
+    pub(crate) processes: ProcessSet,
 }
 
 impl Launch {
@@ -78,16 +78,16 @@ impl Launch {
 ///
 /// A process that asks to die with its parent dies with the *thread* that started it, and the runtime ends its
 /// threads as it likes. This one lives as long as the provider.
-pub(crate) struct Starter {
+pub(crate) struct Spawner {
     orders: std::sync::mpsc::Sender<(Command, oneshot::Sender<std::io::Result<Child>>)>,
 }
 
-impl Starter {
+impl Spawner {
     pub(crate) fn new() -> std::io::Result<Self> {
         let (orders, queue) =
             std::sync::mpsc::channel::<(Command, oneshot::Sender<std::io::Result<Child>>)>();
         std::thread::Builder::new()
-            .name("sandbox-starter".to_owned())
+            .name("sandbox-spawner".to_owned())
             .spawn(move || {
                 while let Ok((mut command, answer)) = queue.recv() {
                     if let Err(Ok(mut orphan)) = answer.send(command.spawn()) {
@@ -97,31 +97,31 @@ impl Starter {
                     }
                 }
             })?;
-        Ok(Starter { orders })
+        Ok(Spawner { orders })
     }
 
-    async fn start(&self, command: Command) -> std::io::Result<Child> {
+    async fn spawn(&self, command: Command) -> std::io::Result<Child> {
         let (sender, answer) = oneshot::channel();
         self.orders
             .send((command, sender))
-            .map_err(|_| std::io::Error::other("the starter thread has ended"))?;
+            .map_err(|_| std::io::Error::other("the spawner thread has ended"))?;
         answer
             .await
-            .map_err(|_| std::io::Error::other("the starter thread has ended"))?
+            .map_err(|_| std::io::Error::other("the spawner thread has ended"))?
     }
 }
 
 type Pending = Arc<Mutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, Refusal>>>>>>;
 
 /// A running sandbox. When the last handle is dropped, its processes end.
-pub(crate) struct Guest {
+pub(crate) struct InitProcess {
     calls: mpsc::Sender<Call>,
     pending: Pending,
     next: AtomicU64,
     ended: watch::Receiver<bool>,
     kill: mpsc::Sender<()>,
-    mark: Mark,
-    network: Option<Network>,
+    processes: ProcessSet,
+    network: Option<SandboxNetwork>,
 }
 
 /// A connection to a port of a sandbox.
@@ -129,12 +129,12 @@ pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
 
-impl Guest {
+impl InitProcess {
     /// Starts the first process and waits for its greeting.
     ///
     /// # Errors
     /// What went wrong, with what the process itself said about it.
-    pub(crate) async fn start(starter: &Starter, launch: Launch) -> Result<Guest, String> {
+    pub(crate) async fn start(spawner: &Spawner, launch: Launch) -> Result<InitProcess, String> {
         let log = launch.log.clone();
         let explain = |error: &dyn std::fmt::Display| {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -146,8 +146,8 @@ impl Guest {
             .to_owned()
         };
         let command = launch.command().map_err(|error| explain(&error))?;
-        let mut child = starter
-            .start(command)
+        let mut child = spawner
+            .spawn(command)
             .await
             .map_err(|error| explain(&error))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
@@ -169,19 +169,19 @@ impl Guest {
             pending.clone(),
             ended_sender,
         ));
-        let guest = Guest {
+        let process = InitProcess {
             calls,
             pending,
             next: AtomicU64::new(1),
             ended,
             kill,
-            mark: launch.mark.clone(),
+            processes: launch.processes.clone(),
             network: launch.network,
         };
         match tokio::time::timeout(Duration::from_millis(BOOT_MS_MAX), greeted).await {
-            Ok(Ok(Ok(_))) => Ok(guest),
+            Ok(Ok(Ok(_))) => Ok(process),
             _ => {
-                guest.end(0).await;
+                process.end(0).await;
                 Err(explain(&"no greeting came"))
             }
         }
@@ -251,7 +251,7 @@ impl Guest {
             ended.wait_for(|ended| *ended),
         )
         .await;
-        self.mark.end(0).await
+        self.processes.end(0).await
     }
 }
 

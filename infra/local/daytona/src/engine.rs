@@ -1,4 +1,4 @@
-//! What every part of the provider shares.
+//! The engine that runs sandboxes: what its settings say, what it knows, and the tasks that work for it.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,26 +11,27 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::confine::Confinement;
 use crate::faults::Faults;
-use crate::guest::Starter;
+use crate::init_process::Spawner;
 use crate::limits::ACTIVITY_THROTTLE_MS;
-use crate::network::Ways;
+use crate::outbound::Egress;
 use crate::store::Store;
 
-pub(crate) struct Shared {
+/// One running provider, as its parts see it.
+pub(crate) struct Engine {
     pub(crate) api_key: String,
-    /// Port of the API.
+    /// The port on which the API listens.
     pub(crate) port: u16,
     /// A second address on which it listens, and so do previews.
     pub(crate) also_on: Option<IpAddr>,
     pub(crate) also_named: Option<String>,
     pub(crate) confinement: Confinement,
-    pub(crate) ways: Ways,
-    /// Announced as `toolboxProxyUrl`.
+    pub(crate) egress: Egress,
+    /// What sandboxes are announced to have as `toolboxProxyUrl`.
     pub(crate) toolbox_url: String,
     pub(crate) default_snapshot: String,
     /// What the key may do, as it is told; nothing is refused for it.
     pub(crate) key_permissions: Vec<String>,
-    /// As the processes' mark has it.
+    /// The folder of its state, by which its processes are found again.
     pub(crate) state_dir: String,
     pub(crate) tools: Vec<PathBuf>,
     pub(crate) git_mirror: Option<PathBuf>,
@@ -41,16 +42,17 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) store: Store,
     pub(crate) faults: Faults,
-    pub(crate) starter: Starter,
+    pub(crate) spawner: Spawner,
     pub(crate) breakpoints: Breakpoints,
     /// Ends servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
 
-pub(crate) type Context = Arc<Shared>;
+/// The engine, as tasks and handlers hold it.
+pub(crate) type SharedEngine = Arc<Engine>;
 
-impl Shared {
+impl Engine {
     /// Notes a sign of life of a sandbox, for the idle timers; at most one in [`ACTIVITY_THROTTLE_MS`] is written.
     pub(crate) fn touch(&self, id: &str) {
         let now = self.clock.now_ms();
@@ -65,7 +67,7 @@ impl Shared {
         }
     }
 
-    /// Id and name, for faults.
+    /// Id and name, by either of which a fault may reach a sandbox.
     pub(crate) fn names(&self, id_or_name: &str) -> Vec<String> {
         let found = self
             .store

@@ -1,0 +1,60 @@
+//! What the handlers of the control API, the toolbox and the previews have in common.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::api_error::ApiError;
+use crate::engine::{Engine, SharedEngine};
+
+/// A request with this header is no activity.
+pub(crate) const SKIP_ACTIVITY: &str = "x-daytona-skip-last-activity-update";
+
+/// The engine, as a handler gets it.
+pub(crate) type EngineState = State<SharedEngine>;
+
+/// What a handler answers: a response, or a refusal that is put into words later.
+pub(crate) type Answer = Result<Response, ApiError>;
+
+/// A body of JSON; none at all counts as an empty object.
+pub(crate) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
+    let text: &[u8] = if body.iter().all(u8::is_ascii_whitespace) {
+        b"{}"
+    } else {
+        body
+    };
+    serde_json::from_slice(text)
+        .map_err(|error| ApiError::bad(format!("the body is not as expected: {error}")))
+}
+
+/// Reports whether the request carries the key. Hashes are compared, so that time tells nothing about the key.
+pub(crate) fn has_key(engine: &Engine, headers: &HeaderMap) -> bool {
+    let sent = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    let sent = sent
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .unwrap_or_default();
+    Sha256::digest(sent.as_bytes()) == Sha256::digest(engine.api_key.as_bytes())
+}
+
+/// Refuses names of variables that a shell cannot hold.
+pub(crate) fn check_variables<'a>(
+    names: impl IntoIterator<Item = &'a String>,
+) -> Result<(), ApiError> {
+    for name in names {
+        let mut letters = name.chars();
+        let first = letters
+            .next()
+            .is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
+        if !first || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+            return Err(ApiError::bad(format!(
+                "bad request: invalid environment variable name: {name}"
+            )));
+        }
+    }
+    Ok(())
+}

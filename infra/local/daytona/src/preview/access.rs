@@ -1,0 +1,137 @@
+//! Who may reach an exposed port, and what of a request the server inside sees.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Uri, Version, header};
+use bobbin_local_breakpoint::KEY_COOKIE;
+
+use crate::clock;
+use crate::engine::SharedEngine;
+use crate::http::has_key;
+
+/// The header that carries the token; it is not passed on.
+const TOKEN: &str = "x-daytona-preview-token";
+/// The query parameter, and the cookie, that carry it for people.
+pub(crate) const QUERY_TOKEN: &str = "DAYTONA_SANDBOX_AUTH_KEY";
+
+/// A port of a sandbox that has a listener on this machine.
+#[derive(Clone)]
+pub(super) struct ExposedPort {
+    pub(super) engine: SharedEngine,
+    /// The id of the sandbox.
+    pub(super) id: String,
+    pub(super) port: u16,
+}
+
+/// By what a request got in.
+pub(super) enum Credential {
+    /// The API key, which is taken off.
+    Key,
+    /// The token's header or cookie.
+    Token,
+    /// The query; a cookie keeps a browser in.
+    Cookie(String),
+}
+
+/// By what this request gets in, if it does.
+pub(super) fn authorize(
+    exposed: &ExposedPort,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Option<Credential> {
+    let ExposedPort { engine, id, port } = exposed;
+    if has_key(engine, headers) {
+        return Some(Credential::Key);
+    }
+    let now = engine.clock.now_ms();
+    let inner = engine.store.lock();
+    // A sandbox that is lost has no token; its listener is about to end.
+    let entry = inner.sandboxes.get(id)?;
+    let valid = |token: &str| match &entry.stale_token {
+        Some((old, until)) if clock::system_ms() < *until => token == old,
+        _ => {
+            let signed = entry
+                .signed
+                .get(token)
+                .is_some_and(|(of, until)| of == port && now < *until);
+            token == entry.record.token || signed
+        }
+    };
+    if let Some(token) = headers.get(TOKEN).and_then(|value| value.to_str().ok()) {
+        return valid(token).then_some(Credential::Token);
+    }
+    let query = uri.query().unwrap_or_default().split('&');
+    if let Some(token) = query
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(name, _)| *name == QUERY_TOKEN)
+    {
+        return valid(token.1).then(|| Credential::Cookie(token.1.to_owned()));
+    }
+    let cookies = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let found = cookies
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    let mut tokens = found.filter(|(name, _)| *name == QUERY_TOKEN);
+    (entry.record.public || tokens.any(|(_, token)| valid(token))).then_some(Credential::Token)
+}
+
+/// What the server inside sees: its own host, the outer one in a header of its own, and none of our credentials.
+pub(super) fn rewrite(request: &mut Request, target: u16, credential: &Credential) {
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |whole| whole.as_str());
+    let path = match credential {
+        Credential::Cookie(_) => without_token(path),
+        _ => path.to_owned(),
+    };
+    *request.uri_mut() = path.parse().unwrap_or_else(|_| Uri::from_static("/"));
+    *request.version_mut() = Version::HTTP_11;
+    let headers = request.headers_mut();
+    headers.remove(TOKEN);
+    remove_key_cookies(headers);
+    if matches!(credential, Credential::Key) {
+        headers.remove(header::AUTHORIZATION);
+    }
+    if let Some(host) = headers.remove(header::HOST) {
+        headers.insert("x-forwarded-host", host);
+    }
+    if let Ok(host) = HeaderValue::from_str(&format!("localhost:{target}")) {
+        headers.insert(header::HOST, host);
+    }
+    if !headers.contains_key(header::UPGRADE) {
+        headers.remove(header::CONNECTION);
+    }
+}
+
+/// Takes out the cookies by which a browser says the keys of stacks on this machine: it sends them to every port.
+fn remove_key_cookies(headers: &mut HeaderMap) {
+    let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
+    headers.remove(header::COOKIE);
+    for line in lines.iter().filter_map(|line| line.to_str().ok()) {
+        let pairs = line.split(';').map(str::trim);
+        let rest: Vec<&str> = pairs.filter(|pair| !pair.starts_with(KEY_COOKIE)).collect();
+        if let Ok(line) = HeaderValue::from_str(&rest.join("; "))
+            && !line.is_empty()
+        {
+            headers.append(header::COOKIE, line);
+        }
+    }
+}
+
+fn without_token(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
+    let rest: Vec<&str> = query
+        .split('&')
+        .filter(|pair| !pair.starts_with(QUERY_TOKEN))
+        .collect();
+    if rest.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", rest.join("&"))
+    }
+}

@@ -1,0 +1,179 @@
+//! Passes requests on to the server inside, with the faults that a test has armed for that.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context as Wake, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, Incoming};
+use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
+
+use super::access::ExposedPort;
+use crate::engine::SharedEngine;
+use crate::faults::Fault;
+use crate::init_process::Connection;
+use crate::limits::{POLL_MS, REPLAY_BYTES_MAX};
+
+/// Passes a request on, twice where that fault is armed.
+pub(super) async fn send(
+    exposed: &ExposedPort,
+    names: &[String],
+    request: Request,
+    target: u16,
+) -> Response {
+    let faults = &exposed.engine.faults;
+    if request.method() != Method::POST {
+        return once(exposed, names, request, target).await;
+    }
+    let replay = faults.take(names, |fault| {
+        matches!(fault, Fault::ReplayPost).then_some(())
+    });
+    if replay.is_none() {
+        return once(exposed, names, request, target).await;
+    }
+    let (head, body) = request.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, REPLAY_BYTES_MAX).await else {
+        return StatusCode::BAD_GATEWAY.into_response();
+    };
+    let copy = || Request::from_parts(head.clone(), Body::from(bytes.clone()));
+    // The first answer is the one that broke off.
+    let first = once(exposed, names, copy(), target).await;
+    drop(axum::body::to_bytes(first.into_body(), usize::MAX).await);
+    once(exposed, names, copy(), target).await
+}
+
+/// Forwards one request; 502 with an empty body when nobody answers.
+async fn once(
+    exposed: &ExposedPort,
+    names: &[String],
+    mut request: Request,
+    target: u16,
+) -> Response {
+    let unreachable = || StatusCode::BAD_GATEWAY.into_response();
+    let Ok(stream) = connect(exposed, target).await else {
+        return unreachable();
+    };
+    let Ok((mut sender, connection)) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await
+    else {
+        return unreachable();
+    };
+    tokio::spawn(connection.with_upgrades());
+    let upgrade = request
+        .headers()
+        .contains_key(header::UPGRADE)
+        .then(|| hyper::upgrade::on(&mut request));
+    let Ok(mut response) = sender.send_request(request).await else {
+        return unreachable();
+    };
+    let open = OpenConnection::new(exposed);
+    if let (StatusCode::SWITCHING_PROTOCOLS, Some(outer)) = (response.status(), upgrade) {
+        let inner = hyper::upgrade::on(&mut response);
+        tokio::spawn(async move {
+            if let (Ok(outer), Ok(inner)) = tokio::join!(outer, inner) {
+                let (mut outer, mut inner) = (TokioIo::new(outer), TokioIo::new(inner));
+                // Either side may hang up.
+                let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
+            }
+            drop(open);
+        });
+        return response.map(|_| Body::empty());
+    }
+    let streamed = response.headers().get(header::CONTENT_LENGTH).is_none();
+    let cut = exposed.engine.faults.take(names, |fault| match fault {
+        Fault::CutStream { after_bytes } if streamed => Some(*after_bytes),
+        _ => None,
+    });
+    let (head, inner) = response.into_parts();
+    Response::from_parts(
+        head,
+        Body::new(RelayedBody {
+            inner,
+            left: cut,
+            flushed: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            _open: open,
+        }),
+    )
+}
+
+/// Connects to the server inside; the handle of the first process is held for that long alone, since the last one's end
+/// is the sandbox's.
+async fn connect(exposed: &ExposedPort, target: u16) -> io::Result<Box<dyn Connection>> {
+    let running = exposed.engine.store.running(&exposed.id);
+    let (_, process) = running.map_err(|_| io::ErrorKind::NotConnected)?;
+    process.dial(target).await
+}
+
+/// Counts a connection as open, which is activity, for as long as it lives.
+struct OpenConnection {
+    engine: SharedEngine,
+    id: String,
+}
+
+impl OpenConnection {
+    fn new(exposed: &ExposedPort) -> Self {
+        if let Some(entry) = exposed.engine.store.lock().sandboxes.get_mut(&exposed.id) {
+            entry.open += 1;
+        }
+        OpenConnection {
+            engine: exposed.engine.clone(),
+            id: exposed.id.clone(),
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        if let Some(entry) = self.engine.store.lock().sandboxes.get_mut(&self.id) {
+            entry.open = entry.open.saturating_sub(1);
+        }
+    }
+}
+
+/// A body on its way through, which breaks off after `left` bytes when that is set.
+struct RelayedBody {
+    inner: Incoming,
+    left: Option<u64>,
+    flushed: Pin<Box<tokio::time::Sleep>>,
+    _open: OpenConnection,
+}
+
+impl HttpBody for RelayedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        wake: &mut Wake<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.left == Some(0) {
+            // What was passed on must reach the other side before the connection breaks.
+            std::task::ready!(self.flushed.as_mut().poll(wake));
+            return Poll::Ready(Some(Err(axum::Error::new(
+                "the stream is cut by an armed fault",
+            ))));
+        }
+        let frame = match std::task::ready!(Pin::new(&mut self.inner).poll_frame(wake)) {
+            Some(Ok(frame)) => frame,
+            other => return Poll::Ready(other.map(|result| result.map_err(axum::Error::new))),
+        };
+        let Some(left) = self.left else {
+            return Poll::Ready(Some(Ok(frame)));
+        };
+        let mut bytes = match frame.into_data() {
+            Ok(bytes) => bytes,
+            Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+        };
+        bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        self.left = Some(left - bytes.len() as u64);
+        self.flushed
+            .as_mut()
+            .reset(Instant::now() + Duration::from_millis(POLL_MS));
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}

@@ -1,0 +1,286 @@
+//! A provider from its start to its stop, as the program that owns it sees it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bobbin_local_breakpoint::own_only;
+use rustix::fs::{FlockOperation, flock};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::{Clock, system_ms};
+use crate::confine::{self, Confinement};
+use crate::engine::Engine;
+use crate::faults::Faults;
+use crate::init_process::Spawner;
+use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX};
+use crate::outbound::Egress;
+use crate::processes::ProcessSet;
+use crate::record::Record;
+use crate::settings::{Error, Settings};
+use crate::state::SandboxState;
+use crate::store::Store;
+use crate::tls::TlsInterceptor;
+use crate::{api, serve, snapshot, timers};
+
+/// A sandbox, for people to look at.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct SandboxView {
+    /// Its id, as the API tells it.
+    pub id: String,
+    /// Its name, by which the API finds it too.
+    pub name: String,
+    /// The state that the API tells.
+    pub state: SandboxState,
+    /// Its labels, as the API tells them.
+    pub labels: BTreeMap<String, String>,
+    /// Its home: the work directory of its commands.
+    pub dir: PathBuf,
+    /// The port of this machine that stands for its 4096.
+    pub port: u16,
+    /// Its processes, as this machine counts them.
+    pub pids: Vec<u32>,
+}
+
+/// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the runtime's end.
+pub struct Provider {
+    engine: Arc<Engine>,
+    /// Held for as long as the state folder is ours; the system lets go of it when the process ends.
+    _lock: File,
+}
+
+impl Provider {
+    /// Starts a provider, after ending what an earlier one may have left behind.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn start(settings: Settings) -> Result<Provider, Error> {
+        let (folder, lock) = lock_state_dir(&settings.state_dir)?;
+        let state_dir = folder.to_string_lossy().into_owned();
+        end_leftovers(&state_dir).await;
+        let store = open_store(&folder, &settings)?;
+        let listeners = listen(&settings).await?;
+        let engine = Arc::new(engine(settings, state_dir, store, &listeners).await?);
+
+        let router = own_only(api::router(&engine), engine.also_named.clone());
+        let router = engine.breakpoints.before("provider", serve::peer, router);
+        for listener in [Some(listeners.loopback), listeners.also]
+            .into_iter()
+            .flatten()
+        {
+            let served = serve::run(listener, router.clone(), engine.stopping.clone());
+            engine.tasks.spawn(served);
+        }
+        engine.tasks.spawn(timers::run(engine.clone()));
+        Ok(Provider {
+            engine,
+            _lock: lock,
+        })
+    }
+
+    /// Base of the control API: `http://127.0.0.1:PORT/api`.
+    #[must_use]
+    pub fn api_url(&self) -> String {
+        format!("http://127.0.0.1:{}/api", self.engine.port)
+    }
+
+    /// The key that clients must send.
+    #[must_use]
+    pub fn api_key(&self) -> &str {
+        &self.engine.api_key
+    }
+
+    /// How sandboxes are confined; without bubblewrap the caller shows a plain warning.
+    #[must_use]
+    pub fn confinement(&self) -> &Confinement {
+        &self.engine.confinement
+    }
+
+    /// Every sandbox, oldest first. Reads `/proc`: for people, not for hot loops.
+    #[must_use]
+    pub fn sandboxes(&self) -> Vec<SandboxView> {
+        let mut records: Vec<Record> = self
+            .engine
+            .store
+            .lock()
+            .sandboxes
+            .values()
+            .map(|entry| entry.record.clone())
+            .collect();
+        records.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        let view = |record: Record| SandboxView {
+            pids: ProcessSet::of_sandbox(&self.engine.state_dir, &record.id).pids(),
+            dir: self.engine.store.sandbox_dir(&record.folder).join("home"),
+            id: record.id,
+            name: record.name,
+            state: record.state,
+            labels: record.labels,
+            port: record.port,
+        };
+        records.into_iter().map(view).collect()
+    }
+
+    /// Moves the clock of the idle timers forward and begins what is due then.
+    pub fn advance_clock(&self, ms: u64) {
+        self.engine.clock.advance(ms);
+        timers::sweep(&self.engine);
+    }
+
+    /// Ends every process of every sandbox, then the servers. Sandboxes are found stopped by the next start.
+    pub async fn stop(self) {
+        self.engine.stopping.cancel();
+        let processes: Vec<_> = {
+            let mut inner = self.engine.store.lock();
+            inner
+                .sandboxes
+                .values_mut()
+                .filter_map(|entry| entry.process.take())
+                .collect()
+        };
+        let grace_ms = self.engine.stop_grace_ms;
+        futures::future::join_all(processes.iter().map(|process| process.end(grace_ms))).await;
+        self.engine.tasks.close();
+        let bound = Duration::from_millis(DRAIN_MS_MAX + KILL_WAIT_MS_MAX);
+        // Whatever still runs then ends with the program.
+        let _ = tokio::time::timeout(bound, self.engine.tasks.wait()).await;
+        ProcessSet::of_state_dir(&self.engine.state_dir)
+            .end(0)
+            .await;
+    }
+}
+
+/// Takes the state folder for this process alone.
+fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), Error> {
+    let unusable = |source| Error::StateDir {
+        path: state_dir.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(state_dir).map_err(unusable)?;
+    let folder = state_dir.canonicalize().map_err(unusable)?;
+    let lock = File::create(folder.join("lock")).map_err(unusable)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| Error::InUse(folder.clone()))?;
+    Ok((folder, lock))
+}
+
+/// Ends what an earlier run left behind.
+async fn end_leftovers(state_dir: &str) {
+    let left = ProcessSet::of_state_dir(state_dir).end(0).await;
+    if left > 0 {
+        tracing::warn!(
+            processes = left,
+            "processes of an earlier run could not be ended"
+        );
+    }
+}
+
+fn open_store(folder: &Path, settings: &Settings) -> Result<Store, Error> {
+    let unusable = |source| Error::StateDir {
+        path: settings.state_dir.clone(),
+        source,
+    };
+    let store = Store::open(folder).map_err(unusable)?;
+    {
+        let snapshots = &mut store.lock().snapshots;
+        snapshot::prepare(snapshots, &settings.default_snapshot, system_ms());
+        store
+            .save_snapshots(snapshots)
+            .map_err(|error| unusable(std::io::Error::other(error.message)))?;
+    }
+    Ok(store)
+}
+
+/// Where the API listens: on loopback, and on the same port of a second address if one is named.
+struct Listeners {
+    loopback: TcpListener,
+    port: u16,
+    also: Option<TcpListener>,
+}
+
+async fn listen(settings: &Settings) -> Result<Listeners, Error> {
+    let refused = |source| Error::Listen {
+        port: settings.port,
+        source,
+    };
+    let loopback = TcpListener::bind(("127.0.0.1", settings.port))
+        .await
+        .map_err(refused)?;
+    let port = loopback.local_addr().map_err(refused)?.port();
+    let also = serve::also_on(settings.also_on, port)
+        .await
+        .map_err(|source| Error::ListenAlso { port, source })?;
+    Ok(Listeners {
+        loopback,
+        port,
+        also,
+    })
+}
+
+/// The engine of these settings, with what this machine allows of them.
+async fn engine(
+    settings: Settings,
+    state_dir: String,
+    store: Store,
+    listeners: &Listeners,
+) -> Result<Engine, Error> {
+    let init = match settings.init {
+        Some(init) => init,
+        None => std::env::current_exe().map_err(Error::Start)?,
+    };
+    let tools = settings.tools.into_iter().map(existing);
+    let tools = tools.collect::<Result<Vec<_>, _>>()?;
+    let git_mirror = settings.git_mirror.map(existing).transpose()?;
+    let (confinement, bwrap) = confine::detect(settings.confine).await;
+    let interceptor = match confinement {
+        Confinement::Bubblewrap => {
+            let interceptor = TlsInterceptor::new(&settings.stand_ins);
+            Some(Arc::new(interceptor.map_err(Error::Certificates)?))
+        }
+        _ => None,
+    };
+    let port = listeners.port;
+    Ok(Engine {
+        api_key: settings.api_key,
+        port,
+        also_on: settings.also_on,
+        also_named: settings.also_named,
+        confinement,
+        egress: Egress {
+            ports: settings.reachable,
+            own: settings.also_on,
+            stand_ins: settings.stand_ins,
+            interceptor,
+        },
+        toolbox_url: settings
+            .toolbox_url
+            .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
+        default_snapshot: settings.default_snapshot,
+        key_permissions: settings.key_permissions,
+        breakpoints: settings.breakpoints,
+        state_dir,
+        tools,
+        git_mirror,
+        init,
+        bwrap,
+        transition_ms: settings.transition_ms,
+        stop_grace_ms: settings.stop_grace_ms,
+        clock: Clock::default(),
+        store,
+        faults: Faults::default(),
+        spawner: Spawner::new().map_err(Error::Start)?,
+        stopping: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    })
+}
+
+/// A folder by its true path, which sandboxes see it under.
+fn existing(path: PathBuf) -> Result<PathBuf, Error> {
+    match path.canonicalize() {
+        Ok(found) => Ok(found),
+        Err(source) => Err(Error::Tools { path, source }),
+    }
+}

@@ -1,0 +1,33 @@
+//! A secret, whose value the gateway puts into requests that leave a sandbox.
+
+use serde_json::{Value, json};
+
+use crate::clock::iso;
+
+/// A secret. It is written nowhere: a restart forgets it, and whoever holds the value makes it again.
+#[derive(Clone)]
+pub(crate) struct Secret {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// What stands for the value inside sandboxes.
+    pub(crate) placeholder: String,
+    pub(crate) value: String,
+    pub(crate) description: Option<String>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) created_at: i64,
+    pub(crate) updated_at: i64,
+}
+
+impl Secret {
+    /// What the API tells of it, which is never the value.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut json = json!({
+            "id": self.id, "name": self.name, "placeholder": self.placeholder, "hosts": self.hosts,
+            "createdAt": iso(self.created_at), "updatedAt": iso(self.updated_at),
+        });
+        if let Some(description) = &self.description {
+            json["description"] = json!(description);
+        }
+        json
+    }
+}

@@ -1,0 +1,54 @@
+//! What there is to know about a running sandbox: its folder, and the ports on which it listens.
+
+use axum::extract::Path;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::call::{Sandbox, json as answer};
+use crate::api_error::ApiError;
+use crate::http::Answer;
+use crate::outbound::PROXY_PORT;
+use crate::processes::{ProcessSet, listening};
+
+/// The home is the work directory.
+pub(super) async fn work_dir(Sandbox { engine, id, .. }: Sandbox) -> Answer {
+    let (record, _) = engine.store.running(&id)?;
+    answer(json!({ "dir": engine.store.sandbox_dir(&record.folder).join("home") }))
+}
+
+/// Ports on which the sandbox's own processes listen; the one that stands for 4096 is shown as 4096.
+pub(super) async fn ports(Sandbox { engine, id, .. }: Sandbox) -> Answer {
+    let (record, _) = engine.store.running(&id)?;
+    let processes = ProcessSet::of_sandbox(&engine.state_dir, &id);
+    let found = tokio::task::spawn_blocking(move || listening(&processes.pids()))
+        .await
+        .map_err(ApiError::internal)?;
+    // What leads out of the sandbox is none of its servers.
+    let leads_out = |port: &u16| *port == PROXY_PORT || engine.egress.ports.contains(port);
+    let mut ports: Vec<u16> = found
+        .into_iter()
+        .filter(|port| !leads_out(port))
+        .map(|port| if port == record.port { 4096 } else { port })
+        .collect();
+    ports.sort_unstable();
+    answer(json!({ "ports": ports }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct PortPath {
+    port: u16,
+}
+
+pub(super) async fn port_in_use(
+    sandbox: Sandbox,
+    Path(PortPath { port }): Path<PortPath>,
+) -> Answer {
+    let (record, process) = sandbox.engine.store.running(&sandbox.id)?;
+    if !(3_000..=9_999).contains(&port) {
+        return Err(ApiError::bad(
+            "bad request: port out of range: must be between 3000 and 9999",
+        ));
+    }
+    let connected = process.dial(record.host_port(port)).await;
+    answer(json!({ "isInUse": connected.is_ok() }))
+}

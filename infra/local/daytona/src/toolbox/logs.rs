@@ -1,0 +1,96 @@
+//! The logs of a session's commands: as they are now, or as they are written.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::extract::Path;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+
+use super::call::{Sandbox, json as answer};
+use super::process::{CommandPath, SessionPath};
+use crate::api_error::ApiError;
+use crate::http::Answer;
+use crate::init::protocol::Op;
+use crate::limits::POLL_MS;
+
+/// A socket when the request asks for an upgrade (`follow=true`), else what there is now.
+type Follow = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+pub(super) async fn of_command(
+    sandbox: Sandbox,
+    Path(command): Path<CommandPath>,
+    headers: HeaderMap,
+    follow: Follow,
+) -> Answer {
+    show(sandbox, command, &headers, follow).await
+}
+
+/// The logs of the session's first command, which an empty name stands for: `…/session/entrypoint/logs`.
+pub(super) async fn of_first_command(
+    sandbox: Sandbox,
+    Path(SessionPath { session }): Path<SessionPath>,
+    headers: HeaderMap,
+    follow: Follow,
+) -> Answer {
+    let command = String::new();
+    show(sandbox, CommandPath { session, command }, &headers, follow).await
+}
+
+async fn read(sandbox: &Sandbox, of: &CommandPath) -> Result<Value, ApiError> {
+    let op = Op::SessionLogs {
+        session: of.session.clone(),
+        command: of.command.clone(),
+    };
+    sandbox.call(op).await
+}
+
+/// Without the header that newer SDKs send, logs are plain text, both streams merged.
+async fn show(sandbox: Sandbox, of: CommandPath, headers: &HeaderMap, follow: Follow) -> Answer {
+    let logs = read(&sandbox, &of).await?;
+    if let Ok(upgrade) = follow {
+        return Ok(upgrade.on_upgrade(move |socket| send_as_written(sandbox, of, socket)));
+    }
+    if headers.contains_key("x-daytona-sdk-version") {
+        return answer(
+            json!({ "output": logs["output"], "stdout": logs["stdout"], "stderr": logs["stderr"] }),
+        );
+    }
+    let text = |stream: &str| logs[stream].as_str().unwrap_or_default().to_owned();
+    Ok((text("stdout") + &text("stderr")).into_response())
+}
+
+/// Sends what is new, each piece with its stream's three bytes in front, until the command has ended.
+async fn send_as_written(sandbox: Sandbox, of: CommandPath, mut socket: WebSocket) {
+    let mut sent = BTreeMap::from([("stdout", 0), ("stderr", 0)]);
+    while let Ok(logs) = read(&sandbox, &of).await {
+        for (stream, prefix) in [("stdout", 1_u8), ("stderr", 2)] {
+            let text = logs[stream].as_str().unwrap_or_default();
+            let new = text.get(sent[stream]..).unwrap_or_default();
+            if new.is_empty() {
+                continue;
+            }
+            let piece = [&[prefix; 3], new.as_bytes()].concat();
+            sent.insert(stream, text.len());
+            if socket.send(Message::Binary(piece.into())).await.is_err() {
+                return;
+            }
+        }
+        if !logs["exitCode"].is_null() {
+            break;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(POLL_MS * 5)) => {}
+            message = socket.recv() => if !matches!(message, Some(Ok(_))) { return },
+        }
+    }
+    // The other side may have closed first.
+    let end = CloseFrame {
+        code: close_code::NORMAL,
+        reason: "".into(),
+    };
+    let _ = socket.send(Message::Close(Some(end))).await;
+}

@@ -1,0 +1,255 @@
+//! One transition of a sandbox: the states that it goes through, with the processes that start or end on the way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::system_ms;
+use crate::engine::SharedEngine;
+use crate::faults::Fault;
+use crate::init_process::InitProcess;
+use crate::launch::{free_port, run_entrypoint, start_init};
+use crate::processes::ProcessSet;
+use crate::random::token;
+use crate::record::Record;
+use crate::state::SandboxState;
+use crate::store::Entry;
+
+/// A change of course of one sandbox. It gives up when another has begun meanwhile, which its epoch tells.
+#[derive(Clone)]
+pub(crate) struct Transition {
+    engine: SharedEngine,
+    /// The id of the sandbox.
+    id: String,
+    epoch: u64,
+}
+
+impl Transition {
+    pub(crate) fn new(engine: &SharedEngine, id: &str, epoch: u64) -> Self {
+        Transition {
+            engine: engine.clone(),
+            id: id.to_owned(),
+            epoch,
+        }
+    }
+
+    /// Goes from the first state of an operation to the last.
+    pub(crate) async fn carry_through(&self, state: SandboxState, grace_ms: u64) {
+        match state {
+            SandboxState::Stopping => self.stop(grace_ms).await,
+            SandboxState::Destroying => self.destroy().await,
+            SandboxState::Archiving => {
+                if self.pass_through(SandboxState::Archiving).await {
+                    self.set_state(SandboxState::Archived);
+                }
+            }
+            _ => {
+                if self.pass_through(state).await {
+                    self.boot().await;
+                }
+            }
+        }
+    }
+
+    /// Goes through the states of a creation, and of the build before it where there is one.
+    pub(crate) async fn create(&self, build: bool) {
+        let all = [
+            SandboxState::PendingBuild,
+            SandboxState::BuildingSnapshot,
+            SandboxState::PullingSnapshot,
+            SandboxState::Creating,
+        ];
+        for state in &all[if build { 0 } else { 3 }..] {
+            if !self.pass_through(*state).await {
+                return;
+            }
+            let failed = (*state == SandboxState::BuildingSnapshot).then(|| {
+                self.take_fault(|fault| match fault {
+                    Fault::FailBuild { recoverable } => Some(*recoverable),
+                    _ => None,
+                })
+            });
+            if let Some(Some(recoverable)) = failed {
+                let reason = "the build failed";
+                return self.fail(SandboxState::BuildFailed, reason, recoverable);
+            }
+        }
+        self.boot().await;
+    }
+
+    fn take_fault<T>(&self, pick: impl Fn(&Fault) -> Option<T>) -> Option<T> {
+        self.engine.faults.take(&self.engine.names(&self.id), pick)
+    }
+
+    /// Is in `state` for as long as a transition takes. False: something else has begun meanwhile.
+    async fn pass_through(&self, state: SandboxState) -> bool {
+        if !self.set_state(state) {
+            return false;
+        }
+        let held = self.take_fault(|fault| match fault {
+            Fault::HoldState { state: at, ms } if *at == state => Some(*ms),
+            _ => None,
+        });
+        let duration = Duration::from_millis(held.unwrap_or(self.engine.transition_ms));
+        tokio::select! {
+            () = tokio::time::sleep(duration) => {}
+            () = self.engine.stopping.cancelled() => return false,
+        }
+        self.is_current()
+    }
+
+    fn is_current(&self) -> bool {
+        let inner = self.engine.store.lock();
+        let entry = inner.sandboxes.get(&self.id);
+        entry.is_some_and(|entry| entry.epoch == self.epoch)
+    }
+
+    /// Changes the sandbox, unless something else has begun meanwhile. False: nothing was changed.
+    fn change(&self, change: impl FnOnce(&mut Entry)) -> bool {
+        let changed = self.engine.store.change(&self.id, |entry| {
+            let is_current = entry.epoch == self.epoch;
+            if is_current {
+                change(entry);
+            }
+            is_current
+        });
+        changed == Some(true)
+    }
+
+    /// Notes the state that is reached.
+    fn set_state(&self, state: SandboxState) -> bool {
+        let now = self.engine.clock.now_ms();
+        self.change(|entry| {
+            if entry.record.state != state {
+                entry.record.state = state;
+                entry.record.updated_at = now;
+            }
+        })
+    }
+
+    fn fail(&self, state: SandboxState, reason: &str, recoverable: bool) {
+        if self.set_state(state) {
+            self.engine.store.change(&self.id, |entry| {
+                entry.record.error_reason = Some(reason.to_owned());
+                entry.record.recoverable = recoverable;
+            });
+            tracing::warn!(sandbox.id = self.id, reason, "a sandbox failed");
+        }
+    }
+
+    /// Starts the first process; the sandbox is started when that has greeted.
+    async fn boot(&self) {
+        let broken = self.take_fault(|fault| match fault {
+            Fault::FailStart { recoverable } => Some(*recoverable),
+            _ => None,
+        });
+        if let Some(recoverable) = broken {
+            return self.fail(SandboxState::Error, "the start failed", recoverable);
+        }
+        let Some(record) = self.engine.store.record(&self.id) else {
+            return;
+        };
+        let Some(port) = free_port(&self.engine, &record) else {
+            let reason = "no free port was found on this machine";
+            return self.fail(SandboxState::Error, reason, true);
+        };
+        let record = Record { port, ..record };
+        let process = match start_init(&self.engine, &record).await {
+            Ok(process) => Arc::new(process),
+            Err(reason) => return self.fail(SandboxState::Error, &reason, true),
+        };
+        if !record.entrypoint.is_empty() {
+            run_entrypoint(&process, &record).await;
+        }
+        let stale_ms = self.take_fault(|fault| match fault {
+            Fault::StalePreview { ms } => Some(*ms),
+            _ => None,
+        });
+        let now = self.engine.clock.now_ms();
+        if !self.change(|entry| note_start(entry, port, process.clone(), stale_ms, now)) {
+            process.end(0).await;
+            return;
+        }
+        self.watch_for_end(&process);
+    }
+
+    /// A sandbox whose first process ends by itself is stopped, as a container is.
+    fn watch_for_end(&self, process: &InitProcess) {
+        let mut ended = process.ended();
+        let transition = self.clone();
+        tokio::spawn(async move {
+            // An error means that the handle is gone altogether.
+            let _ = ended.wait_for(|ended| *ended).await;
+            if transition.change(|entry| entry.process = None) {
+                transition.set_state(SandboxState::Stopped);
+            }
+        });
+    }
+
+    async fn stop(&self, grace_ms: u64) {
+        let ended = async {
+            match self.take_process() {
+                Some(process) => process.end(grace_ms).await,
+                None => {
+                    ProcessSet::of_sandbox(&self.engine.state_dir, &self.id)
+                        .end(grace_ms)
+                        .await
+                }
+            }
+        };
+        let (left, current) = tokio::join!(ended, self.pass_through(SandboxState::Stopping));
+        if left > 0 {
+            let reason = format!("{left} processes could not be ended");
+            return self.fail(SandboxState::Error, &reason, true);
+        }
+        if current {
+            self.set_state(SandboxState::Stopped);
+        }
+    }
+
+    async fn destroy(&self) {
+        let ended = async {
+            if let Some(process) = self.take_process() {
+                process.end(0).await;
+            }
+        };
+        tokio::join!(ended, self.pass_through(SandboxState::Destroying));
+        remove(&self.engine, &self.id).await;
+    }
+
+    fn take_process(&self) -> Option<Arc<InitProcess>> {
+        let taken = self
+            .engine
+            .store
+            .change(&self.id, |entry| entry.process.take());
+        taken.flatten()
+    }
+}
+
+/// What a start changes: above all the preview token, which the fault keeps the proxy from hearing of for a while.
+fn note_start(
+    entry: &mut Entry,
+    port: u16,
+    process: Arc<InitProcess>,
+    stale_ms: Option<u64>,
+    now: i64,
+) {
+    entry.stale_token = stale_ms.map(|ms| {
+        let until = system_ms().saturating_add(i64::try_from(ms).unwrap_or(i64::MAX));
+        (entry.record.token.clone(), until)
+    });
+    entry.record.token = token(32);
+    entry.record.port = port;
+    entry.record.state = SandboxState::Started;
+    entry.record.error_reason = None;
+    entry.record.recoverable = false;
+    entry.record.updated_at = now;
+    entry.record.last_activity = now;
+    entry.process = Some(process);
+}
+
+/// Removing a big folder takes a while, so it is done outside of the runtime.
+pub(crate) async fn remove(engine: &SharedEngine, id: &str) {
+    let (engine, id) = (engine.clone(), id.to_owned());
+    let removed = tokio::task::spawn_blocking(move || engine.store.remove(&id)).await;
+    drop(removed);
+}
