@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use bobbin_local_breakpoint::Invocation;
+use bobbin_local_breakpoint as breakpoint;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -72,10 +72,10 @@ impl Function {
     }
 
     /// Its processes that hold an invocation.
-    pub(super) fn invocations(&self) -> Vec<Invocation> {
+    pub(super) fn invocations(&self) -> Vec<breakpoint::Invocation> {
         let processes = lock(&self.processes);
         let serving = |process: &Arc<Process>| {
-            Some(Invocation {
+            Some(breakpoint::Invocation {
                 process: process.id,
                 function: self.launch.logical_id.clone(),
                 event: process.event()?,
