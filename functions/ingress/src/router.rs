@@ -60,7 +60,7 @@ impl Router {
         })
     }
 
-    /// Answers one request.
+    /// Always an answer: what cannot be read, routed or queued gets its own status, and is logged.
     pub async fn answer(&self, request: &Request) -> Response<Body> {
         let answer = match (request.method().as_str(), request.raw_http_path()) {
             (_, UNREADABLE) => {

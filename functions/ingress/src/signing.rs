@@ -19,9 +19,9 @@ const MISSING: &str = "slack: the key slack_signing_secret is missing in the sec
 pub struct Signed<'a> {
     /// The body, as it came.
     pub raw: &'a [u8],
-    /// `X-Slack-Signature`, or nothing.
+    /// `X-Slack-Signature`; empty where the request has no such header.
     pub signature: &'a str,
-    /// `X-Slack-Request-Timestamp`, or nothing.
+    /// `X-Slack-Request-Timestamp`, in Unix seconds; empty where the request has no such header.
     pub timestamp: &'a str,
 }
 

@@ -88,7 +88,6 @@ const LAPTOP: &str = "local";
 /// A key that was found.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// The key.
     pub value: Secret,
     /// Where it was found, in words.
     pub source: &'static str,

@@ -26,7 +26,7 @@ use futures::future::BoxFuture;
 pub enum AgentErrorKind {
     /// Neither time nor another endpoint helps: there is no such sandbox, or its address may not be spoken to.
     Final,
-    /// Whatever else.
+    /// Another try, or another endpoint, may help; `failure` says which.
     Other,
 }
 
@@ -36,7 +36,7 @@ pub enum AgentErrorKind {
 pub struct AgentError {
     /// What a caller may do about it itself.
     pub kind: AgentErrorKind,
-    /// What it means.
+    /// What the turn has to do about it.
     pub failure: Failure,
     /// What was seen. It holds no password.
     pub seen: String,
@@ -82,7 +82,7 @@ pub type Refresh = Arc<dyn Fn() -> BoxFuture<'static, Result<Endpoint, NoEndpoin
 pub struct ModelKey {
     /// Name of the variable.
     pub variable: &'static str,
-    /// The key.
+    /// The key itself, or the provider's placeholder for it.
     pub value: String,
     /// The only hosts that it is for; none where it is no secret.
     pub hosts: Vec<String>,
@@ -114,7 +114,7 @@ pub struct InlineImage {
     pub name: String,
     /// What its bytes say that it is.
     pub media_type: &'static str,
-    /// The bytes.
+    /// Its bytes in base64, as the agent takes them.
     pub base64: String,
 }
 
@@ -131,7 +131,7 @@ pub struct Submission<'a> {
     pub agent: Option<&'a str>,
     /// Added to the agent's own instructions.
     pub system: &'a str,
-    /// The words.
+    /// The prompt as its author wrote it.
     pub text: &'a str,
     /// What the model sees beside them.
     pub images: &'a [InlineImage],
@@ -142,13 +142,13 @@ pub struct Submission<'a> {
 /// How a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
-    /// It goes on.
+    /// The agent works, or waits for an ask.
     Busy,
     /// It was broken off: its server went away.
     Stopped,
     /// Nothing has come of the prompt yet.
     Pending,
-    /// It is over.
+    /// It has ended, and this is what came of it.
     Done(Answer),
 }
 
@@ -194,7 +194,7 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     ) -> Arc<dyn Agent>;
 }
 
-/// One running server.
+/// A server that runs in one sandbox, reached by its endpoint.
 #[async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
     /// Whether it calls itself healthy; with a fresh endpoint where the present one does not work, if that is wanted.

@@ -41,7 +41,7 @@ pub struct Lookup {
     pub tenant: String,
     /// Where they type, and as what they count there.
     pub standing: Standing,
-    /// Their id.
+    /// Id of who types: only people who may use Bobbin are shown what others used.
     pub user: String,
     /// What is to be suggested.
     pub kind: Kind,

@@ -205,7 +205,6 @@ impl Aws {
         self.bounded("SQS", ms_max, aws_sdk_sqs::Client::new)
     }
 
-    /// Calls of `DynamoDB`.
     pub(crate) fn dynamodb(&self, ms_max: u64) -> Bounded<aws_sdk_dynamodb::Client> {
         self.bounded("DynamoDB", ms_max, aws_sdk_dynamodb::Client::new)
     }
@@ -228,7 +227,6 @@ impl Aws {
         )
     }
 
-    /// Calls of `CloudFormation`.
     #[cfg(feature = "deployed")]
     pub(crate) fn cloudformation(&self, ms_max: u64) -> Bounded<aws_sdk_cloudformation::Client> {
         self.bounded(
@@ -238,7 +236,6 @@ impl Aws {
         )
     }
 
-    /// Calls of Lambda.
     #[cfg(feature = "deployed")]
     pub(crate) fn lambda(&self, ms_max: u64) -> Bounded<aws_sdk_lambda::Client> {
         self.bounded("Lambda", ms_max, aws_sdk_lambda::Client::new)

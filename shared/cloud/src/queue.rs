@@ -40,7 +40,7 @@ pub enum Lane {
     Control,
 }
 
-/// The two queues.
+/// Sends to `messages.fifo` and `control.fifo`.
 #[derive(Debug, Clone)]
 pub struct Queues {
     sends: Bounded<Client>,

@@ -29,7 +29,7 @@ const STACK_KEY_CHARS_MIN: usize = 32;
 pub struct Secret(String);
 
 impl Secret {
-    /// The value.
+    /// The value itself: never for a log.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -58,7 +58,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct IngressSecret {
-    /// Slack signing secret.
+    /// Verifies what Slack signs.
     pub slack_signing_secret: Secret,
 }
 
@@ -66,15 +66,15 @@ pub struct IngressSecret {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct WorkerSecret {
-    /// Discord bot token.
+    /// Speaks as the bot on Discord; an interaction is answered without it.
     pub discord_bot_token: Secret,
-    /// Slack bot token.
+    /// Speaks as the bot on Slack.
     pub slack_bot_token: Secret,
-    /// Anthropic API key.
+    /// Pays for Anthropic's models.
     pub anthropic_api_key: Secret,
-    /// `OpenAI` API key.
+    /// Pays for `OpenAI`'s models, or for those of an endpoint of one's own.
     pub openai_api_key: Secret,
-    /// `OpenRouter` API key.
+    /// Pays for `OpenRouter`'s models.
     pub openrouter_api_key: Secret,
 }
 
@@ -82,7 +82,7 @@ pub struct WorkerSecret {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ProviderSecret {
-    /// Daytona API key.
+    /// Runs the sandboxes at Daytona.
     pub daytona_api_key: Secret,
 }
 
@@ -97,11 +97,11 @@ pub struct StackKey {
 /// All keys of the worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// Its own.
+    /// What the worker alone reads: chat tokens and model keys.
     pub worker: Arc<WorkerSecret>,
-    /// The provider's.
+    /// What the sandboxes' provider is called with.
     pub provider: Arc<ProviderSecret>,
-    /// The stack's.
+    /// What the sandboxes' passwords are made from.
     pub stack: Arc<StackKey>,
 }
 

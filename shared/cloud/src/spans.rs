@@ -40,9 +40,9 @@ pub struct Trace {
 pub struct Span<'a> {
     /// What was done, as its effect is called.
     pub name: &'a str,
-    /// Its beginning.
+    /// When it began, in Unix milliseconds.
     pub began_ms: Ms,
-    /// Its end.
+    /// When it ended, in Unix milliseconds.
     pub ended_ms: Ms,
     /// It did not succeed.
     pub failed: bool,

@@ -60,7 +60,7 @@ impl WakeError {
     }
 }
 
-/// The stack's wake-ups.
+/// One-time schedules that send a sweep to a thread; without a target none is set.
 #[derive(Debug, Clone)]
 pub struct Wakes {
     aws: Bounded<Client>,

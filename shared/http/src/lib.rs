@@ -47,21 +47,21 @@ pub enum HttpError {
     Refused {
         /// Scheme and host, nothing else of the URL.
         host: String,
-        /// Which rule.
+        /// The rule of the guard that it breaks, in words.
         why: &'static str,
     },
     /// No answer in time; whether the request had its effect is unknown.
     #[error("{host} did not answer in time")]
     Timeout {
-        /// Host.
+        /// The host that was called.
         host: String,
     },
     /// The connection failed or broke; whether the request had its effect is unknown unless `unsent`.
     #[error("{host} could not be reached: {what}")]
     Transport {
-        /// Host.
+        /// The host that was called.
         host: String,
-        /// What was seen.
+        /// What broke the call off: the innermost cause of the error.
         what: String,
         /// No connection was made, so nothing was sent.
         unsent: bool,
@@ -69,9 +69,9 @@ pub enum HttpError {
     /// The answer is larger than the client takes.
     #[error("{host} answered with more than {bytes_max} bytes")]
     TooLarge {
-        /// Host.
+        /// The host that was called.
         host: String,
-        /// The bound.
+        /// The bytes that are read at the most.
         bytes_max: usize,
     },
 }
@@ -458,14 +458,14 @@ fn tls() -> rustls::ClientConfig {
         .with_no_client_auth()
 }
 
-/// A complete answer.
+/// An answer that was read to its end, within the bound.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Status.
+    /// HTTP status, of whatever kind: only a missing answer is an error.
     pub status: u16,
-    /// Headers.
+    /// The headers as they came.
     pub headers: HeaderMap,
-    /// The body, bounded.
+    /// The body, no longer than the client takes.
     pub body: Vec<u8>,
 }
 

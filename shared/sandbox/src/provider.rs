@@ -19,11 +19,11 @@ use crate::labels::{
 /// A sandbox as its provider tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
-    /// The provider's id.
+    /// The id that the provider gave it.
     pub id: String,
-    /// Its name there.
+    /// Ours, made of key and generation; unique at the provider.
     pub name: String,
-    /// Its labels.
+    /// Whose it is and which stack made it ([`crate::labels`]).
     pub labels: BTreeMap<String, String>,
     /// What its state means for us.
     pub state: SandboxState,
@@ -75,7 +75,7 @@ impl Sandbox {
 pub struct Output {
     /// Exit status; -1 when the shell could not be started.
     pub exit_code: i64,
-    /// Both outputs, merged.
+    /// Standard output and standard error, merged.
     pub text: String,
 }
 
@@ -83,7 +83,7 @@ pub struct Output {
 pub struct HostedSecret {
     /// The variable in which a sandbox sees what stands for it.
     pub variable: &'static str,
-    /// The value.
+    /// The value itself, which no sandbox sees.
     pub value: String,
     /// Says which value it is, without saying the value.
     pub version: String,
@@ -107,7 +107,7 @@ pub enum Secrets {
     Outside(BTreeMap<String, Placeholder>),
     /// Nowhere: it keeps none, or none for this stack.
     Nowhere {
-        /// What it said.
+        /// Why not, in the provider's own words.
         seen: String,
     },
 }
@@ -119,7 +119,7 @@ pub enum ErrorKind {
     NotFound,
     /// The script ran over its time and was ended.
     CommandTimeout,
-    /// Whatever else.
+    /// Nothing that a caller treats in a way of its own; `failure` says what to do.
     Other,
 }
 
@@ -129,7 +129,7 @@ pub enum ErrorKind {
 pub struct ProviderError {
     /// What a caller may do about it itself.
     pub kind: ErrorKind,
-    /// What it means.
+    /// What the sandbox's delivery has to do about it.
     pub failure: Failure,
     /// What was seen. It holds no key.
     pub seen: String,
@@ -145,7 +145,7 @@ impl From<ProviderError> for NoEndpoint {
     }
 }
 
-/// Asked, or refused.
+/// What the provider answered, or why it did not.
 pub type Told<T> = Result<T, ProviderError>;
 /// What the sandbox is after a call of its life cycle, or what kept that from being known.
 pub type Seen = Result<SandboxState, Failure>;
@@ -210,7 +210,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
     async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> Told<()>;
 
-    /// Reads a file.
+    /// The bytes of a file; a missing one is [`ErrorKind::NotFound`].
     async fn get_file(&self, sandbox: &Sandbox, path: &str) -> Told<Vec<u8>>;
 
     /// The files of a folder, not of those below it, with their bytes.

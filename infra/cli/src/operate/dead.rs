@@ -21,7 +21,7 @@ use crate::time::when;
 struct Line {
     /// Its deduplication id: of a prompt, the id of its turn.
     id: String,
-    /// `messages` or `control`.
+    /// The queue that it failed in: `messages` or `control`.
     queue: &'static str,
     /// What it is: `prompt`, `reset`, `stop`, ...
     what: String,

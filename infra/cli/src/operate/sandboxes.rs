@@ -25,7 +25,7 @@ const BATCH: usize = 100;
 pub struct Line {
     /// Its name at the provider.
     pub name: String,
-    /// The provider's id.
+    /// The id that the provider gave it; people use the name.
     pub id: String,
     /// Whose it is, by its labels.
     pub thread: Option<String>,
@@ -44,7 +44,7 @@ pub struct Line {
 pub struct Found {
     /// As the provider lists it.
     pub sandbox: Sandbox,
-    /// For programs.
+    /// The same, as the command's JSON has it.
     pub line: Line,
     /// By the sweeper's rule.
     pub judged: Judged,
@@ -156,7 +156,6 @@ fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
     }
 }
 
-/// Lists them.
 pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
     let found = found(stack, what.tenant.as_deref()).await?;
     let lines: Vec<&Line> = found
@@ -177,7 +176,7 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
     Output::new(words, &Answer { sandboxes: lines }, code)
 }
 
-/// The table.
+/// The sandboxes as a table for people.
 pub fn shown(lines: &[&Line]) -> String {
     let now_ms = now_ms();
     let row = |line: &&Line| {

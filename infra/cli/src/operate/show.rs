@@ -39,7 +39,7 @@ struct Answer {
 #[derive(Serialize)]
 struct AskLine {
     id: String,
-    /// `permission` or `question`.
+    /// What is asked for: `permission` or `question`.
     about: &'static str,
     expires_at_ms: Ms,
 }
@@ -63,7 +63,7 @@ struct Event {
     what: String,
     /// Why, and what it took.
     note: String,
-    /// The turn's id.
+    /// The id of the turn that it belongs to; none for what happened to the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<String>,
     /// What was asked and answered, where that was wanted.
@@ -87,7 +87,6 @@ pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks
     Ok((session, marks))
 }
 
-/// Shows it.
 pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let (session, marks) = record(stack, &what.thread).await?;
     let newest = session.ended.iter().rev().take(TURNS_MAX);

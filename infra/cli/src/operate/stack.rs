@@ -20,7 +20,7 @@ pub struct Stack {
     pub name: String,
     /// Its own id: a label of every sandbox.
     pub id: String,
-    /// The records.
+    /// The stack's table.
     pub store: Store,
     /// The bounds that it runs with.
     pub limits: Limits,
@@ -77,7 +77,6 @@ impl Stack {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
-    /// Its dead letters.
     pub fn letters(&self) -> Result<Letters, CommandError> {
         Ok(Letters::new(self.deployed.aws(), self.pairs()?))
     }

@@ -14,7 +14,7 @@ use super::types::{AgentError, Message, PartKind, Role, Status};
 pub enum Verdict {
     /// The agent works, or waits for an ask.
     Busy,
-    /// It is over.
+    /// The run has ended, and this is what came of it.
     Done(Answer),
     /// It was broken off without an end: the server died. Believe it only when seen twice, some seconds apart.
     Stopped,

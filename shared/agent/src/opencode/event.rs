@@ -20,69 +20,59 @@ pub enum Event {
     Session(Session),
     /// What a session is doing.
     Status {
-        /// Session.
         session: String,
-        /// Its status.
         status: Status,
     },
     /// A session has nothing to do: go and look.
     Idle {
-        /// Session.
         session: String,
     },
     /// Something failed; not by itself the end.
     Error {
         /// Session, if it was one's.
         session: Option<String>,
-        /// What.
         error: AgentError,
     },
     /// The head of a message.
     Message(Info),
     /// A message is gone.
     MessageRemoved {
-        /// Its id.
         message: String,
     },
-    /// A whole part.
+    /// A part as it is now; an update repeats what was there before.
     Part(Part),
     /// More text of a part.
     Delta(Delta),
     /// A part is gone.
     PartRemoved {
-        /// Its message.
         message: String,
-        /// Its id.
         part: String,
     },
     /// A permission is asked for.
     PermissionAsked(Permission),
-    /// Questions are asked.
+    /// The agent asks questions, and waits for their answer.
     QuestionAsked(Question),
     /// A permission or question is no longer open.
     AskClosed {
-        /// Its id.
+        /// Id of the permission or of the questions.
         id: String,
     },
-    /// Nothing for us.
+    /// Whatever a run's card and end do not depend on.
     Other,
 }
 
 /// More text of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Delta {
-    /// Its session.
     #[serde(rename = "sessionID")]
     pub session_id: String,
-    /// Its message.
     #[serde(rename = "messageID")]
     pub message_id: String,
-    /// The part.
     #[serde(rename = "partID")]
     pub part_id: String,
     /// Only `text` is known.
     pub field: String,
-    /// What is appended.
+    /// Text to be appended to that field.
     pub delta: String,
 }
 

@@ -8,7 +8,6 @@ use crate::runtime::InlineImage;
 /// A model as `provider/model`; the model's own name may hold slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
-    /// Provider id.
     pub provider: String,
     /// Model id at the provider.
     pub model: String,
@@ -164,7 +163,7 @@ pub fn server_config(
 /// An OpenAI-compatible endpoint of one's own.
 #[derive(Debug, Clone, Copy)]
 pub struct Endpoint<'a> {
-    /// Its address.
+    /// Where the endpoint is, with its version, such as `https://models.example.com/v1`.
     pub base_url: &'a str,
     /// The variable of the server's environment that holds its key, so that no secret stands in the configuration.
     pub key_variable: &'a str,

@@ -24,7 +24,7 @@ const ATTEMPTS_SHOWN_MAX: f64 = 999.0;
 /// What an event means for whoever follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heard {
-    /// Nothing to do.
+    /// It changes neither the card nor what is known of the end.
     Nothing,
     /// The picture may have changed.
     News,
@@ -37,9 +37,9 @@ pub enum Heard {
 pub struct Snapshot {
     /// `GET /session/status`, read first.
     pub statuses: Statuses,
-    /// `GET /permission`
+    /// What `GET /permission` lists.
     pub permissions: Vec<Permission>,
-    /// `GET /question`
+    /// What `GET /question` lists.
     pub questions: Vec<Question>,
     /// Messages of the session from the prompt on, oldest first.
     pub messages: Vec<Message>,
@@ -131,7 +131,7 @@ impl Run {
         }
     }
 
-    /// Applies one event.
+    /// Takes in what the stream told. The same event may come twice.
     pub fn apply(&mut self, event: Event) -> Heard {
         match event {
             Event::Connected | Event::Heartbeat | Event::Other => Heard::Nothing,

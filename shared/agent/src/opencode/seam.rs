@@ -82,7 +82,7 @@ impl Runtime for OpenCodeRuntime {
     }
 }
 
-/// One OpenCode server.
+/// One OpenCode server, with the names that the stack's people use for its models.
 #[derive(Debug, Clone)]
 pub(super) struct OpenCodeAgent {
     pub(super) client: OpenCode,

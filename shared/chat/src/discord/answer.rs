@@ -15,7 +15,7 @@ use crate::HttpAnswer;
 pub const EPHEMERAL: u64 = 64;
 /// The message is made of components.
 pub const COMPONENTS_V2: u64 = 32_768;
-/// No link previews.
+/// Message flag: Discord shows no previews of the links in it.
 pub const SUPPRESS_EMBEDS: u64 = 4;
 
 /// Name of the form's text input.
@@ -120,7 +120,7 @@ pub fn deferred_update() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 6}))
 }
 
-/// Nothing to complete.
+/// The answer to somebody who types, with no suggestions.
 #[must_use]
 pub fn no_choices() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 8, "data": {"choices": []}}))

@@ -29,18 +29,16 @@ pub use ask::ask;
 /// A body, and the file that goes with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
-    /// The JSON body.
+    /// The JSON of the message.
     pub body: Value,
     /// Goes as `files[0]` of a multipart request.
     pub file: Option<File>,
 }
 
-/// A file.
+/// A file that goes along with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its name.
     pub name: String,
-    /// Its media type.
     pub media_type: &'static str,
     /// What is in it.
     pub bytes: Vec<u8>,
@@ -69,7 +67,7 @@ const GREEN: u32 = 0x0057_f287;
 const RED: u32 = 0x00ed_4245;
 const GREY: u32 = 0x0099_aab5;
 
-/// Styles of buttons.
+/// Styles of buttons, by Discord's numbers.
 const PRIMARY: u8 = 1;
 const SECONDARY: u8 = 2;
 const SUCCESS: u8 = 3;

@@ -24,7 +24,7 @@ pub(crate) fn off() -> Failure {
     }
 }
 
-/// Cuts an answer.
+/// An answer in parts that each fit into a message.
 pub(crate) fn split(answer: &str) -> Vec<String> {
     text::split(answer, CHUNK_UNITS)
 }

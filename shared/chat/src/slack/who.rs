@@ -13,11 +13,11 @@ organisations. Ask in a channel of your own workspace.";
 
 /// What the policy says.
 pub(super) enum Verdict {
-    /// Go on.
+    /// The request may be carried out.
     Admitted,
     /// Not one of our tenants: no word, and no call with a token that we do not have.
     Stranger,
-    /// Tell the person.
+    /// It may not, and the person is told this.
     Refused(String),
 }
 

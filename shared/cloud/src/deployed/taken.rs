@@ -22,13 +22,13 @@ const ACTIONS: &str =
 pub struct Taken {
     /// SQS's own id of it.
     pub message_id: String,
-    /// Names this delivery.
+    /// Names this delivery of it, and no later one.
     pub receipt_handle: String,
-    /// What was sent.
+    /// The body as it was sent.
     pub body: String,
-    /// Digest of that.
+    /// MD5 of the body in hex, as Lambda's event has it.
     pub md5_of_body: String,
-    /// Such as `ApproximateReceiveCount`.
+    /// System attributes by name, such as `ApproximateReceiveCount`.
     pub attributes: BTreeMap<String, String>,
 }
 

@@ -35,7 +35,7 @@ pub struct Sandbox {
     pub id: String,
     /// Name, unique in the organisation.
     pub name: String,
-    /// Labels.
+    /// Whose it is and which stack made it ([`crate::labels`]).
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// State, in Daytona's word.
@@ -118,9 +118,9 @@ pub enum Image {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSandbox {
-    /// The idempotency key.
+    /// The name makes a repeat harmless: of one that is taken Daytona makes no second.
     pub name: String,
-    /// Labels.
+    /// Whose it is and which stack made it ([`crate::labels`]).
     pub labels: BTreeMap<String, String>,
     /// Snapshot, unless it is built.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ pub struct CreateSandbox {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BuildInfo {
-    /// The Dockerfile.
+    /// The Dockerfile's text: Daytona builds from it without other files.
     pub dockerfile_content: String,
 }
 
@@ -197,7 +197,7 @@ impl CreateSandbox {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Page<T> {
-    /// What is listed.
+    /// The entries of this page.
     #[serde(default = "Vec::new")]
     pub items: Vec<T>,
     /// Where the next page begins.
@@ -208,7 +208,7 @@ pub struct Page<T> {
 /// How to reach a port of a sandbox.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct PreviewLink {
-    /// Address.
+    /// The address that reaches the port from outside.
     pub url: String,
     /// Goes into the header `x-daytona-preview-token`; new with every start.
     #[serde(default)]
@@ -264,12 +264,12 @@ impl PreviewLink {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileInfo {
-    /// Its name.
+    /// The last part of its path.
     pub name: String,
     /// It is a folder.
     #[serde(default)]
     pub is_dir: bool,
-    /// Bytes.
+    /// Size in bytes.
     #[serde(default)]
     pub size: u64,
 }
@@ -281,7 +281,7 @@ pub struct Executed {
     /// Exit status; -1 when the shell could not be started.
     #[serde(default)]
     pub exit_code: i64,
-    /// Both outputs, merged.
+    /// Standard output and standard error, merged.
     #[serde(default)]
     pub result: String,
 }
@@ -305,7 +305,7 @@ impl ErrorBody {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// The sentence.
+    /// What Daytona says, from whichever field holds it; empty where none does.
     #[must_use]
     pub fn message(&self) -> String {
         bobbin_http::sentence(&self.message)

@@ -15,7 +15,7 @@ const ID_DIGITS: usize = 8;
 /// A secret as it is read: never with its value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Secret {
-    /// Id.
+    /// Id that the route of an update holds; sandboxes name a secret by its name.
     pub id: String,
     /// Name, unique in the organisation.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct WriteSecret {
     /// Its name; none leaves it as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The value.
+    /// The value itself; Daytona never gives it back.
     pub value: String,
     /// Which value it is, without saying it.
     pub description: String,

@@ -30,18 +30,18 @@ const TIDY_MS_MAX: u64 = 4 * 60_000;
 pub struct Turn {
     /// The thread; nothing else happens in it.
     pub thread: ThreadKey,
-    /// Who asked.
+    /// The person in whose name the test asks.
     pub by: Person,
     /// How they are answered.
     pub reply: Reply,
-    /// Where they asked.
+    /// The channel, and what the person counts as there.
     pub standing: Standing,
 }
 
-/// How it went.
+/// Whether the test turn proved what it was to prove.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Followed {
-    /// It was answered.
+    /// The agent's answer stands in the thread.
     Answered,
     /// It ended otherwise, or did not end; that has been told.
     Otherwise,

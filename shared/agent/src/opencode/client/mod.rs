@@ -38,7 +38,7 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Newest messages that are looked at to see whether an answer is under way: prompts that were sent into a run lie behind
 /// what it is writing.
 const NEWEST_MESSAGES: u32 = 20;
-/// Messages a page.
+/// Messages that are asked for at a time.
 const PAGE_MESSAGES: u32 = 50;
 /// Pages that are read to find a prompt.
 const PAGES_MAX: usize = 10;
@@ -51,7 +51,7 @@ pub enum OpenCodeError {
     /// Neither proxy nor server gave an answer of OpenCode's.
     #[error("the server does not answer: {seen}")]
     Unreachable {
-        /// What was seen.
+        /// What came in place of an answer: an error of the connection, a status, a media type.
         seen: String,
     },
     /// A redirect, twice: the endpoint's token is not taken.
@@ -66,21 +66,21 @@ pub enum OpenCodeError {
     /// OpenCode does not know the message, or the ask is settled already.
     #[error("OpenCode does not know it: {message}")]
     NotFound {
-        /// OpenCode's words.
+        /// What OpenCode says of it; empty where it says nothing.
         message: String,
     },
     /// OpenCode refused, or failed within. A 500 may be the request's own fault, so it is not repeated blindly.
     #[error("OpenCode refused the request ({status}): {message}")]
     Refused {
-        /// Status.
+        /// HTTP status of the answer.
         status: u16,
-        /// OpenCode's words.
+        /// What OpenCode says of it; empty where it says nothing.
         message: String,
     },
     /// OpenCode's answer is larger than we take.
     #[error("OpenCode's answer is too large: {seen}")]
     TooLarge {
-        /// What was seen.
+        /// How large it is, and what it may be.
         seen: String,
     },
     /// The provider gave no endpoint.
@@ -92,7 +92,7 @@ pub enum OpenCodeError {
 }
 
 impl OpenCodeError {
-    /// What this means.
+    /// What the turn has to do about it.
     #[must_use]
     pub fn failure(&self) -> Failure {
         let seen = self.to_string();
@@ -166,9 +166,9 @@ pub struct PromptText<'a> {
     pub turn: &'a str,
     /// Added to the agent's own instructions.
     pub system: &'a str,
-    /// The words.
+    /// The prompt as its author wrote it.
     pub text: &'a str,
-    /// Images beside them.
+    /// Images that the model sees after the text.
     pub images: &'a [InlineImage],
 }
 

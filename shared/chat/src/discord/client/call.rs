@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 
-/// One call.
+/// One request of the API, which may be sent several times.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     /// For errors and logs: the route without ids or tokens.

@@ -12,9 +12,9 @@ use crate::discord::commands::{Difference, commands, differences, guild_commands
 /// The application that a bot token belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
-    /// Its id.
+    /// The application's id, which the routes of its commands hold.
     pub id: String,
-    /// Its name.
+    /// What its owner called it.
     pub name: String,
     /// The public key that its interactions are verified with, 64 hex digits.
     pub verify_key: String,

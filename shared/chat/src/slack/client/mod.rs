@@ -40,11 +40,11 @@ const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Whose token it is (`auth.test`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Team id.
+    /// Id of the team that the app is installed in.
     pub team: String,
-    /// Our user id.
+    /// Id of the app's bot user, by which people mention it.
     pub user: String,
-    /// Our bot id.
+    /// Id of the bot, which stands on every message that it posts.
     pub bot: String,
     /// Where people see the workspace, with a slash at its end; empty where Slack does not say it.
     pub site: String,

@@ -15,7 +15,7 @@ use crate::slack::render;
 /// Messages of a thread that are read.
 const MESSAGES_MAX: u32 = 50;
 
-/// An installed app.
+/// What a token says of the app's installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// Whose token it is.

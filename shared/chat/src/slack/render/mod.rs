@@ -229,7 +229,7 @@ pub fn direct(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
 pub enum Status {
     /// The agent works; Slack shows its own Stop button.
     Processing,
-    /// Idle.
+    /// Nothing is under way.
     Active,
     /// Waits for a person.
     Suspended,
@@ -247,7 +247,7 @@ impl Status {
         }
     }
 
-    /// Slack's word.
+    /// The word that Slack's API takes for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -16,9 +16,8 @@ const PIECE_UNITS_MIN: usize = 400;
 /// For whom a stream is; Slack wants to know it outside of direct messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
-    /// User id.
     pub user: String,
-    /// Their team.
+    /// Id of the team that the person belongs to.
     pub team: String,
 }
 

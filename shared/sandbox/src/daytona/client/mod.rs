@@ -55,7 +55,7 @@ pub enum DaytonaError {
     /// 403: the key may not do this, or the organisation is suspended.
     #[error("Daytona does not allow it: {message}")]
     Forbidden {
-        /// Daytona's words.
+        /// What Daytona says of it; empty where it says nothing.
         message: String,
     },
     /// 404: it does not know the sandbox (or file).
@@ -64,10 +64,10 @@ pub enum DaytonaError {
     /// 409: the name is taken, or the sandbox is in transition.
     #[error("not now: {message}")]
     Conflict {
-        /// Daytona's words.
+        /// What Daytona says of it; empty where it says nothing.
         message: String,
     },
-    /// 429.
+    /// Too many requests (429).
     #[error("Daytona is limiting requests")]
     RateLimited {
         /// Milliseconds that it asked for, or 0.
@@ -76,15 +76,15 @@ pub enum DaytonaError {
     /// 400 and its like: validation, quota, wrong state.
     #[error("Daytona refused the request ({status}): {message}")]
     Refused {
-        /// Status.
+        /// HTTP status of the answer.
         status: u16,
-        /// Daytona's words.
+        /// What Daytona says of it.
         message: String,
     },
     /// The toolbox or proxy cannot reach the sandbox: not started, or a stale cache.
     #[error("the sandbox cannot be reached: {message}")]
     Unreachable {
-        /// The proxy's words.
+        /// What the proxy in front of the sandboxes says.
         message: String,
     },
     /// 408: an exec ran over its timeout and was killed.
@@ -93,9 +93,9 @@ pub enum DaytonaError {
     /// 5xx, a redirect, or something that is no answer of Daytona's (HTML of a proxy).
     #[error("Daytona is not answering properly ({status}): {message}")]
     Unavailable {
-        /// Status.
+        /// HTTP status of the answer.
         status: u16,
-        /// What was seen.
+        /// What came in place of an answer.
         message: String,
     },
     /// No answer at all; whether the call had its effect is unknown.
@@ -104,7 +104,7 @@ pub enum DaytonaError {
 }
 
 impl DaytonaError {
-    /// What this means.
+    /// What the sandbox's delivery has to do about it.
     #[must_use]
     pub fn failure(&self) -> Failure {
         let seen = self.to_string();
@@ -164,7 +164,7 @@ impl DaytonaError {
     }
 }
 
-/// The client.
+/// The client of Daytona's control API, and of the toolbox in each sandbox.
 #[derive(Clone)]
 pub struct Daytona {
     http: Http,

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Answered, Daytona};
 use crate::daytona::secrets::{Secret, WriteSecret, mounts};
 
-/// Secrets a page.
+/// Secrets that are asked for at a time.
 const PAGE_SECRETS: &str = "100";
 /// Pages that are read: an organisation may have as many as these hold.
 const PAGES_MAX: usize = 20;
