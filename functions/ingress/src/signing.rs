@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_chat::{HttpAnswer, Intake, slack};
-use bobbin_cloud::secrets::{IngressSecret, Kept};
+use bobbin_chat::{HttpAnswer, Inbound, slack};
+use bobbin_cloud::secrets::{IngressSecret, CachedSecret};
 use bobbin_core::access::Policy;
 use bobbin_core::ids::Ms;
 
@@ -25,13 +25,13 @@ pub struct Signed<'a> {
     pub timestamp: &'a str,
 }
 
-/// Which of Slack's entrances reads a request.
-pub type Entrance = fn(&[u8], &str, &str, &slack::App, Ms) -> Intake;
+/// Which of Slack's endpoints reads a request.
+pub type Endpoint = fn(&[u8], &str, &str, &slack::App, Ms) -> Inbound;
 
 /// The app, with the secret behind it.
 #[derive(Debug)]
 pub struct Signing {
-    kept: Kept<IngressSecret>,
+    kept: CachedSecret<IngressSecret>,
     policy: Policy,
     /// The app as it was last made, and of what.
     made: Mutex<Option<(Arc<IngressSecret>, Arc<slack::App>)>>,
@@ -40,7 +40,7 @@ pub struct Signing {
 impl Signing {
     /// With the secret of this stack, not read yet.
     #[must_use]
-    pub const fn new(kept: Kept<IngressSecret>, policy: Policy) -> Self {
+    pub const fn new(kept: CachedSecret<IngressSecret>, policy: Policy) -> Self {
         Self {
             kept,
             policy,
@@ -49,9 +49,9 @@ impl Signing {
     }
 
     /// What becomes of a request. One that cannot be signed is judged without the secret.
-    pub async fn intake(&self, entrance: Entrance, request: Signed<'_>, now_ms: Ms) -> Intake {
+    pub async fn inbound(&self, endpoint: Endpoint, request: Signed<'_>, now_ms: Ms) -> Inbound {
         let read = |app: &slack::App| {
-            entrance(
+            endpoint(
                 request.raw,
                 request.signature,
                 request.timestamp,
@@ -67,7 +67,7 @@ impl Signing {
         };
         let known = (!secret.slack_signing_secret.is_empty()).then(|| read(&self.app(secret)));
         match known {
-            Some(intake) if intake.note != slack::BAD_SIGNATURE => intake,
+            Some(inbound) if inbound.note != slack::BAD_SIGNATURE => inbound,
             // None, or the one before: perhaps it has been stored since.
             known => match self.kept.newer(now_ms).await {
                 Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
@@ -93,10 +93,10 @@ impl Signing {
 }
 
 /// Nothing can be verified just now. Slack sends events again, so it may come to something yet.
-fn later(note: &'static str) -> Intake {
+fn later(note: &'static str) -> Inbound {
     let answer = HttpAnswer::text(
         503,
         "Bobbin has no signing secret of this Slack app yet, or cannot read it just now. Its operator stores it with `bobbin secrets`; it is used a minute later at most.",
     );
-    Intake::only(answer, note)
+    Inbound::only(answer, note)
 }

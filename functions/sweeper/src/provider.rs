@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bobbin_app::providers;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::secrets::{Kept, ProviderSecret};
+use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
 use bobbin_core::ids::Ms;
 use bobbin_sandbox::Provider;
 
@@ -17,7 +17,7 @@ type Made = (Arc<ProviderSecret>, Arc<dyn Provider>);
 
 /// The provider, and the secret behind it, which the first tick reads.
 pub struct KeyedProvider {
-    kept: Kept<ProviderSecret>,
+    kept: CachedSecret<ProviderSecret>,
     config: Config,
     /// As it was last made, and of what.
     made: Mutex<Option<Made>>,
@@ -30,7 +30,7 @@ impl KeyedProvider {
     /// A sentence that names the variable that is missing.
     pub fn new(aws: &Aws, config: &Config) -> Result<Self, String> {
         Ok(Self {
-            kept: Kept::named_by("PROVIDER_SECRET_ID", aws, config, READ_MS_MAX)?,
+            kept: CachedSecret::named_by("PROVIDER_SECRET_ID", aws, config, READ_MS_MAX)?,
             config: config.clone(),
             made: Mutex::new(None),
         })

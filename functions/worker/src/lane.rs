@@ -17,7 +17,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::{Metrics, Unit};
 use bobbin_cloud::queue::{Lane as QueueLane, Queues};
-use bobbin_cloud::secrets::{Kept, Keys, WorkerSecrets};
+use bobbin_cloud::secrets::{CachedSecret, Keys, WorkerSecrets};
 use bobbin_cloud::spans::Spans;
 use bobbin_cloud::startup;
 use bobbin_cloud::store::Store;
@@ -89,9 +89,9 @@ impl Worker {
         let config = Config::from_environment()?;
         let aws = Aws::from_environment()?;
         let secrets = WorkerSecrets::new(
-            Kept::named_by("WORKER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            CachedSecret::named_by("WORKER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            CachedSecret::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
         let parts = Parts {

@@ -6,5 +6,5 @@ mod runtime;
 
 pub use runtime::{
     Agent, AgentError, AgentErrorKind, InlineImage, Launch, LaunchInputs, Missed, ModelKey,
-    Refresh, RunState, RunWatch, Runtime, Submission, Told,
+    Refresh, RunState, RunWatch, Runtime, Submission, AgentResult,
 };

@@ -31,7 +31,7 @@ use aws_types::SdkConfig;
 use aws_types::region::Region;
 use reqwest::Url;
 
-pub(crate) use self::error::Told;
+pub(crate) use self::error::IntoCallError;
 pub use self::error::{CallError, Cause};
 pub use self::http::ANSWER_BYTES_MAX;
 #[cfg(feature = "deployed")]
@@ -65,7 +65,7 @@ pub(crate) struct Bounded<C> {
 
 impl<C> Bounded<C> {
     /// What a failed call comes to.
-    pub(crate) fn failed<E: Told>(&self, error: E) -> CallError {
+    pub(crate) fn failed<E: IntoCallError>(&self, error: E) -> CallError {
         error.told(&self.place, self.ms_max)
     }
 

@@ -2,7 +2,7 @@
 //! `DescribeStacks`; its keys, its queues and its table by those. Deliberately absent: every call that changes a stack.
 
 mod keyring;
-mod taken;
+mod receive;
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use aws_sdk_cloudformation::types::Stack;
 use bobbin_core::message::Body;
 
 pub use self::keyring::Keyring;
-pub use self::taken::Taken;
+pub use self::receive::ReceivedMessage;
 use crate::aws::{Aws, CallError, Cause, NO_CREDENTIALS};
 use crate::config::stack_id;
 use crate::store::Store;

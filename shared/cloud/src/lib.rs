@@ -9,7 +9,7 @@ pub mod deployed;
 pub mod events;
 #[cfg(feature = "deployed")]
 pub mod laptop;
-pub mod letters;
+pub mod dead_letters;
 pub mod metrics;
 pub mod queue;
 pub mod secrets;

@@ -7,7 +7,7 @@ use bobbin_core::message::{Body, Message};
 
 use crate::aws::{Aws, Bounded, CallError, Late};
 use crate::config::Config;
-use crate::letters::Pair;
+use crate::dead_letters::Pair;
 
 /// A send must be over within this time: ingress has three seconds in all.
 pub const SEND_MS_MAX: u64 = 2_000;

@@ -107,7 +107,7 @@ pub struct Keys {
 
 /// A secret, and the copy of it that this process goes by.
 #[derive(Debug)]
-pub struct Kept<T> {
+pub struct CachedSecret<T> {
     aws: Late<Client>,
     id: String,
     /// How old the copy may be.
@@ -122,7 +122,7 @@ struct State<T> {
     tried_at_ms: Option<Ms>,
 }
 
-impl<T: DeserializeOwned + PartialEq> Kept<T> {
+impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
     /// The secret with this name or ARN, not read yet. A read takes no longer than `read_ms`.
     #[must_use]
     pub fn new(aws: &Aws, id: String, age_ms: u64, read_ms: u64) -> Self {
@@ -263,18 +263,18 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
 /// The secrets of the worker.
 #[derive(Debug)]
 pub struct WorkerSecrets {
-    worker: Kept<WorkerSecret>,
-    provider: Kept<ProviderSecret>,
-    stack: Kept<StackKey>,
+    worker: CachedSecret<WorkerSecret>,
+    provider: CachedSecret<ProviderSecret>,
+    stack: CachedSecret<StackKey>,
 }
 
 impl WorkerSecrets {
     /// Those with the names or ARNs that the variables of the worker hold.
     #[must_use]
     pub const fn new(
-        worker: Kept<WorkerSecret>,
-        provider: Kept<ProviderSecret>,
-        stack: Kept<StackKey>,
+        worker: CachedSecret<WorkerSecret>,
+        provider: CachedSecret<ProviderSecret>,
+        stack: CachedSecret<StackKey>,
     ) -> Self {
         Self {
             worker,

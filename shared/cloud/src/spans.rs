@@ -19,7 +19,7 @@ const HEADER: &str = "{\"format\":\"json\",\"version\":1}\n";
 const DAEMON: &str = "AWS_XRAY_DAEMON_ADDRESS";
 /// The header of the invocation in hand, which `lambda_runtime` sets before each: a process has one at a time.
 const PRESENT: &str = "_X_AMZN_TRACE_ID";
-/// Letters of a span's name that are kept.
+/// DeadLetters of a span's name that are kept.
 const NAME_CHARS_MAX: usize = 200;
 
 /// Where spans go; nowhere, where no daemon is.

@@ -6,6 +6,6 @@ pub mod labels;
 mod provider;
 
 pub use provider::{
-    ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Seen,
-    Told,
+    ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Observed,
+    ProviderResult,
 };

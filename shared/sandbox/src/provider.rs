@@ -146,9 +146,9 @@ impl From<ProviderError> for NoEndpoint {
 }
 
 /// What the provider answered, or why it did not.
-pub type Told<T> = Result<T, ProviderError>;
+pub type ProviderResult<T> = Result<T, ProviderError>;
 /// What the sandbox is after a call of its life cycle, or what kept that from being known.
-pub type Seen = Result<SandboxState, Failure>;
+pub type Observed = Result<SandboxState, Failure>;
 
 /// Runs the sandboxes of one stack. A name stands for one sandbox for ever; a repeat of any call is harmless.
 #[async_trait]
@@ -166,37 +166,37 @@ pub trait Provider: fmt::Debug + Send + Sync {
         key: &SandboxKey,
         generation: u32,
         secrets: &BTreeMap<String, String>,
-    ) -> Seen;
+    ) -> Observed;
 
     /// Looks at the sandbox of this name.
-    async fn observe(&self, name: &str) -> Seen;
+    async fn observe(&self, name: &str) -> Observed;
 
     /// Starts it, or repairs it, if it stands still.
-    async fn resume(&self, name: &str) -> Seen;
+    async fn resume(&self, name: &str) -> Observed;
 
     /// Stops it, if it runs: every process ends, the disk stays. From this time on the stop itself is not asked for any more
     /// ([`Failure::Wait`]): nothing can take back one that comes late.
-    async fn stop(&self, name: &str, latest: Instant) -> Seen;
+    async fn stop(&self, name: &str, latest: Instant) -> Observed;
 
     /// Deletes it with its disk; gone is success.
-    async fn destroy(&self, name: &str) -> Seen;
+    async fn destroy(&self, name: &str) -> Observed;
 
     /// Asks for the end of one that was found a moment ago, and looks at nothing: what is refused is told.
-    async fn delete(&self, found: &Sandbox) -> Told<()>;
+    async fn delete(&self, found: &Sandbox) -> ProviderResult<()>;
 
     /// Reads it by name or id.
-    async fn find(&self, name: &str) -> Told<Sandbox>;
+    async fn find(&self, name: &str) -> ProviderResult<Sandbox>;
 
     /// The sandboxes that carry this stack's name, those of a namesake too, all of them or one tenant's, in order of
     /// creation. The list may lag: find a sandbox before acting on it.
-    async fn list(&self, tenant: Option<&str>) -> Told<Vec<Sandbox>>;
+    async fn list(&self, tenant: Option<&str>) -> ProviderResult<Vec<Sandbox>>;
 
     /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
     /// or all others while that is not listed yet.
-    async fn count(&self, tenant: &str, older_than: Option<&str>) -> Told<u32>;
+    async fn count(&self, tenant: &str, older_than: Option<&str>) -> ProviderResult<u32>;
 
     /// How a port is reached from outside. New with every start.
-    async fn endpoint(&self, name: &str, port: u16) -> Told<Endpoint>;
+    async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint>;
 
     /// Runs a shell script. `env` lives only in its processes. The script is the shell's standard input.
     async fn exec(
@@ -205,16 +205,16 @@ pub trait Provider: fmt::Debug + Send + Sync {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> Told<Output>;
+    ) -> ProviderResult<Output>;
 
     /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
-    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> Told<()>;
+    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> ProviderResult<()>;
 
     /// The bytes of a file; a missing one is [`ErrorKind::NotFound`].
-    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> Told<Vec<u8>>;
+    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<Vec<u8>>;
 
     /// The files of a folder, not of those below it, with their bytes.
-    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> Told<BTreeMap<String, u64>>;
+    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<BTreeMap<String, u64>>;
 
     /// Sees to it that these secrets are kept outside the sandboxes, with these values.
     async fn keep_secrets(&self, secrets: &[HostedSecret]) -> Result<Secrets, Failure>;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bobbin_app::providers::{ProviderSettings, provider};
 use bobbin_cloud::deployed::Deployed;
-use bobbin_cloud::letters::{Letters, Pair};
+use bobbin_cloud::dead_letters::{DeadLetters, Pair};
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_core::keys::Key;
@@ -77,8 +77,8 @@ impl Stack {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
-    pub fn letters(&self) -> Result<Letters, CommandError> {
-        Ok(Letters::new(self.deployed.aws(), self.pairs()?))
+    pub fn letters(&self) -> Result<DeadLetters, CommandError> {
+        Ok(DeadLetters::new(self.deployed.aws(), self.pairs()?))
     }
 
     fn pairs(&self) -> Result<[Pair; 2], CommandError> {

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_chat::slack;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::deployed::{Deployed, Taken};
+use bobbin_cloud::deployed::{Deployed, ReceivedMessage};
 use bobbin_cloud::laptop::{Ids, Laptop};
 use bobbin_core::message::Body;
 use clap::Args;
@@ -292,7 +292,7 @@ async fn taken(
     let taken = taken.await;
     // Whatever came of it: nothing else in the queue may wait for ever.
     laptop.set_mapping(queue, true).await?;
-    let Taken {
+    let ReceivedMessage {
         message_id,
         receipt_handle,
         body,

@@ -29,7 +29,7 @@ pub enum Heard {
     /// The picture may have changed.
     News,
     /// The run may be over: look at status and messages.
-    Look,
+    EndSuggested,
 }
 
 /// What was read after (re)connecting; replaces what the events had told.
@@ -135,7 +135,7 @@ impl Run {
     pub fn apply(&mut self, event: Event) -> Heard {
         match event {
             Event::Connected | Event::Heartbeat | Event::Other => Heard::Nothing,
-            Event::Disposed => Heard::Look,
+            Event::Disposed => Heard::EndSuggested,
             Event::Session(session) => {
                 self.meet(&session);
                 Heard::Nothing
@@ -147,7 +147,7 @@ impl Run {
                     return Heard::Nothing;
                 }
                 self.note_trouble(&error);
-                Heard::Look
+                Heard::EndSuggested
             }
             Event::Message(info) => self.message_changed(info),
             Event::MessageRemoved { message } => {
@@ -306,7 +306,7 @@ impl Run {
             return Heard::Nothing;
         }
         self.status = Some(status);
-        if idle { Heard::Look } else { Heard::News }
+        if idle { Heard::EndSuggested } else { Heard::News }
     }
 
     fn message_changed(&mut self, info: Info) -> Heard {

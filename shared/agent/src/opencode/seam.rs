@@ -18,7 +18,7 @@ use super::watch::Watch;
 use super::{OpenCode, OpenCodeError, PORT, Verdict, conclude, launch};
 use crate::runtime::{
     Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, Missed, ModelKey, Refresh, RunWatch,
-    Runtime, Submission, Told,
+    Runtime, Submission, AgentResult,
 };
 
 /// OpenCode, with the models of a stack.
@@ -91,7 +91,7 @@ pub(super) struct OpenCodeAgent {
 
 #[async_trait]
 impl Agent for OpenCodeAgent {
-    async fn is_healthy(&self, refresh: bool) -> Told<bool> {
+    async fn is_healthy(&self, refresh: bool) -> AgentResult<bool> {
         let health = if refresh {
             self.client.health().await
         } else {
@@ -100,7 +100,7 @@ impl Agent for OpenCodeAgent {
         Ok(health?.healthy)
     }
 
-    async fn offer(&self) -> Told<Offer> {
+    async fn offer(&self) -> AgentResult<Offer> {
         let offer = self.client.offer().await?;
         let models = offer.models.iter().map(|one| self.models.for_people(one));
         Ok(Offer {
@@ -109,7 +109,7 @@ impl Agent for OpenCodeAgent {
         })
     }
 
-    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> Told<String> {
+    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> AgentResult<String> {
         if let Some(id) = known {
             match self.client.session(id).await {
                 Ok(found) => return Ok(found.id),
@@ -128,7 +128,7 @@ impl Agent for OpenCodeAgent {
         self.hand_over(session, prompt).await
     }
 
-    async fn prompt_state(&self, session: &str, message: &str) -> Told<PromptState> {
+    async fn prompt_state(&self, session: &str, message: &str) -> AgentResult<PromptState> {
         if !self.client.has(session, message).await? {
             return Ok(PromptState::Absent);
         }
@@ -146,19 +146,19 @@ impl Agent for OpenCodeAgent {
         Box::new(Watch::new(self.client.clone(), session, message, further))
     }
 
-    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> Told<()> {
+    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> AgentResult<()> {
         Ok(self.client.cancel(session, message, turn).await?)
     }
 
-    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> Told<()> {
+    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> AgentResult<()> {
         Ok(self.client.cancel_if_answering(session, turn).await?)
     }
 
-    async fn end(&self, session: &str, messages: &[String]) -> Told<bool> {
+    async fn end(&self, session: &str, messages: &[String]) -> AgentResult<bool> {
         Ok(self.client.end(session, messages).await?)
     }
 
-    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> Told<()> {
+    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> AgentResult<()> {
         let client = &self.client;
         let told = match (about, choice) {
             (About::Permission { .. }, Choice::Once) => client.reply_permission(ask, "once").await,
@@ -183,7 +183,7 @@ impl Agent for OpenCodeAgent {
         }
     }
 
-    async fn changes(&self, session: &str, message: &str) -> Told<Vec<Change>> {
+    async fn changes(&self, session: &str, message: &str) -> AgentResult<Vec<Change>> {
         Ok(self.client.changes(session, message).await?)
     }
 }

@@ -315,7 +315,7 @@ fn a_subagent_that_is_idle_does_not_end_the_run() {
     let mut run = Run::new(&session, &prompt);
     let mut looks = 0;
     for event in events {
-        if run.apply(event) == Heard::Look {
+        if run.apply(event) == Heard::EndSuggested {
             looks += 1;
             assert!(matches!(run.verdict(), Verdict::Done(_)));
         }

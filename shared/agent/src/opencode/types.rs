@@ -120,7 +120,7 @@ pub struct Info {
     pub time: Time,
     /// Working directory (assistant messages).
     #[serde(default, deserialize_with = "lenient")]
-    pub path: Place,
+    pub path: Paths,
     /// `compaction` on the summaries that OpenCode writes by itself.
     #[serde(default, deserialize_with = "lenient")]
     pub mode: String,
@@ -151,7 +151,7 @@ impl Info {
 /// Where a message was written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub struct Place {
+pub struct Paths {
     #[serde(deserialize_with = "lenient")]
     pub cwd: String,
 }

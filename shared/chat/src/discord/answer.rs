@@ -9,14 +9,8 @@ use super::bounds::{
 };
 use super::content::{bounded, emphasised_name, inline, mute};
 use super::custom_id::CustomId;
+use super::flags::{COMPONENTS_V2, EPHEMERAL, SUPPRESS_EMBEDS};
 use crate::HttpAnswer;
-
-/// Only the person who asked sees it.
-pub const EPHEMERAL: u64 = 64;
-/// The message is made of components.
-pub const COMPONENTS_V2: u64 = 32_768;
-/// Message flag: Discord shows no previews of the links in it.
-pub const SUPPRESS_EMBEDS: u64 = 4;
 
 /// Name of the form's text input.
 pub const FORM_PROMPT: &str = "prompt";

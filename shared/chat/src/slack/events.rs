@@ -7,13 +7,13 @@ use bobbin_core::person::{Person, Standing};
 use bobbin_core::selection::Selection;
 use serde_json::json;
 
-use super::door::{App, Asked, Request, malformed, message_id, nothing, object, take};
+use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, object, take};
 use super::home;
 use super::limits::FILES_MAX;
 use super::types::{Envelope, Event, File, Id};
 use super::who::Verdict;
 use super::words::{Command, HELP, chosen, command, mentions, typed};
-use crate::{HttpAnswer, Intake};
+use crate::{HttpAnswer, Inbound};
 
 /// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
 /// message's id makes the second harmless.
@@ -21,7 +21,7 @@ use crate::{HttpAnswer, Intake};
 /// Answers 401 to what is not signed, 400 to what is no event, 200 otherwise; 503 when the queue does not accept, so
 /// that Slack sends it again.
 #[must_use]
-pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
+pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
     let request = Request {
         raw,
         signature,
@@ -38,7 +38,7 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
     };
     match envelope.kind.as_str() {
         "url_verification" => match &envelope.challenge {
-            Some(challenge) => Intake::only(
+            Some(challenge) => Inbound::only(
                 HttpAnswer::json(&json!({ "challenge": challenge })),
                 "url verification",
             ),
@@ -54,7 +54,7 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
     }
 }
 
-fn callback(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
+fn callback(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
     match event.kind.as_str() {
         "message" if event.subtype.as_deref() == Some("message_deleted") => {
             deleted(envelope, event, app)
@@ -136,7 +136,7 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
     })
 }
 
-fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
+fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
     if let Some(why) = ignored(envelope, event) {
         return nothing(why);
     }
@@ -193,7 +193,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
 }
 
 /// A prompt that its author deletes while it waits is withdrawn. What runs already goes on: Stop ends it.
-fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     let Some(before) = event.previous_message.as_deref() else {
         return nothing("deleted message that is not shown");
     };
@@ -248,7 +248,7 @@ pub(super) struct Task {
 }
 
 /// A prompt for the agent, within the product's bound.
-pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Intake {
+pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
     let quoted: usize = task
         .quotes
         .iter()
@@ -305,7 +305,7 @@ pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
 }
 
 /// Slack's Stop button of an agent session.
-fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     let at = event.event_ts.as_deref().or(event.ts.as_deref());
     let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else {
         return nothing("stop without a thread");

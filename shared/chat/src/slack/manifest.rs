@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::interactivity::SHORTCUT;
+use super::actions::SHORTCUT;
 
 /// The slash command, as the app registers it.
 pub const COMMAND: &str = "/bobbin";

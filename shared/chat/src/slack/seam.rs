@@ -10,7 +10,7 @@ use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
 use bobbin_core::text;
 
-use super::Slack;
+use super::client::Slack;
 use super::render::{self, Status};
 use crate::chat::{Chat, Home, Member, Settings};
 

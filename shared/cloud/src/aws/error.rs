@@ -205,12 +205,12 @@ fn cause(code: &str, status: u16) -> Cause {
 }
 
 /// An error of the SDK, told in our words.
-pub(crate) trait Told {
+pub(crate) trait IntoCallError {
     /// Of a call to this place that may take so long.
     fn told(self, place: &str, ms_max: u64) -> CallError;
 }
 
-impl<E> Told for SdkError<E, HttpResponse>
+impl<E> IntoCallError for SdkError<E, HttpResponse>
 where
     E: ProvideErrorMetadata + Error + 'static,
 {

@@ -20,7 +20,7 @@ use bobbin_core::message::{Open, Prompt, Reply};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::discord::answer::EPHEMERAL;
+use crate::discord::flags::EPHEMERAL;
 use crate::discord::render::{self, File, Rendered};
 
 pub use self::error::DiscordError;

@@ -1,11 +1,15 @@
 use bobbin_core::ask::{About, Ask, Opt, Question};
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
 use bobbin_core::ids::PostRef;
 use bobbin_core::message::{Prompt, Reply};
+use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
+use bobbin_core::text::{span, thousands};
 use bobbin_core::usage::Usage;
 use proptest::prelude::*;
 
 use super::super::check::assert_fits;
+use super::card::cost;
 use super::*;
 
 const CREATE: &str = "/channels/{channel_id}/messages";
@@ -638,7 +642,7 @@ fn a_thread_is_named_after_its_task_on_one_line() {
 fn a_word_for_one_person_fits_an_edit_and_a_message_of_its_own() {
     assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
     assert_fits(FOLLOW_UP, "post", &whispered("Nothing is running here."));
-    assert_eq!(whispered("x")["flags"], super::super::answer::EPHEMERAL);
+    assert_eq!(whispered("x")["flags"], super::super::flags::EPHEMERAL);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 mod error;
 mod files;
-mod looks;
+mod styles;
 mod people;
 mod posting;
 mod setting_up;
@@ -58,7 +58,7 @@ pub struct Slack {
     identity: OnceCell<Identity>,
     memory: Mutex<posting::Memory>,
     statuses: Mutex<status::Statuses>,
-    looks: Mutex<looks::Looks>,
+    styles: Mutex<styles::Styles>,
     members: Mutex<people::Members>,
     /// Answers are streamed where the workspace takes that.
     streams: bool,
@@ -92,7 +92,7 @@ impl Slack {
             identity: OnceCell::new(),
             memory: Mutex::default(),
             statuses: Mutex::default(),
-            looks: Mutex::default(),
+            styles: Mutex::default(),
             members: Mutex::default(),
             streams: false,
         })
@@ -198,7 +198,7 @@ impl Slack {
         if channel.starts_with('D') {
             self.call(
                 "chat.postMessage",
-                &render::direct(channel, thread_ts, text),
+                &render::direct_message(channel, thread_ts, text),
             )
             .await?;
             return Ok(());
@@ -206,7 +206,7 @@ impl Slack {
         let arguments = render::ephemeral(channel, thread_ts, user, text);
         match self.call("chat.postEphemeral", &arguments).await {
             Err(SlackError::NotInvited { .. }) => {
-                self.call("chat.postMessage", &render::direct(user, None, text))
+                self.call("chat.postMessage", &render::direct_message(user, None, text))
                     .await?;
             }
             other => {

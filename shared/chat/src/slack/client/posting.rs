@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::files::{Upload, stamped};
 use super::{Slack, SlackError};
-use crate::slack::message_ts;
-use crate::slack::render::{self, EVENT_TYPE, Look, Rendered};
+use crate::slack::endpoint::message_ts;
+use crate::slack::render::{self, CardStyle, EVENT_TYPE, Rendered};
 
 /// Turns whose posts are remembered; a forgotten one is only read again.
 const TURNS_MAX: usize = 64;
@@ -74,7 +74,7 @@ pub(super) struct Wanted<'a> {
 
 impl Wanted<'_> {
     /// Names the turn in the memory; a turn's id alone could be that of another thread.
-    fn place(&self) -> String {
+    fn memory_key(&self) -> String {
         format!("{}/{}/{}", self.channel, self.root, self.turn)
     }
 }
@@ -106,15 +106,15 @@ impl Slack {
         else {
             return Err(SlackError::NotSlack);
         };
-        let look = self.look(team);
-        let newer = look == Look::Plan && matches!(post, Post::Card(_));
+        let style = self.card_style(team);
+        let newer = style == CardStyle::Plan && matches!(post, Post::Card(_));
         let wanted = Wanted {
             team,
             channel,
             root: root_ts,
             turn,
             key: post_key(thread, turn, kind),
-            simpler: newer.then(|| render::post_as(post, Look::Lines)),
+            simpler: newer.then(|| render::post_as(post, CardStyle::Lines)),
             streamable: self.may_stream(team)
                 && *kind == PostKind::Chunk(0)
                 && matches!(
@@ -133,9 +133,9 @@ impl Slack {
             Post::Moved { to, .. } => {
                 let link = self.link(root_ts, to).await;
                 let to = to.clone();
-                render::post_as(&Post::Moved { to, link }, look)
+                render::post_as(&Post::Moved { to, link }, style)
             }
-            _ => render::post_as(post, look),
+            _ => render::post_as(post, style),
         };
         if let Some(at) = at {
             if let Some(posted) = self.edited(at, &wanted, &rendered).await? {
@@ -156,7 +156,7 @@ impl Slack {
                 file: Some(file),
                 ..
             } => {
-                let whole = render::post_as(post.bare(), look);
+                let whole = render::post_as(post.bare(), style);
                 let words = self.with_file(&wanted, whole, text, file).await?;
                 rendered = render::calling(words, post.calls());
             }
@@ -237,21 +237,21 @@ impl Slack {
         wanted: &Wanted<'_>,
         file: &Upload<'_>,
     ) -> Result<Option<String>, SlackError> {
-        let place = wanted.place();
+        let key = wanted.memory_key();
         let mut posts = self.posts(wanted).await?;
         let name = format!("{FILE}{}", file.name);
         if let Some(ts) = posts.get(&name) {
             return Ok(Some(ts.clone()));
         }
         // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
-        self.memory().forget(&place);
+        self.memory().forget(&key);
         let done = self.upload(wanted.channel, wanted.root, file).await;
         match &done {
             Ok(()) => {
                 posts.insert(name, String::new());
-                self.memory().learn(&place, posts);
+                self.memory().learn(&key, posts);
             }
-            Err(error) if !error.passes() => self.memory().learn(&place, posts),
+            Err(error) if !error.passes() => self.memory().learn(&key, posts),
             Err(_) => {}
         }
         done.map(|()| None)
@@ -259,13 +259,13 @@ impl Slack {
 
     /// The names of what stands in the thread of a turn.
     async fn posts(&self, wanted: &Wanted<'_>) -> Result<BTreeMap<String, String>, SlackError> {
-        let place = wanted.place();
-        let known = self.memory().posts(&place).cloned();
+        let key = wanted.memory_key();
+        let known = self.memory().posts(&key).cloned();
         if let Some(posts) = known {
             return Ok(posts);
         }
         let posts = self.read_back(wanted).await?;
-        self.memory().learn(&place, posts.clone());
+        self.memory().learn(&key, posts.clone());
         Ok(posts)
     }
 
@@ -332,16 +332,16 @@ impl Slack {
 
     /// Forgets what is known of the turn's posts while something is under way that adds to them, and gives it back.
     pub(super) fn forgotten(&self, wanted: &Wanted<'_>) -> BTreeMap<String, String> {
-        let place = wanted.place();
+        let key = wanted.memory_key();
         let mut memory = self.memory();
-        let known = memory.posts(&place).cloned().unwrap_or_default();
-        memory.forget(&place);
+        let known = memory.posts(&key).cloned().unwrap_or_default();
+        memory.forget(&key);
         known
     }
 
     /// Knows the turn's posts again.
     pub(super) fn known_again(&self, wanted: &Wanted<'_>, posts: BTreeMap<String, String>) {
-        self.memory().learn(&wanted.place(), posts);
+        self.memory().learn(&wanted.memory_key(), posts);
     }
 
     /// Sends a new post. After an unclear outcome the thread is read before it is sent again.

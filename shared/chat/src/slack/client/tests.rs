@@ -1,7 +1,7 @@
 //! The client against a small Slack of our own on loopback, which answers as scripted and keeps what it was sent.
 #![allow(clippy::unwrap_used)]
 
-mod looks;
+mod styles;
 mod status;
 mod stream;
 

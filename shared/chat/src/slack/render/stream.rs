@@ -4,8 +4,8 @@
 use bobbin_core::text::units;
 use serde_json::{Value, json};
 
-use super::escape::markdown;
-use super::metadata;
+use crate::slack::blocks::metadata;
+use crate::slack::escape::markdown;
 use crate::slack::limits::MARKDOWN_UNITS_MAX;
 
 /// Pieces of one answer: each costs a call.

@@ -19,7 +19,7 @@ const ACTIONS: &str =
 
 /// A delivery of a message.
 #[derive(Debug, Clone)]
-pub struct Taken {
+pub struct ReceivedMessage {
     /// SQS's own id of it.
     pub message_id: String,
     /// Names this delivery of it, and no later one.
@@ -45,7 +45,7 @@ impl Deployed {
         group: &str,
         id: &str,
         held_seconds: i32,
-    ) -> Result<Taken, String> {
+    ) -> Result<ReceivedMessage, String> {
         let sqs = self.aws.sqs(CALL_MS_MAX);
         let send = sqs.client.send_message();
         let send = send
@@ -82,7 +82,7 @@ impl Deployed {
             if let Some(message) = found {
                 let attributes = message.attributes.unwrap_or_default();
                 let attributes = attributes.into_iter();
-                return Ok(Taken {
+                return Ok(ReceivedMessage {
                     message_id: sent,
                     receipt_handle: message.receipt_handle.unwrap_or_default(),
                     body: message.body.unwrap_or_default(),
