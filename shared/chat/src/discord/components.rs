@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::flags::COMPONENTS_V2;
 use super::content::mute;
 use super::custom_id::CustomId;
+use super::flags::COMPONENTS_V2;
 
 pub(super) const BLURPLE: u32 = 0x0058_65f2;
 pub(super) const YELLOW: u32 = 0x00fe_e75c;

@@ -12,23 +12,15 @@ const FORM_ASK_UNITS_MAX: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomId {
     /// The button that stops a turn.
-    Stop {
-        turn: String,
-    },
+    Stop { turn: String },
     /// Stop what runs, and withdraw what waits behind it.
     StopAll,
     /// Send this waiting turn's prompt into the running one.
-    Now {
-        turn: String,
-    },
+    Now { turn: String },
     /// Run the prompt of this turn again.
-    Again {
-        turn: String,
-    },
+    Again { turn: String },
     /// Show what this turn changed in the files.
-    Diff {
-        turn: String,
-    },
+    Diff { turn: String },
     /// Open the form for a further prompt.
     Reply,
     /// That form, filled in.

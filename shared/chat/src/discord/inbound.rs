@@ -96,7 +96,8 @@ fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
         });
     if interaction.kind == 4 {
         // No words can be said while somebody types: who is refused sees no suggestions.
-        return outcome.unwrap_or_else(|Refused(_, note)| Inbound::only(answer::no_choices(), note));
+        return outcome
+            .unwrap_or_else(|Refused(_, note)| Inbound::only(answer::no_choices(), note));
     }
     outcome.unwrap_or_else(|Refused(words, note)| Inbound::only(answer::word(&words), note))
 }
@@ -105,7 +106,6 @@ fn data<'a, T: Deserialize<'a>>(interaction: &'a Interaction) -> Result<T, Refus
     let data = interaction.data.as_ref().unwrap_or(&Value::Null);
     T::deserialize(data).or_else(|_| refuse(UNKNOWN_COMMAND, "discord: data not understood"))
 }
-
 
 #[cfg(test)]
 mod tests;

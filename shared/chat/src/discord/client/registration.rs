@@ -4,9 +4,10 @@ use bobbin_http::Http;
 use reqwest::Method;
 use serde_json::Value;
 
+use super::Discord;
 use super::call::Call;
+use super::error::DiscordError;
 use super::transport::Client;
-use super::{Discord, DiscordError};
 use crate::discord::commands::{Difference, commands, differences, guild_commands};
 
 /// The application that a bot token belongs to.

@@ -3,8 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::Discord;
+use super::call::in_channel;
+use super::error::DiscordError;
 use super::registration::{Application, call};
-use super::{Discord, DiscordError, in_channel};
 
 /// Messages of a thread that are read.
 const MESSAGES_MAX: u32 = 50;

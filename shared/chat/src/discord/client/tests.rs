@@ -18,6 +18,9 @@ use bobbin_core::usage::Usage;
 use bobbin_http::{Hosts, HttpError};
 use tokio::time::Instant;
 
+use serde_json::json;
+
+use super::answers::ORIGINAL_POLL_MS;
 use super::*;
 use crate::discord::commands::{Difference, commands};
 

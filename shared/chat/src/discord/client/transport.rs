@@ -12,8 +12,8 @@ use reqwest::multipart::{Form, Part};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::DiscordError;
 use super::call::Call;
+use super::error::DiscordError;
 use super::pace::{Pace, Scope};
 use crate::discord::render::File;
 
@@ -140,7 +140,11 @@ impl Client {
     }
 
     /// Waits until the route is free, or says how long that takes.
-    async fn wait_for_rate_limit(&self, call: &Call, waited_ms: &mut u64) -> Result<(), DiscordError> {
+    async fn wait_for_rate_limit(
+        &self,
+        call: &Call,
+        waited_ms: &mut u64,
+    ) -> Result<(), DiscordError> {
         for _ in 0..GATE_TRIES_MAX {
             let now = Instant::now();
             let taken = {

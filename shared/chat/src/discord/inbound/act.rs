@@ -24,7 +24,8 @@ const IN_A_CHANNEL: &[(u32, &str)] = &[
 const IN_A_THREAD: &[(u32, &str)] = &[(10, "View Channels"), (38, "Send Messages in Threads")];
 const NOT_HERE: &str =
     "A thread cannot be made in this kind of channel. Use `/sandbox` in a text channel.";
-pub(super) const UNKNOWN_COMMAND: &str = "This command is not known any more. `/help` shows what there is.";
+pub(super) const UNKNOWN_COMMAND: &str =
+    "This command is not known any more. `/help` shows what there is.";
 const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
 
 impl Request<'_> {
@@ -124,7 +125,9 @@ impl Request<'_> {
             }
             Some(CustomId::StopAll) => self.pressed(Want::StopAll, "discord: stop all"),
             Some(CustomId::Now { turn }) => self.pressed(Want::Now { turn }, "discord: send now"),
-            Some(CustomId::Again { turn }) => self.pressed(Want::Again { turn }, "discord: run again"),
+            Some(CustomId::Again { turn }) => {
+                self.pressed(Want::Again { turn }, "discord: run again")
+            }
             // Answered with something to fill in, which an edit does however often it is repeated.
             Some(CustomId::Diff { turn }) => Ok(self.control(
                 self.here()?,

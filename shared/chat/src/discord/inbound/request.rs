@@ -58,7 +58,11 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn admitted(interaction: &'a Interaction, app: &'a App, now_ms: Ms) -> Result<Self, Refused> {
+    pub(super) fn admitted(
+        interaction: &'a Interaction,
+        app: &'a App,
+        now_ms: Ms,
+    ) -> Result<Self, Refused> {
         let elsewhere = interaction.context.is_some_and(|context| context != 0);
         let (Some(guild), Some(channel), Some(member), false) = (
             &interaction.guild_id,
@@ -84,12 +88,8 @@ impl<'a> Request<'a> {
             .as_ref()
             .and_then(|channel| channel.parent_id.as_deref());
         // A text channel has a parent too: its category. Only a thread is admitted by its parent.
-        let parent = parent.filter(|_| {
-            interaction
-                .channel
-                .as_ref()
-                .is_some_and(Channel::is_thread)
-        });
+        let parent =
+            parent.filter(|_| interaction.channel.as_ref().is_some_and(Channel::is_thread));
         let channels: Vec<&str> = [channel.as_str()].into_iter().chain(parent).collect();
         let ids: Vec<&str> = [user.id.as_str()]
             .into_iter()

@@ -61,7 +61,11 @@ fn given(raw: &[u8], app: &App) -> Inbound {
     }
     if let Some(taken) = &inbound.enqueue {
         // Only of a task that opens a thread the worker sees that it was refused, and starts nothing.
-        assert_eq!(denies(&inbound), matches!(taken, Body::Open(_)), "{taken:?}");
+        assert_eq!(
+            denies(&inbound),
+            matches!(taken, Body::Open(_)),
+            "{taken:?}"
+        );
         let failure = body(&inbound.on_queue_failure);
         assert_eq!(
             (failure["type"].as_u64(), failure["data"]["flags"].as_u64()),
@@ -79,7 +83,10 @@ fn given(raw: &[u8], app: &App) -> Inbound {
 
 /// Whether the words for a queue that may have taken it claim that it did not.
 fn denies(inbound: &Inbound) -> bool {
-    inbound.on_queue_failure.body.contains("nothing was started")
+    inbound
+        .on_queue_failure
+        .body
+        .contains("nothing was started")
 }
 
 fn body(answer: &HttpAnswer) -> Value {
@@ -234,7 +241,11 @@ fn what_is_no_interaction_gets_400_with_a_clear_word() {
             "{}",
             &raw[..raw.len().min(80)]
         );
-        assert!(inbound.answer.body.contains(word), "{}", inbound.answer.body);
+        assert!(
+            inbound.answer.body.contains(word),
+            "{}",
+            inbound.answer.body
+        );
     }
 }
 
@@ -698,7 +709,10 @@ fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     words["data"]["options"] =
         json!([{"name": "prompt", "type": 3, "value": "Add", "focused": true}]);
     let inbound = send(&words);
-    assert_eq!((body(&inbound.answer), inbound.lookup), (none.clone(), None));
+    assert_eq!(
+        (body(&inbound.answer), inbound.lookup),
+        (none.clone(), None)
+    );
     words["data"] = Value::Null;
     assert_eq!(body(&send(&words).answer), none);
 }

@@ -6,12 +6,13 @@
 
 mod error;
 mod files;
-mod styles;
+mod memory;
 mod people;
 mod posting;
 mod setting_up;
 mod status;
 mod stream;
+mod styles;
 #[cfg(test)]
 mod tests;
 
@@ -56,7 +57,7 @@ pub struct Slack {
     base: String,
     token: String,
     identity: OnceCell<Identity>,
-    memory: Mutex<posting::Memory>,
+    memory: Mutex<memory::Memory>,
     statuses: Mutex<status::Statuses>,
     styles: Mutex<styles::Styles>,
     members: Mutex<people::Members>,
@@ -206,8 +207,11 @@ impl Slack {
         let arguments = render::ephemeral(channel, thread_ts, user, text);
         match self.call("chat.postEphemeral", &arguments).await {
             Err(SlackError::NotInvited { .. }) => {
-                self.call("chat.postMessage", &render::direct_message(user, None, text))
-                    .await?;
+                self.call(
+                    "chat.postMessage",
+                    &render::direct_message(user, None, text),
+                )
+                .await?;
             }
             other => {
                 other?;

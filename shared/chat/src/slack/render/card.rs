@@ -5,9 +5,7 @@ use bobbin_core::outcome::Outcome;
 use serde_json::{Value, json};
 
 use super::words::{duration, facts, title};
-use crate::slack::actions::{
-    AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION,
-};
+use crate::slack::actions::{AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
 use crate::slack::blocks::{Rendered, context, label, section};
 use crate::slack::escape::{line, mrkdwn, plain_line, units};
 use crate::slack::limits::{

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 pub use self::card::CardStyle;
 pub use self::home::{closed_home, home, overview_words};
 pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
-use super::blocks::{metadata, section};
 pub use super::blocks::{EVENT_TYPE, Rendered};
+use super::blocks::{metadata, section};
 use super::escape::{markdown, mrkdwn, units};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 

@@ -358,7 +358,8 @@ fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
         "slack_T0BOBBIN01_C0BUILD0001_1790000002.000200_1790000010.000001_U0ANNA00001"
     );
     assert!(
-        inbound.on_queue_failure.status == 200 && inbound.on_queue_failure.body.contains("try again")
+        inbound.on_queue_failure.status == 200
+            && inbound.on_queue_failure.body.contains("try again")
     );
     let slacks_own = admitted("agent_session_stopped");
     assert_eq!(control(&slacks_own).want, Want::Stop { turn: None });
