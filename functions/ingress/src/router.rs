@@ -75,7 +75,7 @@ impl Router {
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
-            ("POST", path) => match self.inbound(path, request).await {
+            ("POST", path) => match self.routed(path, request).await {
                 Some(inbound) => self.accept(request, inbound).await,
                 None => HttpAnswer::text(
                     404,
@@ -97,7 +97,7 @@ impl Router {
         answered(answer)
     }
 
-    async fn inbound(&self, path: &str, request: &Request) -> Option<Inbound> {
+    async fn routed(&self, path: &str, request: &Request) -> Option<Inbound> {
         let header = |name: &str| header(request, name);
         let raw = request.body().as_ref();
         let now_ms = now_ms();
@@ -107,7 +107,7 @@ impl Router {
                 signature: header("x-slack-signature").unwrap_or_default(),
                 timestamp: header("x-slack-request-timestamp").unwrap_or_default(),
             };
-            self.slack.inbound(endpoint, signed, now_ms).await
+            self.slack.receive(endpoint, signed, now_ms).await
         };
         Some(match path {
             "/discord/interactions" => match &self.discord {
@@ -139,10 +139,11 @@ impl Router {
             }
             None => Span::none(),
         };
-        self.take(request, inbound).instrument(around).await
+        self.carry_out(request, inbound).instrument(around).await
     }
 
-    async fn take(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
+    /// Enqueues what is to be enqueued, then answers; each outcome has its line in the log.
+    async fn carry_out(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
         told_again(request);
         if let Some(body) = &inbound.enqueue
             && let Err(error) = self.queues.send(body).await

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bobbin_chat::{HttpAnswer, Inbound, slack};
-use bobbin_cloud::secrets::{IngressSecret, CachedSecret};
+use bobbin_cloud::secrets::{CachedSecret, IngressSecret};
 use bobbin_core::access::Policy;
 use bobbin_core::ids::Ms;
 
@@ -31,7 +31,7 @@ pub type Endpoint = fn(&[u8], &str, &str, &slack::App, Ms) -> Inbound;
 /// The app, with the secret behind it.
 #[derive(Debug)]
 pub struct Signing {
-    kept: CachedSecret<IngressSecret>,
+    secret: CachedSecret<IngressSecret>,
     policy: Policy,
     /// The app as it was last made, and of what.
     made: Mutex<Option<(Arc<IngressSecret>, Arc<slack::App>)>>,
@@ -40,16 +40,16 @@ pub struct Signing {
 impl Signing {
     /// With the secret of this stack, not read yet.
     #[must_use]
-    pub const fn new(kept: CachedSecret<IngressSecret>, policy: Policy) -> Self {
+    pub const fn new(secret: CachedSecret<IngressSecret>, policy: Policy) -> Self {
         Self {
-            kept,
+            secret,
             policy,
             made: Mutex::new(None),
         }
     }
 
     /// What becomes of a request. One that cannot be signed is judged without the secret.
-    pub async fn inbound(&self, endpoint: Endpoint, request: Signed<'_>, now_ms: Ms) -> Inbound {
+    pub async fn receive(&self, endpoint: Endpoint, request: Signed<'_>, now_ms: Ms) -> Inbound {
         let read = |app: &slack::App| {
             endpoint(
                 request.raw,
@@ -62,14 +62,14 @@ impl Signing {
         if !slack::looks_signed(request.signature, request.timestamp, now_ms) {
             return read(&slack::App::default());
         }
-        let Ok(secret) = self.kept.known(now_ms).await else {
+        let Ok(secret) = self.secret.known(now_ms).await else {
             return later("slack: the signing secret could not be read");
         };
         let known = (!secret.slack_signing_secret.is_empty()).then(|| read(&self.app(secret)));
         match known {
             Some(inbound) if inbound.note != slack::BAD_SIGNATURE => inbound,
             // None, or the one before: perhaps it has been stored since.
-            known => match self.kept.newer(now_ms).await {
+            known => match self.secret.newer(now_ms).await {
                 Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
                 _ => known.unwrap_or_else(|| later(MISSING)),
             },

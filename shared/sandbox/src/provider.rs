@@ -208,13 +208,21 @@ pub trait Provider: fmt::Debug + Send + Sync {
     ) -> ProviderResult<Output>;
 
     /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
-    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> ProviderResult<()>;
+    async fn put_files(
+        &self,
+        sandbox: &Sandbox,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> ProviderResult<()>;
 
     /// The bytes of a file; a missing one is [`ErrorKind::NotFound`].
     async fn get_file(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<Vec<u8>>;
 
     /// The files of a folder, not of those below it, with their bytes.
-    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<BTreeMap<String, u64>>;
+    async fn list_files(
+        &self,
+        sandbox: &Sandbox,
+        path: &str,
+    ) -> ProviderResult<BTreeMap<String, u64>>;
 
     /// Sees to it that these secrets are kept outside the sandboxes, with these values.
     async fn keep_secrets(&self, secrets: &[HostedSecret]) -> Result<Secrets, Failure>;

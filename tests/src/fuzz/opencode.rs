@@ -1,8 +1,8 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
-use bobbin_agent::opencode::steps::{PLAN_MAX, STEPS_MAX};
-use bobbin_agent::opencode::types::{Message, Role, Status};
-use bobbin_agent::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
+use bobbin_agent::opencode::{
+    Event, Message, PLAN_MAX, Role, Run, STEPS_MAX, Snapshot, Sse, Status, Verdict, conclude, turn_of,
+};
 use bobbin_core::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
 

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_agent::opencode::types::{Message, Status};
-use bobbin_agent::opencode::{Verdict, conclude};
+use bobbin_agent::opencode::{Message, Status, Verdict, conclude};
 use bobbin_core::ids::Ms;
 use bobbin_core::run::{Answer, PromptState};
 use serde_json::json;

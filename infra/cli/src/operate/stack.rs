@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bobbin_app::providers::{ProviderSettings, provider};
-use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::dead_letters::{DeadLetters, Pair};
+use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_core::keys::Key;

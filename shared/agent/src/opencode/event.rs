@@ -20,23 +20,28 @@ pub enum Event {
     Session(Session),
     /// What a session is doing.
     Status {
+        /// Id of the session, which may be a subagent's.
         session: String,
+        /// Idle, busy, or asking the model again.
         status: Status,
     },
     /// A session has nothing to do: go and look.
     Idle {
+        /// Id of the session, which may be a subagent's.
         session: String,
     },
     /// Something failed; not by itself the end.
     Error {
-        /// Session, if it was one's.
+        /// Id of the session in which it failed; none where it belongs to no session.
         session: Option<String>,
+        /// What failed, as a message's head says it too.
         error: AgentError,
     },
     /// The head of a message.
     Message(Info),
     /// A message is gone.
     MessageRemoved {
+        /// Id of the message.
         message: String,
     },
     /// A part as it is now; an update repeats what was there before.
@@ -45,7 +50,9 @@ pub enum Event {
     Delta(Delta),
     /// A part is gone.
     PartRemoved {
+        /// Id of the message that it was a part of.
         message: String,
+        /// Id of the part.
         part: String,
     },
     /// A permission is asked for.

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use crate::runtime::InlineImage;
 
+/// The version of OpenCode that everything here was measured on.
+pub const VERSION: &str = "1.18.33";
+
 /// A model as `provider/model`; the model's own name may hold slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
@@ -188,7 +191,7 @@ pub const WITHOUT_PROJECT_CONFIG: (&str, &str) = ("OPENCODE_DISABLE_PROJECT_CONF
 /// installing its plugin package, the one download that no variable switches off.
 #[must_use]
 pub fn plugin_marker() -> String {
-    json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": super::VERSION } } } })
+    json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": VERSION } } } })
         .to_string()
 }
 

@@ -306,7 +306,11 @@ impl Run {
             return Heard::Nothing;
         }
         self.status = Some(status);
-        if idle { Heard::EndSuggested } else { Heard::News }
+        if idle {
+            Heard::EndSuggested
+        } else {
+            Heard::News
+        }
     }
 
     fn message_changed(&mut self, info: Info) -> Heard {

@@ -12,13 +12,15 @@ use bobbin_core::run::PromptState;
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
 
+use super::answer::{Verdict, conclude};
+use super::client::{OpenCode, OpenCodeError};
+use super::launch;
 use super::models::{ModelSettings, Models};
 use super::request::session_title;
 use super::watch::Watch;
-use super::{OpenCode, OpenCodeError, PORT, Verdict, conclude, launch};
 use crate::runtime::{
-    Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, Missed, ModelKey, Refresh, RunWatch,
-    Runtime, Submission, AgentResult,
+    Agent, AgentError, AgentErrorKind, AgentResult, Launch, LaunchInputs, Missed, ModelKey,
+    Refresh, RunWatch, Runtime, Submission,
 };
 
 /// OpenCode, with the models of a stack.
@@ -37,6 +39,9 @@ impl OpenCodeRuntime {
         Ok(Self { models })
     }
 }
+
+/// The port of its server inside a sandbox.
+const PORT: u16 = 4096;
 
 impl Runtime for OpenCodeRuntime {
     fn port(&self) -> u16 {

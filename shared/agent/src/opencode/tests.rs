@@ -8,8 +8,11 @@ use bobbin_core::ask::{About, Opt, Question};
 use bobbin_core::card::StepState;
 use bobbin_core::run::{Answer, RunEnd};
 
+use super::answer::{Verdict, conclude, in_order, is_whole};
+use super::event::Event;
+use super::run::{Heard, Run, Snapshot};
+use super::sse::Sse;
 use super::types::{Message, Role};
-use super::{Event, Heard, Run, Snapshot, Sse, Verdict, conclude, in_order, is_whole};
 
 fn fixture(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))

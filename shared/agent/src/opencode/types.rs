@@ -99,6 +99,7 @@ pub enum Role {
 /// A message with its parts, as lists and single reads give it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Message {
+    /// Who wrote it, when, and what it cost.
     pub info: Info,
     /// The parts, in order.
     #[serde(default)]

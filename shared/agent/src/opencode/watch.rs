@@ -7,9 +7,12 @@ use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem};
 use tokio::time::timeout;
 
+use super::answer::{Verdict, conclude};
+use super::client::{Events, OpenCode, OpenCodeError};
+use super::event::Event;
+use super::run::{Heard, Run, Snapshot};
 use super::types::{Message, Status};
-use super::{Event, Events, Heard, OpenCode, OpenCodeError, Run, Snapshot, Verdict, conclude};
-use crate::runtime::{AgentError, RunState, RunWatch, AgentResult};
+use crate::runtime::{AgentError, AgentResult, RunState, RunWatch};
 
 /// One run, as it is followed.
 pub(super) struct Watch {

@@ -173,12 +173,6 @@ pub fn told(text: &str) -> Value {
     mute(json!({"content": bounded(text)}))
 }
 
-/// The same as a message of its own, after a click.
-#[must_use]
-pub fn whispered(text: &str) -> Value {
-    for_one(told(text))
-}
-
 /// A body as a message that only one person sees, after a click.
 #[must_use]
 pub fn for_one(mut body: Value) -> Value {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bobbin_cloud::secrets::{IngressSecret, CachedSecret, ProviderSecret, StackKey, WorkerSecrets};
+use bobbin_cloud::secrets::{CachedSecret, IngressSecret, ProviderSecret, StackKey, WorkerSecrets};
 use serde::de::DeserializeOwned;
 
 use crate::support::{Cloud, answering, aws};

@@ -8,7 +8,9 @@ use bobbin_core::sandbox::SandboxState;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 
-use super::{CreateSandbox, DaytonaError, DaytonaSandboxes, Sandbox};
+use super::client::DaytonaError;
+use super::seam::DaytonaSandboxes;
+use super::types::CreateSandbox;
 use crate::provider::{self, Observed};
 
 impl DaytonaSandboxes {
@@ -133,13 +135,4 @@ fn wait(error: &DaytonaError) -> Failure {
         after_ms: 0,
         seen: error.to_string(),
     }
-}
-
-/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
-/// the name decides, so that all who ask count alike.
-pub(super) fn older(listed: &[Sandbox], own: &str) -> usize {
-    let made = |sandbox: &Sandbox| (sandbox.created_at.clone(), sandbox.name.clone());
-    let at = listed.iter().find(|one| one.name == own).map(made);
-    let is_older = |one: &&Sandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
-    listed.iter().filter(is_older).count()
 }

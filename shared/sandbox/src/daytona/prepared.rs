@@ -3,7 +3,7 @@
 use bobbin_core::ids::digest;
 use serde::{Deserialize, Serialize};
 
-use super::{BUILD_CPU, BUILD_DISK_GIB, BUILD_MEMORY_GIB, BuildInfo};
+use super::types::{BUILD_CPU, BUILD_DISK_GIB, BUILD_MEMORY_GIB, BuildInfo};
 
 /// Begins the name of every snapshot that is built from our Dockerfile.
 pub const SNAPSHOT_PREFIX: &str = "bobbin-sandbox-";

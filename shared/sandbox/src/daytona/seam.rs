@@ -11,13 +11,13 @@ use bobbin_core::limits::Limits;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 
-use super::lifecycle::older;
+use super::client::{Daytona, DaytonaError, LISTED_MAX};
 use super::secrets::{Secret, WriteSecret, secret_name};
-use super::{Daytona, DaytonaError, Image, LISTED_MAX};
+use super::types::{Image, older};
 use crate::labels::{Stack, stack_label, tenant_labels};
 use crate::provider::{
-    ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Observed,
-    ProviderResult,
+    ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
+    ProviderResult, Sandbox, Secrets,
 };
 
 /// What sandboxes at Daytona are made of.
@@ -192,7 +192,11 @@ impl Provider for DaytonaSandboxes {
         })
     }
 
-    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> ProviderResult<()> {
+    async fn put_files(
+        &self,
+        sandbox: &Sandbox,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> ProviderResult<()> {
         self.client.upload(sandbox, files).await.map_err(toolbox)
     }
 
@@ -200,7 +204,11 @@ impl Provider for DaytonaSandboxes {
         self.client.download(sandbox, path).await.map_err(toolbox)
     }
 
-    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<BTreeMap<String, u64>> {
+    async fn list_files(
+        &self,
+        sandbox: &Sandbox,
+        path: &str,
+    ) -> ProviderResult<BTreeMap<String, u64>> {
         self.client.list_files(sandbox, path).await.map_err(toolbox)
     }
 

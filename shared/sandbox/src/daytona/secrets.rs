@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bobbin_core::ids::digest;
 use serde::{Deserialize, Serialize};
 
-use super::CreateSandbox;
+use super::types::CreateSandbox;
 use crate::labels::{LABEL_KEYS, PLACEHOLDERS, Stack};
 
 /// Hexadecimal digits of the stack's id in a name: names are unique in an organisation, which stacks may share.

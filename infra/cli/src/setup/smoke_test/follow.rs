@@ -13,7 +13,7 @@ use bobbin_core::session::{Phase, Session, Stage};
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 
-use super::Options;
+use super::{Options, Task};
 use crate::setup::report::Report;
 use crate::target::Target;
 
@@ -227,6 +227,18 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
             }
         }
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+    }
+}
+
+/// The answer stands where people read it, or it does not.
+pub fn tell_answer(report: &mut Report, task: &Task, is_there: bool) {
+    if is_there {
+        report.right(&format!("The answer stands in the thread: {}", task.word));
+    } else {
+        report.wrong(
+            &format!("The turn has ended, but its thread does not hold {}", task.word),
+            "Read the thread: the model may have answered in its own words; another model can be set with sam deploy --parameter-overrides Model=provider/model",
+        );
     }
 }
 

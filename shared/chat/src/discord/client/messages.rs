@@ -1,6 +1,7 @@
 //! Messages and threads, made and edited by the bot: where Discord does not take a message, the same with less.
 
-use bobbin_core::ids::PostRef;
+use bobbin_core::card::Post;
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, digest, post_key};
 use bobbin_core::message::Prompt;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,6 +11,46 @@ use super::{Discord, DiscordError};
 use crate::discord::render::{self, Rendered};
 
 impl Discord {
+    /// Makes a post, or edits the one that stands at `at`. A deleted or no longer editable one is made anew.
+    ///
+    /// # Errors
+    /// [`DiscordError`]; a repeat after any of them is safe.
+    pub async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, DiscordError> {
+        let channel = channel_of(thread)?;
+        let rendered = match (post, thread) {
+            (Post::Moved { to, .. }, ThreadKey::Discord { guild, .. }) => {
+                let link = Some(render::link(guild, &to.channel, &to.id));
+                let to = to.clone();
+                render::post(&Post::Moved { to, link })
+            }
+            _ => render::post(post),
+        };
+        let nonce = post_key(thread, turn, kind);
+        let Some(at) = at else {
+            return self.create_or_less(channel, &rendered, &nonce).await;
+        };
+        match self.edit_or_less(at, &rendered).await {
+            // What is only the end of an old card is not made anew.
+            Err(gone)
+                if matches!(gone.code(), 10_008 | 30_046) && matches!(post, Post::Moved { .. }) =>
+            {
+                Ok(at.clone())
+            }
+            // Deleted, or older than an hour and edited too often. Not the first name: that one may still stand for the old message.
+            Err(gone) if matches!(gone.code(), 10_008 | 30_046) => {
+                let again = &digest(&["again", &nonce, &at.id])[..24];
+                self.create_or_less(channel, &rendered, again).await
+            }
+            other => other,
+        }
+    }
     /// Makes a message under a name: within minutes a repeat finds the first one.
     ///
     /// # Errors
@@ -59,7 +100,7 @@ impl Discord {
     }
 
     /// Opens an archived thread again; sending does so by itself, everything else does not.
-    pub(super) async fn unarchive(&self, thread: &str) -> Result<(), DiscordError> {
+    async fn unarchive(&self, thread: &str) -> Result<(), DiscordError> {
         let call = in_channel("unarchive thread", Method::PATCH, thread, "");
         let body = json!({"archived": false});
         match self.client.call(&call, Some(&body), None).await {
@@ -149,7 +190,7 @@ impl Discord {
         }
     }
 
-    pub(super) async fn create_or_less(
+    async fn create_or_less(
         &self,
         channel: &str,
         rendered: &Rendered,
@@ -164,7 +205,7 @@ impl Discord {
         }
     }
 
-    pub(super) async fn edit_or_less(
+    async fn edit_or_less(
         &self,
         at: &PostRef,
         rendered: &Rendered,
@@ -226,4 +267,11 @@ pub(super) fn post_ref(
         channel: channel.to_owned(),
         id: id.to_owned(),
     })
+}
+
+fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
+    match thread {
+        ThreadKey::Discord { thread, .. } => Ok(thread),
+        ThreadKey::Slack { .. } => Err(DiscordError::NotDiscord(thread.to_string())),
+    }
 }

@@ -641,8 +641,12 @@ fn a_thread_is_named_after_its_task_on_one_line() {
 #[test]
 fn a_word_for_one_person_fits_an_edit_and_a_message_of_its_own() {
     assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
-    assert_fits(FOLLOW_UP, "post", &whispered("Nothing is running here."));
-    assert_eq!(whispered("x")["flags"], super::super::flags::EPHEMERAL);
+    assert_fits(
+        FOLLOW_UP,
+        "post",
+        &for_one(told("Nothing is running here.")),
+    );
+    assert_eq!(for_one(told("x"))["flags"], super::super::flags::EPHEMERAL);
 }
 
 #[test]
@@ -760,7 +764,7 @@ proptest! {
         rules(ORIGINAL, &diff(&text).body);
         rules(CREATE, &notice(&text));
         rules(ORIGINAL, &told(&text));
-        rules(FOLLOW_UP, &whispered(&text));
+        rules(FOLLOW_UP, &for_one(told(&text)));
         rules(ORIGINAL, &anchor(&an_open(&text, &other)));
         rules(ORIGINAL, &anchor_failed(&an_open(&text, &other), &text));
         assert_postable(&card(&Card { steps: vec![CardStep { text: text.clone(), state: StepState::Done }], ..a_card(CardState::Working) }));

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::memory::FILE;
-use super::posting::Wanted;
+use super::wanted::Wanted;
 use super::{Slack, SlackError};
 use crate::slack::render::{self, Rendered};
 

@@ -5,7 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::posting::Wanted;
+use super::wanted::Wanted;
 use super::{Slack, SlackError};
 use crate::slack::endpoint::message_ts;
 use crate::slack::render::EVENT_TYPE;

@@ -15,6 +15,7 @@ mod stream;
 mod styles;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::sync::Mutex;
 use std::time::Duration;

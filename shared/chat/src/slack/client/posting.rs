@@ -9,6 +9,7 @@ use bobbin_core::card::Post;
 use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
 
 use super::memory::CUT_OFF;
+use super::wanted::Wanted;
 use super::{Slack, SlackError};
 use crate::slack::render::{self, CardStyle, Rendered};
 
@@ -16,26 +17,6 @@ use crate::slack::render::{self, CardStyle, Rendered};
 const SETTLE_MS: u64 = 500;
 /// Times that one post is sent.
 const SENDS_MAX: u32 = 3;
-
-/// One post to be made.
-pub(super) struct Wanted<'a> {
-    pub(super) team: &'a str,
-    pub(super) channel: &'a str,
-    pub(super) root: &'a str,
-    pub(super) turn: &'a str,
-    pub(super) key: String,
-    /// The same in older blocks, where it has newer ones.
-    pub(super) simpler: Option<Rendered>,
-    /// It may be shown as a stream: the only part of an answer.
-    pub(super) streamable: bool,
-}
-
-impl Wanted<'_> {
-    /// Names the turn in the memory; a turn's id alone could be that of another thread.
-    pub(super) fn memory_key(&self) -> String {
-        format!("{}/{}/{}", self.channel, self.root, self.turn)
-    }
-}
 
 impl Slack {
     /// Posts, or edits what stands at `at`. A post that is already there under the same name is edited instead of made

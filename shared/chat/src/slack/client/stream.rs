@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bobbin_core::ids::PostRef;
 
-use super::posting::Wanted;
+use super::wanted::Wanted;
 use super::{Slack, SlackError};
 use crate::slack::endpoint::message_ts;
 use crate::slack::render::{self, Recipient, Rendered};
