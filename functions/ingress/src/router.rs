@@ -15,7 +15,7 @@ use bobbin_core::signals::INGRESS_FAILED;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
-use crate::signing::{Endpoint, READ_MS_MAX, Signed, Signing};
+use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
 use crate::suggestions::Suggestions;
 
 /// What is left of the platform's three seconds when the prompt has taken as long as it may.
@@ -101,7 +101,7 @@ impl Router {
         let header = |name: &str| header(request, name);
         let raw = request.body().as_ref();
         let now_ms = now_ms();
-        let slack = async |endpoint: Endpoint| {
+        let slack = async |endpoint: SlackEndpoint| {
             let signed = Signed {
                 raw,
                 signature: header("x-slack-signature").unwrap_or_default(),

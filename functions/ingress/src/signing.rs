@@ -26,7 +26,7 @@ pub struct Signed<'a> {
 }
 
 /// Which of Slack's endpoints reads a request.
-pub type Endpoint = fn(&[u8], &str, &str, &slack::App, Ms) -> Inbound;
+pub type SlackEndpoint = fn(&[u8], &str, &str, &slack::App, Ms) -> Inbound;
 
 /// The app, with the secret behind it.
 #[derive(Debug)]
@@ -49,7 +49,12 @@ impl Signing {
     }
 
     /// What becomes of a request. One that cannot be signed is judged without the secret.
-    pub async fn receive(&self, endpoint: Endpoint, request: Signed<'_>, now_ms: Ms) -> Inbound {
+    pub async fn receive(
+        &self,
+        endpoint: SlackEndpoint,
+        request: Signed<'_>,
+        now_ms: Ms,
+    ) -> Inbound {
         let read = |app: &slack::App| {
             endpoint(
                 request.raw,

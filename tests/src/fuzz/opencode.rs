@@ -1,7 +1,7 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
 use bobbin_agent::opencode::{
-    Event, Message, PLAN_MAX, Role, Run, STEPS_MAX, Snapshot, Sse, Status, Verdict, conclude, turn_of,
+    Event, Message, PLAN_MAX, Role, Run, STEPS_MAX, Snapshot, Sse, Status, Conclusion, conclude, turn_of,
 };
 use bobbin_core::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
@@ -17,7 +17,7 @@ const REASON_CHARS_MAX: usize = 500;
 type Picture = (
     Vec<CardStep>,
     Vec<(String, About)>,
-    Verdict,
+    Conclusion,
     Option<String>,
     Vec<String>,
 );
@@ -72,7 +72,7 @@ pub(super) fn messages(input: &[u8]) {
     for status in [None, Some(Status::Idle), Some(Status::Busy)] {
         let verdict = conclude(&messages, &prompt, &[], status.as_ref());
         assert!(
-            status != Some(Status::Busy) || verdict == Verdict::Busy,
+            status != Some(Status::Busy) || verdict == Conclusion::Busy,
             "it ended while it was busy"
         );
         let mut run = Run::new(&session, &prompt);
@@ -116,7 +116,7 @@ fn picture(run: &Run) -> Picture {
 fn within_bounds(run: &Run) {
     steps_fit(&run.steps().0);
     assert!(run.plan().len() <= PLAN_MAX, "a plan without end");
-    if let Verdict::Done(answer) = run.verdict() {
+    if let Conclusion::Done(answer) = run.verdict() {
         steps_fit(&answer.steps);
     }
     if let Some(reason) = run.trouble() {

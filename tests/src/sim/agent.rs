@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_agent::opencode::{Message, Status, Verdict, conclude};
+use bobbin_agent::opencode::{Message, Status, Conclusion, conclude};
 use bobbin_core::ids::Ms;
 use bobbin_core::run::{Answer, PromptState};
 use serde_json::json;
@@ -197,7 +197,7 @@ impl Agent {
     }
 
     /// How the run of this prompt stands, by the product's own reading.
-    fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> Verdict {
+    fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> Conclusion {
         let (status, messages) = self.listed(now_ms);
         conclude(&messages, message, further, status.as_ref())
     }
@@ -205,8 +205,8 @@ impl Agent {
     /// What there is to tell of a run: its answer, or that nothing works on it; none while it goes on.
     pub fn follow(&self, message: &str, further: &[String], now_ms: Ms) -> Option<Option<Answer>> {
         match self.verdict(message, further, now_ms) {
-            Verdict::Busy => None,
-            Verdict::Done(answer) => Some(Some(Answer {
+            Conclusion::Busy => None,
+            Conclusion::Done(answer) => Some(Some(Answer {
                 // Of several prompts each was answered; the world's chat counts the parts of one answer.
                 text: if answer.text.is_empty() {
                     answer.text
@@ -215,7 +215,7 @@ impl Agent {
                 },
                 ..answer
             })),
-            Verdict::Stopped | Verdict::Pending => Some(None),
+            Conclusion::Stopped | Conclusion::Pending => Some(None),
         }
     }
 
@@ -225,8 +225,8 @@ impl Agent {
             return PromptState::Absent;
         }
         match self.verdict(message, &[], now_ms) {
-            Verdict::Busy | Verdict::Done(_) => PromptState::Taken,
-            Verdict::Stopped | Verdict::Pending => PromptState::Idle,
+            Conclusion::Busy | Conclusion::Done(_) => PromptState::Taken,
+            Conclusion::Stopped | Conclusion::Pending => PromptState::Idle,
         }
     }
 }

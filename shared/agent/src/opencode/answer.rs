@@ -7,11 +7,11 @@ use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::usage::Usage;
 
 use super::steps::{first_line, plan_of, steps_of};
-use super::types::{AgentError, Message, PartKind, Role, Status};
+use super::types::{Message, MessageError, PartKind, Role, Status};
 
 /// How a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Conclusion {
     /// The agent works, or waits for an ask.
     Busy,
     /// The run has ended, and this is what came of it.
@@ -92,13 +92,13 @@ pub fn conclude(
     prompt: &str,
     further: &[String],
     status: Option<&Status>,
-) -> Verdict {
+) -> Conclusion {
     if !matches!(status, None | Some(Status::Idle)) {
-        return Verdict::Busy;
+        return Conclusion::Busy;
     }
     let messages = in_order(messages);
     let Some(turn) = turn_of(&messages, prompt, further) else {
-        return Verdict::Pending;
+        return Conclusion::Pending;
     };
     let sent = messages.iter().filter(|one| {
         let id = &one.info.id;
@@ -110,12 +110,12 @@ pub fn conclude(
     // A prompt that is not listed yet is still to be answered, whatever stands there.
     let listed = |id: &String| turn.iter().any(|m| m.info.id == *id);
     match turn.last() {
-        _ if !further.iter().all(listed) => Verdict::Pending,
-        None => Verdict::Pending,
-        Some(last) if is_ours(last) => Verdict::Pending,
+        _ if !further.iter().all(listed) => Conclusion::Pending,
+        None => Conclusion::Pending,
+        Some(last) if is_ours(last) => Conclusion::Pending,
         Some(last) if last.info.role == Role::Assistant && last.info.time.completed.is_some() => {
             let (steps, earlier) = steps_of(turn);
-            Verdict::Done(Answer {
+            Conclusion::Done(Answer {
                 end: end_of(last),
                 text: text_of(turn),
                 usage: usage_of(turn),
@@ -126,10 +126,10 @@ pub fn conclude(
         }
         // Sent once more since it was broken off, and not begun again yet.
         Some(last) if last.info.role == Role::Assistant && last.info.time.created < sent_at => {
-            Verdict::Pending
+            Conclusion::Pending
         }
         // Also OpenCode's own user message as the last one: the server died while it summarised.
-        Some(_) => Verdict::Stopped,
+        Some(_) => Conclusion::Stopped,
     }
 }
 
@@ -233,7 +233,7 @@ fn usage_of(turn: &[Message]) -> Usage {
 
 /// An error in words for a person, with what to do.
 #[must_use]
-pub fn people_reason(error: &AgentError) -> String {
+pub fn people_reason(error: &MessageError) -> String {
     let said = redact(&first_line(&error.data.message, REASON_CHARS_MAX));
     let said = said
         .strip_prefix("ProviderModelNotFoundError: ")

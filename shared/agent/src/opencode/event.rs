@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::types::{AgentError, Info, Part, Permission, Question, Session, Status};
+use super::types::{Info, MessageError, Part, Permission, Question, Session, Status};
 
 /// What the server tells.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub enum Event {
         /// Id of the session in which it failed; none where it belongs to no session.
         session: Option<String>,
         /// What failed, as a message's head says it too.
-        error: AgentError,
+        error: MessageError,
     },
     /// The head of a message.
     Message(Info),

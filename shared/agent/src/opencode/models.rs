@@ -8,7 +8,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_http::host_of;
 
-use super::request::{Endpoint, ModelName, server_config};
+use super::request::{ModelEndpoint, ModelName, server_config};
 use crate::runtime::ModelKey;
 
 /// Hosts of the providers, for which their keys are.
@@ -153,7 +153,7 @@ impl Models {
                 ),
             });
         }
-        let endpoint = self.base_url.as_deref().map(|base_url| Endpoint {
+        let endpoint = self.base_url.as_deref().map(|base_url| ModelEndpoint {
             base_url,
             key_variable: variable,
             models: &self.served,

@@ -137,7 +137,7 @@ pub fn question_reply(answers: &[Vec<String>]) -> Value {
 pub fn server_config(
     model: &ModelName,
     providers: &[String],
-    endpoint: Option<&Endpoint<'_>>,
+    endpoint: Option<&ModelEndpoint<'_>>,
 ) -> Value {
     let name = model.to_string();
     let mut config = json!({
@@ -165,7 +165,7 @@ pub fn server_config(
 
 /// An OpenAI-compatible endpoint of one's own.
 #[derive(Debug, Clone, Copy)]
-pub struct Endpoint<'a> {
+pub struct ModelEndpoint<'a> {
     /// Where the endpoint is, with its version, such as `https://models.example.com/v1`.
     pub base_url: &'a str,
     /// The variable of the server's environment that holds its key, so that no secret stands in the configuration.
@@ -229,7 +229,7 @@ mod tests {
     fn no_key_stands_in_the_configuration() {
         let model = ModelName::parse("scripted/scripted-1").expect("valid");
         let other = ModelName::parse("scripted/scripted-2").expect("valid");
-        let endpoint = Endpoint {
+        let endpoint = ModelEndpoint {
             base_url: "http://127.0.0.1:1/v1",
             key_variable: "MODEL_KEY",
             models: &[model.clone(), other],

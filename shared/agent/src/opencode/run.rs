@@ -11,7 +11,7 @@ use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem, StepState};
 use serde_json::Value;
 
-use super::answer::{Verdict, conclude, in_order, people_reason, turn_of};
+use super::answer::{Conclusion, conclude, in_order, people_reason, turn_of};
 use super::event::{Delta, Event};
 use super::steps::{last_of, plan_of, steps_of};
 use super::types::{
@@ -276,7 +276,7 @@ impl Run {
 
     /// How the run stands by what is known here.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Conclusion {
         conclude(
             &self.messages,
             &self.prompt,
@@ -289,7 +289,7 @@ impl Run {
         turn_of(&self.messages, &self.prompt, &self.further).unwrap_or_default()
     }
 
-    fn note_trouble(&mut self, error: &super::types::AgentError) {
+    fn note_trouble(&mut self, error: &super::types::MessageError) {
         // The second error of a pair is often the same one with a stack instead of words.
         let told_already = error.name == "UnknownError" && error.data.message.contains("\n    at ");
         if !(told_already && self.trouble.is_some()) {

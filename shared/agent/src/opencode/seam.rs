@@ -12,7 +12,7 @@ use bobbin_core::run::PromptState;
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
 
-use super::answer::{Verdict, conclude};
+use super::answer::{Conclusion, conclude};
 use super::client::{OpenCode, OpenCodeError};
 use super::launch;
 use super::models::{ModelSettings, Models};
@@ -142,8 +142,8 @@ impl Agent for OpenCodeAgent {
         let messages = self.client.messages_since(session, message).await?;
         let status = statuses.remove(session);
         Ok(match conclude(&messages, message, &[], status.as_ref()) {
-            Verdict::Busy | Verdict::Done(_) => PromptState::Taken,
-            Verdict::Stopped | Verdict::Pending => PromptState::Idle,
+            Conclusion::Busy | Conclusion::Done(_) => PromptState::Taken,
+            Conclusion::Stopped | Conclusion::Pending => PromptState::Idle,
         })
     }
 

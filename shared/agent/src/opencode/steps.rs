@@ -107,89 +107,100 @@ fn step(present: &str, past: &str, done: bool, failed: bool) -> CardStep {
     }
 }
 
+/// What a tool was called with, as far as a card may show it.
+struct Subject<'a> {
+    input: &'a Value,
+    cwd: &'a str,
+}
+
+impl Subject<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        let text = self.input.get(name).and_then(Value::as_str);
+        text.filter(|text| !text.trim().is_empty())
+    }
+
+    fn path(&self) -> Option<String> {
+        let path = self.text("filePath").or_else(|| self.text("path"))?;
+        Some(shorten(&relative(path, self.cwd)))
+    }
+
+    fn plain(&self, name: &str) -> Option<String> {
+        self.text(name).map(|text| shorten(&redact(text)))
+    }
+
+    fn code(&self, name: &str) -> Option<String> {
+        let plain = self.plain(name)?;
+        Some(format!("`{}`", plain.replace('`', "'")))
+    }
+
+    /// Only the host: the rest of an address can hold anything.
+    fn host(&self) -> Option<String> {
+        self.text("url").and_then(host_of)
+    }
+
+    fn question(&self) -> Option<String> {
+        let first = self.input.pointer("/questions/0/question");
+        let first = first.and_then(Value::as_str);
+        first.map(|text| shorten(&redact(text)))
+    }
+}
+
 /// Present and past of a tool call.
 fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
-    let text = |name: &str| {
-        input
-            .get(name)
-            .and_then(Value::as_str)
-            .filter(|text| !text.trim().is_empty())
-    };
-    let path = || {
-        text("filePath")
-            .or_else(|| text("path"))
-            .map(|path| shorten(&relative(path, cwd)))
-    };
-    let code = |name: &str| {
-        text(name).map(|text| format!("`{}`", shorten(&redact(text)).replace('`', "'")))
-    };
-    let plain = |name: &str| text(name).map(|text| shorten(&redact(text)));
-    let phrase = |present: &str, past: &str, subject: Option<String>, nothing: &str| {
-        let subject = subject.unwrap_or_else(|| nothing.to_owned());
-        (format!("{present} {subject}"), format!("{past} {subject}"))
-    };
-    match tool {
-        "bash" | "shell" => phrase("Running", "Ran", code("command"), "a command"),
-        "write" => phrase("Writing", "Wrote", path(), "a file"),
+    let call = Subject { input, cwd };
+    let (present, past, subject, otherwise) = match tool {
+        "bash" | "shell" => ("Running", "Ran", call.code("command"), "a command"),
+        "write" => ("Writing", "Wrote", call.path(), "a file"),
         "edit" | "multiedit" | "patch" | "apply_patch" => {
-            phrase("Editing", "Edited", path(), "files")
+            ("Editing", "Edited", call.path(), "files")
         }
-        "read" => phrase("Reading", "Read", path(), "a file"),
-        "list" | "ls" => phrase("Listing", "Listed", path(), "files"),
-        "glob" => phrase("Looking for", "Looked for", code("pattern"), "files"),
-        "grep" => phrase("Searching for", "Searched for", code("pattern"), "text"),
-        // Only the host: the rest of an address can hold anything.
-        "webfetch" => phrase(
-            "Fetching from",
-            "Fetched from",
-            text("url").and_then(host_of),
-            "the web",
+        "read" => ("Reading", "Read", call.path(), "a file"),
+        "list" | "ls" => ("Listing", "Listed", call.path(), "files"),
+        "glob" => ("Looking for", "Looked for", call.code("pattern"), "files"),
+        "grep" => (
+            "Searching for",
+            "Searched for",
+            call.code("pattern"),
+            "text",
         ),
-        "websearch" | "codesearch" => phrase(
+        "webfetch" => ("Fetching from", "Fetched from", call.host(), "the web"),
+        "websearch" | "codesearch" => (
             "Searching the web for",
             "Searched the web for",
-            plain("query"),
+            call.plain("query"),
             "something",
         ),
-        "task" => phrase(
+        "task" => (
             "Delegating:",
             "Delegated:",
-            plain("description"),
+            call.plain("description"),
             "a part of the work",
         ),
-        "todowrite" => (
-            "Planning the work".to_owned(),
-            "Planned the work".to_owned(),
-        ),
-        "todoread" => (
-            "Looking at the plan".to_owned(),
-            "Looked at the plan".to_owned(),
-        ),
-        "lsp" => phrase(
+        "todowrite" => ("Planning", "Planned", None, "the work"),
+        "todoread" => ("Looking at", "Looked at", None, "the plan"),
+        "lsp" => (
             "Asking the compiler about",
             "Asked the compiler about",
-            path(),
+            call.path(),
             "the code",
         ),
-        "question" => {
-            let first = input
-                .pointer("/questions/0/question")
-                .and_then(Value::as_str)
-                .map(|text| shorten(&redact(text)));
-            phrase("Asking:", "Asked:", first, "a question")
-        }
-        "skill" => phrase(
+        "question" => ("Asking:", "Asked:", call.question(), "a question"),
+        "skill" => (
             "Using the skill",
             "Used the skill",
-            plain("name"),
+            call.plain("name"),
             "it needs",
         ),
         "invalid" => (
-            "Calling a tool in a way it does not know".to_owned(),
-            "Called a tool in a way it does not know".to_owned(),
+            "Calling",
+            "Called",
+            None,
+            "a tool in a way it does not know",
         ),
-        other => phrase("Using", "Used", Some(shorten(other)), "a tool"),
-    }
+        other => ("Using", "Used", Some(shorten(other)), "a tool"),
+    };
+    let subject = subject.unwrap_or_else(|| otherwise.to_owned());
+    (format!("{present} {subject}"), format!("{past} {subject}"))
 }
 
 fn host_of(url: &str) -> Option<String> {

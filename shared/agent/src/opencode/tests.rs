@@ -8,7 +8,7 @@ use bobbin_core::ask::{About, Opt, Question};
 use bobbin_core::card::StepState;
 use bobbin_core::run::{Answer, RunEnd};
 
-use super::answer::{Verdict, conclude, in_order, is_whole};
+use super::answer::{Conclusion, conclude, in_order, is_whole};
 use super::event::Event;
 use super::run::{Heard, Run, Snapshot};
 use super::sse::Sse;
@@ -64,9 +64,9 @@ fn folded(name: &str) -> Run {
     run
 }
 
-fn done(verdict: Verdict) -> Answer {
+fn done(verdict: Conclusion) -> Answer {
     match verdict {
-        Verdict::Done(answer) => answer,
+        Conclusion::Done(answer) => answer,
         other => panic!("not done: {other:?}"),
     }
 }
@@ -115,7 +115,10 @@ fn events_and_message_list_of_every_recorded_run_agree() {
             .info
             .id;
         let by_list = conclude(&list, prompt, &[], None);
-        assert!(matches!(by_list, Verdict::Done(_)), "{name}: {by_list:?}");
+        assert!(
+            matches!(by_list, Conclusion::Done(_)),
+            "{name}: {by_list:?}"
+        );
         assert_eq!(run.verdict(), by_list, "{name}");
         assert_eq!(run.asks(), [], "{name}: nothing is open after the end");
         let mut caught_up = Run::new(&list[0].info.session_id, prompt);
@@ -320,7 +323,7 @@ fn a_subagent_that_is_idle_does_not_end_the_run() {
     for event in events {
         if run.apply(event) == Heard::EndSuggested {
             looks += 1;
-            assert!(matches!(run.verdict(), Verdict::Done(_)));
+            assert!(matches!(run.verdict(), Conclusion::Done(_)));
         }
     }
     assert!(looks > 0);
@@ -329,7 +332,7 @@ fn a_subagent_that_is_idle_does_not_end_the_run() {
 #[test]
 fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept() {
     let run = folded("badmodel");
-    assert_eq!(run.verdict(), Verdict::Pending);
+    assert_eq!(run.verdict(), Conclusion::Pending);
     assert_eq!(
         run.trouble(),
         Some(
@@ -337,7 +340,7 @@ fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept(
         )
     );
     let run = folded("badagent");
-    assert_eq!(run.verdict(), Verdict::Pending);
+    assert_eq!(run.verdict(), Conclusion::Pending);
     assert!(
         run.trouble()
             .unwrap()
@@ -350,10 +353,10 @@ fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept(
 #[test]
 fn a_loop_without_end_is_seen_by_its_messages_and_a_retry_by_its_step() {
     let run = folded("cut");
-    assert_eq!(run.verdict(), Verdict::Busy);
+    assert_eq!(run.verdict(), Conclusion::Busy);
     assert!(run.assistant_messages() >= 3);
     let run = folded("error429");
-    assert_eq!(run.verdict(), Verdict::Busy);
+    assert_eq!(run.verdict(), Conclusion::Busy);
     assert!(
         steps(&run)[0].starts_with("Running The model did not answer, trying again (attempt "),
         "{:?}",
@@ -366,17 +369,20 @@ fn a_run_whose_server_died_is_stopped_and_not_done() {
     let mut list = messages("tool-bash");
     list.last_mut().unwrap().info.time.completed = None;
     let prompt = list[0].info.id.clone();
-    assert_eq!(conclude(&list, &prompt, &[], None), Verdict::Stopped);
-    assert_eq!(conclude(&list[..1], &prompt, &[], None), Verdict::Pending);
-    assert_eq!(conclude(&list, "msg_other", &[], None), Verdict::Pending);
+    assert_eq!(conclude(&list, &prompt, &[], None), Conclusion::Stopped);
+    assert_eq!(
+        conclude(&list[..1], &prompt, &[], None),
+        Conclusion::Pending
+    );
+    assert_eq!(conclude(&list, "msg_other", &[], None), Conclusion::Pending);
     assert_eq!(
         conclude(&list, &prompt, &[], Some(&super::types::Status::Busy)),
-        Verdict::Busy
+        Conclusion::Busy
     );
     let compaction = messages("overflow");
     assert_eq!(
         conclude(&compaction[..3], &compaction[0].info.id, &[], None),
-        Verdict::Stopped,
+        Conclusion::Stopped,
         "died while it summarised"
     );
 }
@@ -408,7 +414,7 @@ fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
         answer.info.parent_id = Some(OURS.to_owned());
     }
     let answered = conclude(&list, OURS, &[], None);
-    assert!(matches!(answered, Verdict::Done(_)));
+    assert!(matches!(answered, Conclusion::Done(_)));
     // As OpenCode 1.18.33 does: its time is moved to now, and the list is in order of time.
     let mut moved = list.clone();
     moved[0].info.time.created = 9e12;
@@ -440,10 +446,10 @@ fn a_broken_run_whose_prompt_was_sent_again_is_waited_for() {
     list.truncate(2);
     list[1].info.parent_id = Some(OURS.to_owned());
     list[1].info.time.completed = None;
-    assert_eq!(conclude(&list, OURS, &[], None), Verdict::Stopped);
+    assert_eq!(conclude(&list, OURS, &[], None), Conclusion::Stopped);
     list[0].info.time.created = list[1].info.time.created + 1.0;
     list.rotate_left(1);
-    assert_eq!(conclude(&list, OURS, &[], None), Verdict::Pending);
+    assert_eq!(conclude(&list, OURS, &[], None), Conclusion::Pending);
 }
 
 #[test]

@@ -138,7 +138,7 @@ pub struct Info {
     pub finish: Option<String>,
     /// Why the answer broke off; none where it did not.
     #[serde(default, deserialize_with = "lenient")]
-    pub error: Option<AgentError>,
+    pub error: Option<MessageError>,
 }
 
 impl Info {
@@ -203,19 +203,19 @@ impl Tokens {
 /// An error of the model or the agent.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
-pub struct AgentError {
+pub struct MessageError {
     /// `APIError`, `MessageAbortedError`, `ContextOverflowError`, …
     #[serde(deserialize_with = "lenient")]
     pub name: String,
     /// What the error's name does not say.
     #[serde(deserialize_with = "lenient")]
-    pub data: AgentErrorData,
+    pub data: MessageErrorData,
 }
 
 /// The rest of an error.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct AgentErrorData {
+pub struct MessageErrorData {
     /// In the words of whoever failed.
     #[serde(deserialize_with = "lenient")]
     pub message: String,

@@ -7,7 +7,7 @@ use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem};
 use tokio::time::timeout;
 
-use super::answer::{Verdict, conclude};
+use super::answer::{Conclusion, conclude};
 use super::client::{Events, OpenCode, OpenCodeError};
 use super::event::Event;
 use super::run::{Heard, Run, Snapshot};
@@ -141,10 +141,10 @@ impl RunWatch for Watch {
         };
         let verdict = conclude(&messages, &self.message, &self.further, status.as_ref());
         Ok(match verdict {
-            Verdict::Busy => RunState::Busy,
-            Verdict::Stopped => RunState::Stopped,
-            Verdict::Pending => RunState::Pending,
-            Verdict::Done(answer) => RunState::Done(answer),
+            Conclusion::Busy => RunState::Busy,
+            Conclusion::Stopped => RunState::Stopped,
+            Conclusion::Pending => RunState::Pending,
+            Conclusion::Done(answer) => RunState::Done(answer),
         })
     }
 

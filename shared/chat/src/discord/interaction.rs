@@ -106,7 +106,7 @@ pub struct Message {
     pub embeds: Vec<Value>,
     /// The messages that it forwards, as they were then.
     #[serde(deserialize_with = "or_default")]
-    pub message_snapshots: Vec<Snapshot>,
+    pub message_snapshots: Vec<ForwardedMessage>,
     /// The message that it answers to; null where that was deleted.
     pub referenced_message: Option<Box<Message>>,
 }
@@ -114,7 +114,7 @@ pub struct Message {
 /// The copy of a message that another one forwards.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Snapshot {
+pub struct ForwardedMessage {
     /// Without its author: Discord does not tell whose words travel.
     #[serde(deserialize_with = "or_default")]
     pub message: Message,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};
 use super::verify::{Unverified, verify};
-use super::who::{Verdict, verdict};
+use super::who::{Admission, admission};
 use crate::{HttpAnswer, Inbound};
 
 /// The note of a request that looks signed and was not signed with our secret: with another value of it, it may be.
@@ -151,8 +151,8 @@ pub(super) struct Asked {
 
 impl Asked {
     /// What the policy says to it.
-    pub(super) fn verdict(&self, policy: &Policy, external: bool) -> Verdict {
-        verdict(policy, &self.team, external, &self.channel, &self.by.id)
+    pub(super) fn admission(&self, policy: &Policy, external: bool) -> Admission {
+        admission(policy, &self.team, external, &self.channel, &self.by.id)
     }
 
     pub(super) fn control(self, want: Want) -> Body {

@@ -11,7 +11,7 @@ use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, objec
 use super::home;
 use super::limits::FILES_MAX;
 use super::types::{Envelope, Event, File, Id};
-use super::who::Verdict;
+use super::who::Admission;
 use super::words::{Command, HELP, chosen, command, mentions, typed};
 use crate::{HttpAnswer, Inbound};
 
@@ -147,10 +147,10 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
     else {
         return nothing("message with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, envelope.external(event)) {
-        Verdict::Stranger => return nothing("unknown tenant"),
-        Verdict::Refused(why) => return take(asked.say(why), "refused by policy"),
-        Verdict::Admitted => {}
+    match asked.admission(&app.policy, envelope.external(event)) {
+        Admission::Stranger => return nothing("unknown tenant"),
+        Admission::Refused(why) => return take(asked.say(why), "refused by policy"),
+        Admission::Admitted => {}
     }
     let text = typed(&event.text, envelope.bot());
     let attachments = attachments(&event.files);
@@ -216,10 +216,10 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     let Some((ts, mut asked)) = ts.and_then(|ts| Some((ts, asked(envelope, &gone, ts)?))) else {
         return nothing("deletion with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, envelope.external(event)) {
-        Verdict::Admitted => {}
-        Verdict::Stranger => return nothing("unknown tenant"),
-        Verdict::Refused(_) => return nothing("deletion by somebody who may not use it"),
+    match asked.admission(&app.policy, envelope.external(event)) {
+        Admission::Admitted => {}
+        Admission::Stranger => return nothing("unknown tenant"),
+        Admission::Refused(_) => return nothing("deletion by somebody who may not use it"),
     }
     let turn = std::mem::take(&mut asked.id);
     asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
@@ -314,9 +314,9 @@ fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
         return nothing("stop with ids that cannot be used");
     };
     asked.id = message_id(&asked.team, &asked.channel, root, &[at, &asked.by.id]);
-    match asked.verdict(&app.policy, envelope.external(event)) {
-        Verdict::Stranger => nothing("unknown tenant"),
-        Verdict::Refused(why) => take(asked.say(why), "refused by policy"),
-        Verdict::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
+    match asked.admission(&app.policy, envelope.external(event)) {
+        Admission::Stranger => nothing("unknown tenant"),
+        Admission::Refused(why) => take(asked.say(why), "refused by policy"),
+        Admission::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
     }
 }

@@ -11,7 +11,7 @@ use bobbin_core::settings::{Change, Kind};
 use super::endpoint::take;
 use super::endpoint::{App, message_id, nothing};
 use super::types::{Action, Envelope, Event, Interaction};
-use super::who::{EXTERNAL, Verdict, verdict};
+use super::who::{Admission, EXTERNAL, admission};
 use super::words::{kind, kind_word};
 use crate::Inbound;
 
@@ -182,10 +182,10 @@ fn stop(
             want,
         })
     };
-    match verdict(policy, team, external, channel, &by.id) {
-        Verdict::Stranger => nothing("unknown tenant"),
-        Verdict::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
-        Verdict::Admitted => {
+    match admission(policy, team, external, channel, &by.id) {
+        Admission::Stranger => nothing("unknown tenant"),
+        Admission::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
+        Admission::Admitted => {
             let turn = Some(turn.to_owned());
             take(control(Want::Stop { turn }, by), "stop")
         }

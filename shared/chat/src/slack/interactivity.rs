@@ -17,7 +17,7 @@ use super::events::{Task, attachments, prompt};
 use super::home;
 use super::suggest::typing;
 use super::types::{Action, Interaction, Stated};
-use super::who::Verdict;
+use super::who::Admission;
 use super::words::typed;
 use crate::Inbound;
 use crate::press::{Input, Press};
@@ -155,10 +155,10 @@ fn clicked(interaction: &Interaction, app: &App) -> Inbound {
     let Some(asked) = asked else {
         return nothing("click with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, interaction.external()) {
-        Verdict::Stranger => nothing("unknown tenant"),
-        Verdict::Refused(why) => accept(asked.say(why), "refused by policy"),
-        Verdict::Admitted => {
+    match asked.admission(&app.policy, interaction.external()) {
+        Admission::Stranger => nothing("unknown tenant"),
+        Admission::Refused(why) => accept(asked.say(why), "refused by policy"),
+        Admission::Admitted => {
             let note = match want {
                 Want::Stop { .. } => "stop",
                 Want::StopAll => "stop all",
@@ -185,10 +185,10 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
     let Some(asked) = asked(interaction, stands_at, root, pressed_at) else {
         return nothing("shortcut with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, interaction.external()) {
-        Verdict::Stranger => return nothing("unknown tenant"),
-        Verdict::Refused(why) => return accept(asked.say(why), "refused by policy"),
-        Verdict::Admitted => {}
+    match asked.admission(&app.policy, interaction.external()) {
+        Admission::Stranger => return nothing("unknown tenant"),
+        Admission::Refused(why) => return accept(asked.say(why), "refused by policy"),
+        Admission::Admitted => {}
     }
     let (text, files) = (typed(&message.text, None), attachments(&message.files));
     if text.is_empty() && files.is_empty() {

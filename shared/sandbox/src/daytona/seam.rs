@@ -12,7 +12,7 @@ use bobbin_http::HttpError;
 use tokio::time::Instant;
 
 use super::client::{Daytona, DaytonaError, LISTED_MAX};
-use super::secrets::{Secret, WriteSecret, secret_name};
+use super::secrets::{StoredSecret, WriteSecret, secret_name};
 use super::types::{Image, older};
 use crate::labels::{Stack, stack_label, tenant_labels};
 use crate::provider::{
@@ -67,8 +67,8 @@ impl DaytonaSandboxes {
         &self,
         secret: &HostedSecret,
         name: &str,
-        there: &[Secret],
-    ) -> Result<Secret, DaytonaError> {
+        there: &[StoredSecret],
+    ) -> Result<StoredSecret, DaytonaError> {
         let mut body = WriteSecret {
             name: None,
             value: secret.value.clone(),

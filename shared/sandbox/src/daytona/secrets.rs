@@ -14,7 +14,7 @@ const ID_DIGITS: usize = 8;
 
 /// A secret as it is read: never with its value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Secret {
+pub struct StoredSecret {
     /// Id that the route of an update holds; sandboxes name a secret by its name.
     pub id: String,
     /// Name, unique in the organisation.
@@ -46,7 +46,7 @@ pub struct WriteSecret {
 impl WriteSecret {
     /// Whether what is there is this already.
     #[must_use]
-    pub fn is(&self, there: &Secret) -> bool {
+    pub fn is(&self, there: &StoredSecret) -> bool {
         there.description.as_ref() == Some(&self.description) && there.hosts == self.hosts
     }
 }

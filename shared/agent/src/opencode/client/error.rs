@@ -130,16 +130,16 @@ pub(super) fn not_an_answer(answer: &Answer) -> OpenCodeError {
 /// OpenCode's errors have two shapes; an error of neither shape is the proxy's.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AgentErrorBody {
+pub(super) struct ErrorBody {
     name: Option<String>,
     _tag: Option<String>,
     message: String,
-    data: AgentErrorData,
+    data: ErrorBodyData,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AgentErrorData {
+pub(super) struct ErrorBodyData {
     message: String,
 }
 
@@ -154,7 +154,7 @@ pub(super) fn classify(answer: &Answer, about: CallKind) -> Option<OpenCodeError
     if status == 401 && answer.headers.contains_key("www-authenticate") {
         return Some(OpenCodeError::WrongPassword);
     }
-    let body: AgentErrorBody = answer.json().unwrap_or_default();
+    let body: ErrorBody = answer.json().unwrap_or_default();
     let own = body.name.is_some() || body._tag.is_some();
     if !own {
         let body: Value = answer.json().unwrap_or_default();

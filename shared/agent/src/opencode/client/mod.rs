@@ -167,7 +167,7 @@ impl OpenCode {
     /// [`OpenCodeError`].
     pub async fn offer(&self) -> Answered<Offer> {
         let providers = self.get::<offer::Providers>("/config/providers", &[], CallKind::Other);
-        let agents = self.get::<Vec<offer::Agent>>("/agent", &[], CallKind::Other);
+        let agents = self.get::<Vec<offer::AgentEntry>>("/agent", &[], CallKind::Other);
         let (providers, agents) = try_join(providers, agents).await?;
         Ok(Offer {
             models: offer::models(&providers),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bobbin_core::card::ShownFile;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
 use reqwest::Method;
 use serde_json::json;
 
@@ -108,23 +108,7 @@ impl Slack {
         turn: &str,
         patch: &str,
     ) -> Result<bool, SlackError> {
-        let ThreadKey::Slack {
-            team,
-            channel,
-            root_ts,
-        } = thread
-        else {
-            return Err(SlackError::NotSlack);
-        };
-        let wanted = Wanted {
-            team,
-            channel,
-            root: root_ts,
-            turn,
-            key: post_key(thread, turn, &PostKind::Diff),
-            simpler: None,
-            streamable: false,
-        };
+        let wanted = Wanted::of(thread, turn, &PostKind::Diff)?;
         let file = Upload {
             name: stamped("changes.diff", &wanted.key),
             title: "What the task changed",

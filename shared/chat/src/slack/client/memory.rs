@@ -119,22 +119,7 @@ impl Slack {
                 message["user"] == me.user.as_str() || message["bot_id"] == me.bot.as_str()
             };
             for message in messages.iter().filter(ours) {
-                let ts = message["ts"].as_str().unwrap_or_default();
-                if is_cut_off(message) && message["ts"] != wanted.root {
-                    posts.insert(CUT_OFF.to_owned(), ts.to_owned());
-                }
-                for file in message["files"].as_array().into_iter().flatten() {
-                    if let Some(name) = file["name"].as_str() {
-                        posts.insert(format!("{FILE}{name}"), ts.to_owned());
-                    }
-                }
-                let metadata = &message["metadata"];
-                if metadata["event_type"] == EVENT_TYPE
-                    && !ts.is_empty()
-                    && let Some(key) = metadata["event_payload"]["op_id"].as_str()
-                {
-                    posts.insert(key.to_owned(), ts.to_owned());
-                }
+                posts.extend(names_of(message, wanted.root));
             }
             cursor = page["response_metadata"]["next_cursor"]
                 .as_str()
@@ -152,4 +137,25 @@ impl Slack {
 pub(super) fn is_cut_off(message: &Value) -> bool {
     let no_files = message["files"].as_array().is_none_or(Vec::is_empty);
     message["metadata"]["event_type"].is_null() && no_files && message["subtype"].is_null()
+}
+
+/// The names that a message of ours bears, each with its `ts`: its own, and those of its files.
+fn names_of(message: &Value, root: &str) -> Vec<(String, String)> {
+    let ts = message["ts"].as_str().unwrap_or_default();
+    let mut names = Vec::new();
+    if is_cut_off(message) && ts != root {
+        names.push(CUT_OFF.to_owned());
+    }
+    for file in message["files"].as_array().into_iter().flatten() {
+        names.extend(file["name"].as_str().map(|name| format!("{FILE}{name}")));
+    }
+    let metadata = &message["metadata"];
+    if metadata["event_type"] == EVENT_TYPE
+        && !ts.is_empty()
+        && let Some(key) = metadata["event_payload"]["op_id"].as_str()
+    {
+        names.push(key.to_owned());
+    }
+    let named = |name| (name, ts.to_owned());
+    names.into_iter().map(named).collect()
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bobbin_core::card::Post;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
 
 use super::memory::CUT_OFF;
 use super::wanted::Wanted;
@@ -32,28 +32,19 @@ impl Slack {
         at: Option<&PostRef>,
         post: &Post,
     ) -> Result<PostRef, SlackError> {
-        let ThreadKey::Slack {
-            team,
-            channel,
-            root_ts,
-        } = thread
-        else {
-            return Err(SlackError::NotSlack);
-        };
-        let style = self.card_style(team);
+        let wanted = Wanted::of(thread, turn, kind)?;
+        let style = self.card_style(wanted.team);
         let wanted = Wanted {
-            team,
-            channel,
-            root: root_ts,
-            turn,
-            key: post_key(thread, turn, kind),
             simpler: simpler(post, style),
-            streamable: self.may_stream(team) && *kind == PostKind::Chunk(0) && is_whole(post),
+            streamable: self.may_stream(wanted.team)
+                && *kind == PostKind::Chunk(0)
+                && is_whole(post),
+            ..wanted
         };
         if let Post::File(file) = post {
             return self.shown(&wanted, file).await;
         }
-        let mut rendered = self.rendered(root_ts, post, style).await;
+        let mut rendered = self.rendered(wanted.root, post, style).await;
         if let Some(at) = at {
             if let Some(posted) = self.edited(at, &wanted, &rendered).await? {
                 return Ok(posted);
