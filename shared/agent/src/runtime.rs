@@ -38,7 +38,7 @@ pub struct AgentError {
     pub kind: AgentErrorKind,
     /// What the turn has to do about it.
     pub failure: Failure,
-    /// What was seen. It holds no password.
+    /// What went wrong, in a sentence for logs and people. It holds no password.
     pub seen: String,
 }
 

@@ -148,8 +148,8 @@ impl Aws {
         Self::trusting(region, credentials, endpoint, None)
     }
 
-    /// The same; towards an endpoint on loopback, and nowhere else, the certificates in the file `bundle` (PEM) are trusted
-    /// too.
+    /// Clients as [`Aws::new`] makes them; towards an endpoint on loopback, and nowhere else, the certificates in the file
+    /// `bundle` (PEM) are trusted too.
     ///
     /// # Errors
     /// A sentence, if the endpoint is not an address or there is no certificate in the file.

@@ -131,7 +131,7 @@ pub struct ProviderError {
     pub kind: ErrorKind,
     /// What the sandbox's delivery has to do about it.
     pub failure: Failure,
-    /// What was seen. It holds no key.
+    /// What went wrong, in a sentence for logs and people. It holds no key.
     pub seen: String,
 }
 

@@ -44,7 +44,7 @@ pub struct Line {
 pub struct Found {
     /// As the provider lists it.
     pub sandbox: Sandbox,
-    /// The same, as the command's JSON has it.
+    /// What the command tells of it, in JSON and as a row.
     pub line: Line,
     /// By the sweeper's rule.
     pub judged: Judged,

@@ -27,7 +27,7 @@ pub struct Interaction {
     /// Guild, outside direct messages.
     pub guild_id: Option<String>,
     pub channel_id: Option<String>,
-    /// The same as an object; absent in old shapes.
+    /// The channel or thread as an object; absent in old shapes.
     pub channel: Option<Channel>,
     /// Who, in a guild.
     pub member: Option<Member>,

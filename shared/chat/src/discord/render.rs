@@ -92,7 +92,7 @@ fn moved(to: Option<&str>) -> Value {
     container(GREY, vec![text("**This goes on below**"), text(&line)])
 }
 
-/// The same, with these people called by a line of its own: the only thing in it that can ping, and only them.
+/// A post with these people called by a line of its own: the only thing in it that can ping, and only them.
 fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let Rendered { mut body, file } = rendered;
     if let Some((line, allowed)) = called(people) {
@@ -192,7 +192,7 @@ pub fn anchor(open: &Open) -> Value {
     )
 }
 
-/// The same, when no thread could be made.
+/// The line in the channel when no thread could be made.
 #[must_use]
 pub fn anchor_failed(open: &Open, why: &str) -> Value {
     let task = inline(&open.prompt.text, ANCHOR_UNITS_MAX);

@@ -74,7 +74,7 @@ pub fn mounts(names: &BTreeMap<String, String>) -> Vec<BTreeMap<String, String>>
 }
 
 impl CreateSandbox {
-    /// The same with these secrets: variable to name. Without any, keys go in as they did.
+    /// The sandbox with these secrets: variable to name. Without any, keys go in as they did.
     #[must_use]
     pub fn with_secrets(mut self, names: &BTreeMap<String, String>) -> Self {
         if !names.is_empty() {

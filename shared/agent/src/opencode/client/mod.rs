@@ -109,7 +109,7 @@ impl OpenCode {
         self.get("/global/health", &[], CallKind::Other).await
     }
 
-    /// The same without a fresh endpoint, for looking often while the server starts.
+    /// Whether the server is up, without a fresh endpoint: for asking often while it starts.
     ///
     /// # Errors
     /// [`OpenCodeError`].

@@ -100,7 +100,7 @@ impl Slack {
         })
     }
 
-    /// The same, with answers as streams where the workspace takes that, or without.
+    /// The same client, with answers as streams where the workspace takes that, or without.
     #[must_use]
     pub fn streaming(self, streams: bool) -> Self {
         Self { streams, ..self }

@@ -12,7 +12,7 @@ pub(super) struct Wanted<'a> {
     pub(super) root: &'a str,
     pub(super) turn: &'a str,
     pub(super) key: String,
-    /// The same in older blocks, where it has newer ones.
+    /// The post in older blocks, where it is rendered in newer ones.
     pub(super) simpler: Option<Rendered>,
     /// It may be shown as a stream: the only part of an answer.
     pub(super) streamable: bool,

@@ -59,7 +59,7 @@ fn view(blocks: &[Value]) -> Value {
     json!({ "type": "home", "blocks": blocks })
 }
 
-/// The same in words, for one person.
+/// What somebody's Home shows, in words for them alone.
 #[must_use]
 pub fn overview_words(picture: &Picture) -> String {
     let mut lines: Vec<String> = Vec::new();

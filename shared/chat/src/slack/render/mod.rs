@@ -84,7 +84,7 @@ fn moved(link: Option<&str>) -> Rendered {
 /// People who are called by one message.
 const CALLED_MAX: usize = 4;
 
-/// The same, with these people called by a line of its own: the only thing in it that is not escaped.
+/// A post with these people called by a line of its own: the only thing in it that is not escaped.
 #[must_use]
 pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let is_id = |id: &&String| {

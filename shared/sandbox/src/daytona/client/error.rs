@@ -111,7 +111,7 @@ impl DaytonaError {
         }
     }
 
-    /// The same for a call into the sandbox (toolbox): silence and server errors are the sandbox's, not Daytona's.
+    /// What to do about a call into the sandbox (toolbox): silence and server errors are the sandbox's, not Daytona's.
     #[must_use]
     pub fn toolbox_failure(&self) -> Failure {
         match self {
