@@ -144,9 +144,9 @@ pub struct Submission<'a> {
 pub enum RunState {
     /// The agent works, or waits for an ask.
     Busy,
-    /// It was broken off: its server went away.
+    /// It was broken off: its server went away. Believe it only when observed twice, some seconds apart.
     Stopped,
-    /// Nothing has come of the prompt yet.
+    /// Nothing has come of the prompt yet, or it is not there. Believe it only when observed twice, some seconds apart.
     Pending,
     /// It has ended, and this is what came of it.
     Done(Answer),

@@ -1,4 +1,4 @@
-//! What holds for whatever comes through a door, whichever platform's it is.
+//! What holds for whatever an endpoint of a chat takes in, whichever platform's it is.
 
 use bobbin_chat::{HttpAnswer, Inbound};
 use bobbin_core::message::{Body, Want, Work};

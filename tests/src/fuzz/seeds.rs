@@ -90,7 +90,7 @@ pub(super) fn opencode_messages(workspace: &Path) -> Vec<Seed> {
     recorded(workspace, ".messages.json")
 }
 
-/// What the door makes of the stored requests.
+/// What the endpoints make of the stored requests.
 pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
     let timestamp = NOW_S.to_string();
     let discord_app = discord::App {
@@ -143,7 +143,7 @@ fn recorded(workspace: &Path, end: &str) -> Vec<Seed> {
 }
 
 /// Stored requests for one endpoint, as it reads them: of a form with a payload the payload alone.
-fn slack(workspace: &Path, endpoint: &str) -> Vec<Seed> {
+fn slack(workspace: &Path, wanted: &str) -> Vec<Seed> {
     let stored = files(&workspace.join("events/slack"), ".json", u64::MAX);
     let of_endpoint = |path: &PathBuf| {
         let (endpoint, body) = request(path);
@@ -152,7 +152,7 @@ fn slack(workspace: &Path, endpoint: &str) -> Vec<Seed> {
             Some((_, payload)) => payload.into_owned(),
             None => String::from_utf8_lossy(&body).into_owned(),
         };
-        (endpoint == endpoint).then(|| named(path, text))
+        (endpoint == wanted).then(|| named(path, text))
     };
     stored.iter().filter_map(of_endpoint).collect()
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_agent::opencode::{Message, Status, Conclusion, conclude};
+use bobbin_agent::RunState;
+use bobbin_agent::opencode::{Message, Status, conclude};
 use bobbin_core::ids::Ms;
 use bobbin_core::run::{Answer, PromptState};
 use serde_json::json;
@@ -197,7 +198,7 @@ impl Agent {
     }
 
     /// How the run of this prompt stands, by the product's own reading.
-    fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> Conclusion {
+    fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
         let (status, messages) = self.listed(now_ms);
         conclude(&messages, message, further, status.as_ref())
     }
@@ -205,8 +206,8 @@ impl Agent {
     /// What there is to tell of a run: its answer, or that nothing works on it; none while it goes on.
     pub fn follow(&self, message: &str, further: &[String], now_ms: Ms) -> Option<Option<Answer>> {
         match self.verdict(message, further, now_ms) {
-            Conclusion::Busy => None,
-            Conclusion::Done(answer) => Some(Some(Answer {
+            RunState::Busy => None,
+            RunState::Done(answer) => Some(Some(Answer {
                 // Of several prompts each was answered; the world's chat counts the parts of one answer.
                 text: if answer.text.is_empty() {
                     answer.text
@@ -215,7 +216,7 @@ impl Agent {
                 },
                 ..answer
             })),
-            Conclusion::Stopped | Conclusion::Pending => Some(None),
+            RunState::Stopped | RunState::Pending => Some(None),
         }
     }
 
@@ -225,8 +226,8 @@ impl Agent {
             return PromptState::Absent;
         }
         match self.verdict(message, &[], now_ms) {
-            Conclusion::Busy | Conclusion::Done(_) => PromptState::Taken,
-            Conclusion::Stopped | Conclusion::Pending => PromptState::Idle,
+            RunState::Busy | RunState::Done(_) => PromptState::Taken,
+            RunState::Stopped | RunState::Pending => PromptState::Idle,
         }
     }
 }

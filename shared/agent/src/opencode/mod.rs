@@ -24,7 +24,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Conclusion, conclude, turn_of};
+pub use answer::{conclude, turn_of};
 pub use client::{ANSWER_BYTES_MAX, OpenCode};
 pub use event::Event;
 pub use request::{CORRELATION, VERSION};

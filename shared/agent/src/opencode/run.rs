@@ -11,12 +11,13 @@ use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem, StepState};
 use serde_json::Value;
 
-use super::answer::{Conclusion, conclude, in_order, people_reason, turn_of};
+use super::answer::{conclude, in_order, people_reason, turn_of};
 use super::event::{Delta, Event};
 use super::steps::{last_of, plan_of, steps_of};
 use super::types::{
     Info, Message, Part, PartKind, Permission, Question, Role, Session, Status, Statuses,
 };
+use crate::runtime::RunState;
 
 /// A count beyond this is not shown as it is: a float can have 309 digits.
 const ATTEMPTS_SHOWN_MAX: f64 = 999.0;
@@ -276,7 +277,7 @@ impl Run {
 
     /// How the run stands by what is known here.
     #[must_use]
-    pub fn verdict(&self) -> Conclusion {
+    pub fn state(&self) -> RunState {
         conclude(
             &self.messages,
             &self.prompt,

@@ -12,7 +12,7 @@ use bobbin_core::run::PromptState;
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
 
-use super::answer::{Conclusion, conclude};
+use super::answer::conclude;
 use super::client::{OpenCode, OpenCodeError};
 use super::launch;
 use super::models::{ModelSettings, Models};
@@ -20,7 +20,7 @@ use super::request::session_title;
 use super::watch::Watch;
 use crate::runtime::{
     Agent, AgentError, AgentErrorKind, AgentResult, Launch, LaunchInputs, Missed, ModelKey,
-    Refresh, RunWatch, Runtime, Submission,
+    Refresh, RunState, RunWatch, Runtime, Submission,
 };
 
 /// OpenCode, with the models of a stack.
@@ -142,8 +142,8 @@ impl Agent for OpenCodeAgent {
         let messages = self.client.messages_since(session, message).await?;
         let status = statuses.remove(session);
         Ok(match conclude(&messages, message, &[], status.as_ref()) {
-            Conclusion::Busy | Conclusion::Done(_) => PromptState::Taken,
-            Conclusion::Stopped | Conclusion::Pending => PromptState::Idle,
+            RunState::Busy | RunState::Done(_) => PromptState::Taken,
+            RunState::Stopped | RunState::Pending => PromptState::Idle,
         })
     }
 

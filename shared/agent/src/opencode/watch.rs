@@ -7,7 +7,7 @@ use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem};
 use tokio::time::timeout;
 
-use super::answer::{Conclusion, conclude};
+use super::answer::conclude;
 use super::client::{Events, OpenCode, OpenCodeError};
 use super::event::Event;
 use super::run::{Heard, Run, Snapshot};
@@ -139,13 +139,8 @@ impl RunWatch for Watch {
                     .await?
             }
         };
-        let verdict = conclude(&messages, &self.message, &self.further, status.as_ref());
-        Ok(match verdict {
-            Conclusion::Busy => RunState::Busy,
-            Conclusion::Stopped => RunState::Stopped,
-            Conclusion::Pending => RunState::Pending,
-            Conclusion::Done(answer) => RunState::Done(answer),
-        })
+        let status = status.as_ref();
+        Ok(conclude(&messages, &self.message, &self.further, status))
     }
 
     fn asks(&self) -> Vec<(String, About)> {

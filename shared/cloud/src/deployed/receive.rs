@@ -38,7 +38,7 @@ impl Deployed {
     ///
     /// # Errors
     /// What is missing and what to do; that somebody else was quicker.
-    pub async fn send_and_take(
+    pub async fn send_and_receive(
         &self,
         queue_url: &str,
         body: &str,
