@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use bobbin_agent::opencode::request::CORRELATION;
+use bobbin_agent::opencode::CORRELATION;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::Phase;
 use bobbin_core::signals::{COST, Kind, OTHERS, TOKENS};

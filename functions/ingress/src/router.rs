@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use bobbin_chat::{HttpAnswer, Intake, discord, slack};
+use bobbin_chat::{HttpAnswer, Inbound, discord, slack};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::events::{UNREADABLE, answered};
 use bobbin_cloud::metrics::{Metrics, Unit};
 use bobbin_cloud::queue::Queues;
-use bobbin_cloud::secrets::Kept;
+use bobbin_cloud::secrets::CachedSecret;
 use bobbin_core::message::{Announce, Body as WorkBody};
 use bobbin_core::signals::INGRESS_FAILED;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
-use crate::signing::{Entrance, READ_MS_MAX, Signed, Signing};
+use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
 use crate::suggestions::Suggestions;
 
 /// What is left of the platform's three seconds when the prompt has taken as long as it may.
@@ -49,7 +49,7 @@ impl Router {
                 .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?,
             ),
         };
-        let secret = Kept::named_by("INGRESS_SECRET_ID", aws, config, READ_MS_MAX)?;
+        let secret = CachedSecret::named_by("INGRESS_SECRET_ID", aws, config, READ_MS_MAX)?;
         let slack = Signing::new(secret, config.policy.clone());
         Ok(Self {
             queues: Queues::new(aws, config),
@@ -60,7 +60,7 @@ impl Router {
         })
     }
 
-    /// Answers one request.
+    /// Always an answer: what cannot be read, routed or queued gets its own status, and is logged.
     pub async fn answer(&self, request: &Request) -> Response<Body> {
         let answer = match (request.method().as_str(), request.raw_http_path()) {
             (_, UNREADABLE) => {
@@ -75,8 +75,8 @@ impl Router {
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
-            ("POST", path) => match self.intake(path, request).await {
-                Some(intake) => self.accept(request, intake).await,
+            ("POST", path) => match self.routed(path, request).await {
+                Some(inbound) => self.accept(request, inbound).await,
                 None => HttpAnswer::text(
                     404,
                     "Nothing is here. Bobbin answers at /discord/interactions, /slack/events, /slack/interactivity and /slack/commands.",
@@ -97,21 +97,21 @@ impl Router {
         answered(answer)
     }
 
-    async fn intake(&self, path: &str, request: &Request) -> Option<Intake> {
+    async fn routed(&self, path: &str, request: &Request) -> Option<Inbound> {
         let header = |name: &str| header(request, name);
         let raw = request.body().as_ref();
         let now_ms = now_ms();
-        let slack = async |entrance: Entrance| {
+        let slack = async |endpoint: SlackEndpoint| {
             let signed = Signed {
                 raw,
                 signature: header("x-slack-signature").unwrap_or_default(),
                 timestamp: header("x-slack-request-timestamp").unwrap_or_default(),
             };
-            self.slack.intake(entrance, signed, now_ms).await
+            self.slack.receive(endpoint, signed, now_ms).await
         };
         Some(match path {
             "/discord/interactions" => match &self.discord {
-                Some(app) => discord::intake(
+                Some(app) => discord::interactions(
                     raw,
                     header("x-signature-ed25519"),
                     header("x-signature-timestamp"),
@@ -129,9 +129,9 @@ impl Router {
         })
     }
 
-    async fn accept(&self, request: &Request, intake: Intake) -> HttpAnswer {
+    async fn accept(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
         // The id by which the worker's lines, and the sandbox, name the same prompt.
-        let body = intake.enqueue.as_ref();
+        let body = inbound.enqueue.as_ref();
         let around = match body {
             Some(body) => {
                 let correlation_id = body.correlation();
@@ -139,27 +139,28 @@ impl Router {
             }
             None => Span::none(),
         };
-        self.take(request, intake).instrument(around).await
+        self.carry_out(request, inbound).instrument(around).await
     }
 
-    async fn take(&self, request: &Request, intake: Intake) -> HttpAnswer {
+    /// Enqueues what is to be enqueued, then answers; each outcome has its line in the log.
+    async fn carry_out(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
         told_again(request);
-        if let Some(body) = &intake.enqueue
+        if let Some(body) = &inbound.enqueue
             && let Err(error) = self.queues.send(body).await
         {
             self.count_failure();
-            tracing::error!(event = "ingress.failed", request = intake.note, %error, "a request was verified but could not be accepted");
-            return intake.on_queue_failure;
+            tracing::error!(event = "ingress.failed", request = inbound.note, %error, "a request was verified but could not be accepted");
+            return inbound.on_queue_failure;
         }
-        if let Some(announce) = intake.enqueue.as_ref().and_then(Announce::of) {
+        if let Some(announce) = inbound.enqueue.as_ref().and_then(Announce::of) {
             self.announce(announce).await;
         }
-        let suggested = match &intake.lookup {
+        let suggested = match &inbound.lookup {
             Some(lookup) => self.suggestions.read(lookup).await,
             None => None,
         };
-        let (request, status) = (intake.note, intake.answer.status);
-        match (&intake.enqueue, status) {
+        let (request, status) = (inbound.note, inbound.answer.status);
+        match (&inbound.enqueue, status) {
             (Some(_), _) => {
                 tracing::info!(
                     event = "ingress.accepted",
@@ -194,7 +195,7 @@ impl Router {
                 );
             }
         }
-        suggested.unwrap_or(intake.answer)
+        suggested.unwrap_or(inbound.answer)
     }
 
     fn count_failure(&self) {
@@ -243,9 +244,9 @@ fn told_again(request: &Request) {
     }
 }
 
-fn switched_off(words: &str) -> Intake {
+fn switched_off(words: &str) -> Inbound {
     let answer = HttpAnswer::text(401, words);
-    Intake {
+    Inbound {
         enqueue: None,
         on_queue_failure: answer.clone(),
         answer,

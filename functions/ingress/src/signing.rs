@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_chat::{HttpAnswer, Intake, slack};
-use bobbin_cloud::secrets::{IngressSecret, Kept};
+use bobbin_chat::{HttpAnswer, Inbound, slack};
+use bobbin_cloud::secrets::{CachedSecret, IngressSecret};
 use bobbin_core::access::Policy;
 use bobbin_core::ids::Ms;
 
@@ -19,19 +19,19 @@ const MISSING: &str = "slack: the key slack_signing_secret is missing in the sec
 pub struct Signed<'a> {
     /// The body, as it came.
     pub raw: &'a [u8],
-    /// `X-Slack-Signature`, or nothing.
+    /// `X-Slack-Signature`; empty where the request has no such header.
     pub signature: &'a str,
-    /// `X-Slack-Request-Timestamp`, or nothing.
+    /// `X-Slack-Request-Timestamp`, in Unix seconds; empty where the request has no such header.
     pub timestamp: &'a str,
 }
 
-/// Which of Slack's entrances reads a request.
-pub type Entrance = fn(&[u8], &str, &str, &slack::App, Ms) -> Intake;
+/// Which of Slack's endpoints reads a request.
+pub type SlackEndpoint = fn(&[u8], &str, &str, &slack::App, Ms) -> Inbound;
 
 /// The app, with the secret behind it.
 #[derive(Debug)]
 pub struct Signing {
-    kept: Kept<IngressSecret>,
+    secret: CachedSecret<IngressSecret>,
     policy: Policy,
     /// The app as it was last made, and of what.
     made: Mutex<Option<(Arc<IngressSecret>, Arc<slack::App>)>>,
@@ -40,18 +40,23 @@ pub struct Signing {
 impl Signing {
     /// With the secret of this stack, not read yet.
     #[must_use]
-    pub const fn new(kept: Kept<IngressSecret>, policy: Policy) -> Self {
+    pub const fn new(secret: CachedSecret<IngressSecret>, policy: Policy) -> Self {
         Self {
-            kept,
+            secret,
             policy,
             made: Mutex::new(None),
         }
     }
 
     /// What becomes of a request. One that cannot be signed is judged without the secret.
-    pub async fn intake(&self, entrance: Entrance, request: Signed<'_>, now_ms: Ms) -> Intake {
+    pub async fn receive(
+        &self,
+        endpoint: SlackEndpoint,
+        request: Signed<'_>,
+        now_ms: Ms,
+    ) -> Inbound {
         let read = |app: &slack::App| {
-            entrance(
+            endpoint(
                 request.raw,
                 request.signature,
                 request.timestamp,
@@ -62,14 +67,14 @@ impl Signing {
         if !slack::looks_signed(request.signature, request.timestamp, now_ms) {
             return read(&slack::App::default());
         }
-        let Ok(secret) = self.kept.known(now_ms).await else {
+        let Ok(secret) = self.secret.known(now_ms).await else {
             return later("slack: the signing secret could not be read");
         };
         let known = (!secret.slack_signing_secret.is_empty()).then(|| read(&self.app(secret)));
         match known {
-            Some(intake) if intake.note != slack::BAD_SIGNATURE => intake,
+            Some(inbound) if inbound.note != slack::BAD_SIGNATURE => inbound,
             // None, or the one before: perhaps it has been stored since.
-            known => match self.kept.newer(now_ms).await {
+            known => match self.secret.newer(now_ms).await {
                 Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
                 _ => known.unwrap_or_else(|| later(MISSING)),
             },
@@ -93,10 +98,10 @@ impl Signing {
 }
 
 /// Nothing can be verified just now. Slack sends events again, so it may come to something yet.
-fn later(note: &'static str) -> Intake {
+fn later(note: &'static str) -> Inbound {
     let answer = HttpAnswer::text(
         503,
         "Bobbin has no signing secret of this Slack app yet, or cannot read it just now. Its operator stores it with `bobbin secrets`; it is used a minute later at most.",
     );
-    Intake::only(answer, note)
+    Inbound::only(answer, note)
 }

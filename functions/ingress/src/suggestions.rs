@@ -15,7 +15,6 @@ const READ_MS_MAX: u64 = 1_500;
 pub struct Suggestions(Store);
 
 impl Suggestions {
-    /// For this table.
     #[must_use]
     pub fn new(aws: &Aws, table: &str) -> Self {
         Self(Store::new(aws, table))

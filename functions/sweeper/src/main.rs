@@ -105,7 +105,7 @@ impl Sweeper {
         listed.retain(|sandbox| !sandbox.is_foreign(&config.stack_id));
         let (orphans, vanished) = tokio::join!(
             orphans::reap(config, store, &*provider, metrics, &listed),
-            vanished::look(
+            vanished::reconcile(
                 store,
                 queues,
                 &config.limits,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bobbin_app::providers;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::secrets::{Kept, ProviderSecret};
+use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
 use bobbin_core::ids::Ms;
 use bobbin_sandbox::Provider;
 
@@ -17,7 +17,7 @@ type Made = (Arc<ProviderSecret>, Arc<dyn Provider>);
 
 /// The provider, and the secret behind it, which the first tick reads.
 pub struct KeyedProvider {
-    kept: Kept<ProviderSecret>,
+    secret: CachedSecret<ProviderSecret>,
     config: Config,
     /// As it was last made, and of what.
     made: Mutex<Option<Made>>,
@@ -30,7 +30,7 @@ impl KeyedProvider {
     /// A sentence that names the variable that is missing.
     pub fn new(aws: &Aws, config: &Config) -> Result<Self, String> {
         Ok(Self {
-            kept: Kept::named_by("PROVIDER_SECRET_ID", aws, config, READ_MS_MAX)?,
+            secret: CachedSecret::named_by("PROVIDER_SECRET_ID", aws, config, READ_MS_MAX)?,
             config: config.clone(),
             made: Mutex::new(None),
         })
@@ -41,7 +41,7 @@ impl KeyedProvider {
     /// # Errors
     /// When the secret was never read, or the provider's address cannot be used.
     pub async fn get(&self, now_ms: Ms) -> Result<Option<Arc<dyn Provider>>, String> {
-        let secret = self.kept.fresh(now_ms).await?;
+        let secret = self.secret.fresh(now_ms).await?;
         if secret.daytona_api_key.is_empty() {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
-//! Records whose sandbox the provider does not list: their threads are asked to look.
+//! Records whose sandbox the provider does not list: their threads are asked to reconcile ([`Work::Look`]).
 //!
-//! The sweeper itself decides nothing about them: between listing and reading a sandbox may have come or gone, so all
-//! that follows is a look, in the thread's own group.
+//! The sweeper itself decides nothing about them: between listing and reading a sandbox may have come or gone, so each
+//! thread compares its record with the provider itself, in its own group.
 
 use std::collections::BTreeSet;
 
@@ -16,16 +16,17 @@ use serde_json::{Value, json};
 
 use crate::tick::{BATCHES_AT_ONCE, SHARDS_AT_ONCE};
 
-/// The sweeper's tick: once in every `look_ms` there is one that looks.
+/// The sweeper's tick: once in every `look_ms` there is one that compares.
 const TICK_MS: u64 = 60_000;
-/// Looks asked for in one tick; the next one that looks asks for the rest.
-const LOOKS_MAX: usize = 200;
+/// Threads that are asked in one tick; the next tick that compares asks the rest.
+const ASKED_MAX: usize = 200;
 
-/// Asks the threads whose records have a sandbox that is not `listed` (of `listed_max` at most) to look, when it is time for that.
+/// Asks the threads whose records have a sandbox that is not `listed` (of `listed_max` at most) to reconcile, when it is time
+/// for that.
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried.
-pub async fn look(
+pub async fn reconcile(
     store: &Store,
     queues: &Queues,
     limits: &Limits,
@@ -48,6 +49,22 @@ pub async fn look(
         .iter()
         .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key.thread().clone()))
         .collect();
+    let (missing, unread) = missing(store, &there).await;
+    let asked = missing.len();
+    let unsent = ask_to_reconcile(queues, missing, now_ms).await;
+    tracing::info!(
+        event = "sweep.looked",
+        asked,
+        "records without a listed sandbox were asked to look"
+    );
+    match unsent.or(unread) {
+        None => Ok(json!({"looked": true, "asked": asked})),
+        Some(trouble) => Err(trouble),
+    }
+}
+
+/// Threads whose record has a sandbox that is not `there`, and the last thing that went wrong in reading them.
+async fn missing(store: &Store, there: &BTreeSet<ThreadKey>) -> (Vec<ThreadKey>, Option<String>) {
     let (mut missing, mut trouble) = (Vec::new(), None);
     let mut shards = stream::iter(0..DUE_SHARDS)
         .map(|shard| store.armed(shard))
@@ -57,13 +74,18 @@ pub async fn look(
             Ok(armed) => missing.extend(armed.into_iter().filter(|thread| !there.contains(thread))),
             Err(error) => trouble = Some(error.to_string()),
         }
-        if missing.len() >= LOOKS_MAX {
+        if missing.len() >= ASKED_MAX {
             break;
         }
     }
-    missing.truncate(LOOKS_MAX);
-    let asked = missing.len();
-    let looks: Vec<Message> = missing
+    missing.truncate(ASKED_MAX);
+    (missing, trouble)
+}
+
+/// Asks each of these threads to compare its record with the provider. The last thing that went wrong.
+async fn ask_to_reconcile(queues: &Queues, threads: Vec<ThreadKey>, now_ms: Ms) -> Option<String> {
+    let mut trouble = None;
+    let looks: Vec<Message> = threads
         .into_iter()
         .map(|thread| Message {
             id: format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS),
@@ -79,13 +101,5 @@ pub async fn look(
         let failed = answers.into_iter().filter_map(Result::err).next_back();
         trouble = failed.map(|e| e.to_string()).or(trouble);
     }
-    tracing::info!(
-        event = "sweep.looked",
-        asked,
-        "records without a listed sandbox were asked to look"
-    );
-    match trouble {
-        None => Ok(json!({"looked": true, "asked": asked})),
-        Some(trouble) => Err(trouble),
-    }
+    trouble
 }

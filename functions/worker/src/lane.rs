@@ -1,12 +1,9 @@
 //! From a queue record to a verdict: which lane it belongs to, its heartbeat, and what happens to it afterwards.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::announce::announce;
-use bobbin_app::arrival::Arrival;
 use bobbin_app::control::Lane;
 use bobbin_app::world::{self, Live, Parts, Visibility};
 use bobbin_app::{dead, opening, overview};
@@ -17,7 +14,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::{Metrics, Unit};
 use bobbin_cloud::queue::{Lane as QueueLane, Queues};
-use bobbin_cloud::secrets::{Kept, Keys, WorkerSecrets};
+use bobbin_cloud::secrets::{CachedSecret, Keys, WorkerSecrets};
 use bobbin_cloud::spans::Spans;
 use bobbin_cloud::startup;
 use bobbin_cloud::store::Store;
@@ -28,20 +25,17 @@ use bobbin_core::ids::Ms;
 use bobbin_core::message::{Body, Message};
 use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
-use bobbin_core::schema::{NEWER, Unreadable};
+use bobbin_core::schema::Unreadable;
 use bobbin_core::signals::{BURIED, CONTROL_AGE, MESSAGE_AGE};
 use tracing::{Instrument as _, Span};
+
+use crate::receipt::Receipt;
 
 /// The function's time that is left for saving and giving back after a slice.
 const WIND_UP_MS: u64 = 60_000;
 
 /// Longest time for reading one secret.
 const SECRET_READ_MS_MAX: u64 = 5_000;
-
-/// Tries to shorten the visibility of a message that has just come.
-const CLAIMS_MAX: u32 = 4;
-/// Between two of them.
-const CLAIM_PAUSE_MS: u64 = 250;
 
 /// Everything that the worker needs, made once a process; what holds keys is made again when a key has been replaced.
 pub struct Worker {
@@ -58,27 +52,6 @@ fn within(correlation_id: &str, group: &str) -> Span {
     tracing::error_span!("message", correlation_id, group)
 }
 
-/// One receipt of one record.
-struct Receipt {
-    queue_url: String,
-    handle: String,
-    /// Counts the deliveries of this message, from 1.
-    receive: u32,
-    /// When the queue took it, where that says so.
-    sent_ms: Option<Ms>,
-}
-
-impl Receipt {
-    fn arrival(&self) -> Arrival {
-        let now_ms = now_ms();
-        Arrival {
-            receive: self.receive,
-            sent_ms: self.sent_ms.unwrap_or(now_ms),
-            now_ms,
-        }
-    }
-}
-
 impl Worker {
     /// From the function's environment and the secrets that it names.
     ///
@@ -89,9 +62,9 @@ impl Worker {
         let config = Config::from_environment()?;
         let aws = Aws::from_environment()?;
         let secrets = WorkerSecrets::new(
-            Kept::named_by("WORKER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
-            Kept::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            CachedSecret::named_by("WORKER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            CachedSecret::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
+            CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
         let parts = Parts {
@@ -170,34 +143,36 @@ impl Worker {
                 let id = record.message_id.as_deref().unwrap_or_default();
                 let verdict =
                     Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
-                return self
-                    .conclude(&receipt, verdict)
-                    .instrument(within(id, ""))
-                    .await;
+                return receipt.conclude(verdict).instrument(within(id, "")).await;
             }
             // A repeat cannot make it readable: it goes to the dead letters by its count.
             Err(error) => {
                 tracing::error!(event = "message.unreadable", message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
                 if self.queues.is_dead(&receipt.queue_url) {
-                    return self.bury_unread(&record, &receipt).await;
+                    return self.dead_letter_unread(&record, &receipt).await;
                 }
-                self.hasten(&receipt).await;
+                receipt.hasten().await;
                 return false;
             }
         };
         let around = within(body.correlation(), &body.group());
-        self.taken(&body, &receipt, deadline_ms)
+        self.work_on(&body, &receipt, deadline_ms)
             .instrument(around)
             .await
     }
 
-    async fn taken(&self, body: &Body, receipt: &Receipt, deadline_ms: Ms) -> bool {
+    fn receipt(&self, record: &SqsMessage) -> Option<Receipt<'_>> {
+        Receipt::of(record, &self.queues, &self.config.limits, &self.metrics)
+    }
+
+    /// Claims the message, reads what its work begins with meanwhile, and works on it.
+    async fn work_on(&self, body: &Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
         self.tell_age(receipt);
         let visibility = Visibility::default();
         // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
         // meanwhile, what is decided on it cannot be written.
         let (claimed, parts, found, outside) = tokio::join!(
-            self.claim(receipt, &visibility),
+            receipt.claim(&visibility),
             self.parts(),
             self.read_ahead(body, receipt),
             self.outside(body, receipt)
@@ -216,7 +191,7 @@ impl Worker {
             Err(failure) => {
                 let limits = &self.config.limits;
                 if let Some(held) = receipt.arrival().held(&failure, limits.telling_ms, limits) {
-                    return self.conclude(receipt, held).await;
+                    return receipt.conclude(held).await;
                 }
                 if let Some(standing) = body.standing_mut() {
                     standing.outside = Some(Outside::Unread);
@@ -226,13 +201,17 @@ impl Worker {
         let work = self.work(&parts, &body, receipt, found, &visibility, deadline_ms);
         let verdict = tokio::select! {
             verdict = work => verdict,
-            never = self.heartbeat(receipt, &visibility) => match never {},
+            never = receipt.heartbeat(&visibility) => match never {},
         };
-        self.conclude(receipt, verdict).await
+        receipt.conclude(verdict).await
     }
 
     /// Whether who asks is not known as a full member of the place.
-    async fn outside(&self, body: &Body, receipt: &Receipt) -> Result<Option<Outside>, Failure> {
+    async fn outside(
+        &self,
+        body: &Body,
+        receipt: &Receipt<'_>,
+    ) -> Result<Option<Outside>, Failure> {
         let Some((thread, by)) = body
             .asker()
             .filter(|_| !self.queues.is_dead(&receipt.queue_url))
@@ -252,7 +231,11 @@ impl Worker {
     }
 
     /// What the first step of a message of a thread reads.
-    async fn read_ahead(&self, body: &Body, receipt: &Receipt) -> Option<Result<Loaded, Failure>> {
+    async fn read_ahead(
+        &self,
+        body: &Body,
+        receipt: &Receipt<'_>,
+    ) -> Option<Result<Loaded, Failure>> {
         let Body::Message(message) = body else {
             return None;
         };
@@ -271,7 +254,7 @@ impl Worker {
     }
 
     /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
-    fn tell_age(&self, receipt: &Receipt) {
+    fn tell_age(&self, receipt: &Receipt<'_>) {
         let age_ms = receipt
             .sent_ms
             .map(|sent_ms| now_ms().saturating_sub(sent_ms));
@@ -294,46 +277,10 @@ impl Worker {
         }
     }
 
-    /// Does with the message what was found. True: it may be deleted.
-    async fn conclude(&self, receipt: &Receipt, verdict: Verdict) -> bool {
-        let receive = receipt.receive;
-        let delay_ms = match verdict {
-            Verdict::Done => {
-                tracing::info!(event = "message.done", receive, "the message is done");
-                return true;
-            }
-            Verdict::Hold { delay_ms, why } => {
-                tracing::info!(
-                    event = "message.held",
-                    receive,
-                    delay_ms,
-                    "the message is given back: {why}"
-                );
-                delay_ms
-            }
-            Verdict::Newer { delay_ms, seen } => {
-                self.metrics.put(&[(NEWER, Unit::Count, 1)], now_ms());
-                tracing::warn!(event = NEWER, receive, delay_ms, "{seen}");
-                delay_ms
-            }
-        };
-        let Receipt {
-            queue_url, handle, ..
-        } = receipt;
-        if let Err(error) = self
-            .queues
-            .set_visibility(queue_url, handle, delay_ms)
-            .await
-        {
-            tracing::warn!(event = "message.visibility.failed", %error, "it comes back when its visibility ends");
-        }
-        false
-    }
-
     /// A dead letter that nobody can read: its group still says whose it was, and that thread is told. What its own id was
     /// nobody knows any more: among the dead letters its deduplication id is SQS's. True: it may be deleted; left where it is
     /// it would hold back every later dead letter of its thread.
-    async fn bury_unread(&self, record: &SqsMessage, receipt: &Receipt) -> bool {
+    async fn dead_letter_unread(&self, record: &SqsMessage, receipt: &Receipt<'_>) -> bool {
         let group = record.attributes.get("MessageGroupId");
         let (Some(group), Some(id)) = (group, record.message_id.as_deref()) else {
             return false;
@@ -344,51 +291,18 @@ impl Worker {
                 let lane = self.lane(&parts);
                 let buried = dead::bury_in_thread(&lane, thread, id, None, receipt.arrival());
                 let verdict = buried.await;
-                self.conclude(receipt, verdict).await
+                receipt.conclude(verdict).await
             }
             // Not a thread's: nobody waits for it.
             Err(_) => true,
         }
     }
 
-    /// Lets what nobody can read come back soon, because it holds its group until the queue gives it up: with the
-    /// queue's own visibility that takes three days.
-    async fn hasten(&self, receipt: &Receipt) {
-        let Receipt {
-            queue_url, handle, ..
-        } = receipt;
-        let soon_ms = self.config.limits.backoff_ms;
-        if let Err(error) = self.queues.set_visibility(queue_url, handle, soon_ms).await {
-            tracing::warn!(event = "message.visibility.failed", %error, "it comes back when its visibility ends");
-        }
-    }
-
-    fn receipt(&self, record: &SqsMessage) -> Option<Receipt> {
-        let queue_url = self
-            .queues
-            .url_of(record.event_source_arn.as_deref()?)?
-            .to_owned();
-        let receive = record
-            .attributes
-            .get("ApproximateReceiveCount")
-            .and_then(|count| count.parse().ok())
-            .unwrap_or(1);
-        Some(Receipt {
-            queue_url,
-            handle: record.receipt_handle.clone()?,
-            receive,
-            sent_ms: record
-                .attributes
-                .get("SentTimestamp")
-                .and_then(|sent| sent.parse().ok()),
-        })
-    }
-
     async fn work(
         &self,
         parts: &Parts,
         body: &Body,
-        receipt: &Receipt,
+        receipt: &Receipt<'_>,
         found: Option<Result<Loaded, Failure>>,
         visibility: &Visibility,
         deadline_ms: Ms,
@@ -438,7 +352,7 @@ impl Worker {
         world: &Live,
         parts: &Parts,
         message: &Message,
-        receipt: &Receipt,
+        receipt: &Receipt<'_>,
         deadline_ms: Ms,
     ) -> Verdict {
         let limits = &self.config.limits;
@@ -454,51 +368,5 @@ impl Worker {
             split: Chats::split(&message.thread),
         };
         drive(world, &delivery).await
-    }
-
-    /// The first shortening of the visibility, tried more than once: without it a crash costs the thread the queue's
-    /// own visibility, which is as long as six functions.
-    async fn claim(&self, receipt: &Receipt, visibility: &Visibility) -> bool {
-        for _ in 0..CLAIMS_MAX {
-            if self.renew(receipt, visibility).await {
-                return true;
-            }
-            tokio::time::sleep(Duration::from_millis(CLAIM_PAUSE_MS)).await;
-        }
-        false
-    }
-
-    /// Keeps the message invisible for as long as it is worked on. Ends never.
-    async fn heartbeat(&self, receipt: &Receipt, visibility: &Visibility) -> Infallible {
-        let mut every =
-            tokio::time::interval(Duration::from_millis(self.config.limits.heartbeat_ms));
-        every.tick().await;
-        loop {
-            every.tick().await;
-            self.renew(receipt, visibility).await;
-        }
-    }
-
-    /// False: the receipt is no longer valid, somebody else has the message.
-    async fn renew(&self, receipt: &Receipt, visibility: &Visibility) -> bool {
-        let asked_ms = now_ms();
-        match self
-            .queues
-            .set_visibility(
-                &receipt.queue_url,
-                &receipt.handle,
-                self.config.limits.visibility_ms,
-            )
-            .await
-        {
-            Ok(()) => {
-                visibility.set(asked_ms + self.config.limits.visibility_ms);
-                true
-            }
-            Err(error) => {
-                tracing::warn!(event = "message.visibility.failed", %error, "the message could not be kept invisible");
-                false
-            }
-        }
     }
 }

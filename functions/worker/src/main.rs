@@ -3,6 +3,7 @@
 //! One record at a time (batch size 1): a batch would hold other threads behind one long turn.
 
 mod lane;
+mod receipt;
 
 use std::process::ExitCode;
 use std::rc::Rc;

@@ -33,10 +33,10 @@ pub struct Arguments {
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Set-up.
+    /// What prepares a stack and takes that back; their words stand in the list of commands itself.
     #[command(flatten)]
     Setup(setup::Command),
-    /// Operation.
+    /// What shows and changes what runs in a stack; likewise.
     #[command(flatten)]
     Operate(operate::Command),
 }

@@ -2,14 +2,14 @@
 
 use bobbin_core::keys::Key as Stored;
 
-/// A key.
+/// A key that a person brings along, and where they get it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Key {
     /// As the stack knows it.
     pub key: Stored,
-    /// In the environment.
+    /// The environment variable it is taken from, such as `DAYTONA_API_KEY`.
     pub variable: &'static str,
-    /// For people.
+    /// What people call it, in prompts and reports.
     pub title: &'static str,
     /// Where it is found.
     pub found: &'static str,

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// The exit codes.
+/// How the program ends: what scripts read of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Done.
+    /// All that was asked for is done.
     Done = 0,
     /// Something is wrong, was refused, or failed.
     Failed = 1,
@@ -25,11 +25,11 @@ impl From<Status> for ExitCode {
 
 /// What a command answers with.
 pub struct Output {
-    /// For people.
+    /// What is printed, unless JSON is wanted.
     pub text: String,
-    /// For programs.
+    /// What `--json` prints.
     pub json: serde_json::Value,
-    /// How it ended.
+    /// The exit code.
     pub status: Status,
 }
 
@@ -61,7 +61,7 @@ impl Output {
 /// A command that did not do what it was asked for: what to do next.
 #[derive(Debug)]
 pub struct CommandError {
-    /// For people.
+    /// A sentence for people, on standard error.
     pub message: String,
     /// How the command ends.
     pub status: Status,

@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal as _;
 
-/// Between two columns.
 const GAP: &str = "  ";
 /// No column is cut to fewer characters.
 const COLUMN_CHARS_MIN: usize = 8;

@@ -88,7 +88,6 @@ const LAPTOP: &str = "local";
 /// A key that was found.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// The key.
     pub value: Secret,
     /// Where it was found, in words.
     pub source: &'static str,
@@ -145,7 +144,7 @@ impl Target {
         }
     }
 
-    /// The same, with everything to be looked for anew.
+    /// The same target, with everything to be looked for anew.
     #[must_use]
     pub fn afresh(&self) -> Self {
         Self::of(self.which.clone(), self.options.clone())
@@ -244,7 +243,7 @@ impl Target {
         })
     }
 
-    /// The same, where nothing can be done without it.
+    /// A key without which nothing can be done.
     ///
     /// # Errors
     /// That it is not set, and where it is found.
@@ -278,7 +277,7 @@ impl Target {
         Overrides::parse(self.parameter("Overrides").unwrap_or_default())
     }
 
-    /// The same, with the defaults where it cannot be read, which its functions say at their start.
+    /// What the stack overrides; the defaults where that cannot be read, which its functions say at their start.
     #[must_use]
     pub fn overrides(&self) -> Overrides {
         self.read_overrides().unwrap_or_default()

@@ -5,6 +5,6 @@ pub mod opencode;
 mod runtime;
 
 pub use runtime::{
-    Agent, AgentError, AgentErrorKind, InlineImage, Launch, LaunchInputs, Missed, ModelKey,
-    Refresh, RunState, RunWatch, Runtime, Submission, Told,
+    Agent, AgentError, AgentErrorKind, AgentResult, InlineImage, Launch, LaunchInputs, Missed,
+    ModelKey, Refresh, RunState, RunWatch, Runtime, Submission,
 };

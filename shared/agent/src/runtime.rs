@@ -26,7 +26,7 @@ use futures::future::BoxFuture;
 pub enum AgentErrorKind {
     /// Neither time nor another endpoint helps: there is no such sandbox, or its address may not be spoken to.
     Final,
-    /// Whatever else.
+    /// Another try, or another endpoint, may help; `failure` says which.
     Other,
 }
 
@@ -36,9 +36,9 @@ pub enum AgentErrorKind {
 pub struct AgentError {
     /// What a caller may do about it itself.
     pub kind: AgentErrorKind,
-    /// What it means.
+    /// What the turn has to do about it.
     pub failure: Failure,
-    /// What was seen. It holds no password.
+    /// What went wrong, in a sentence for logs and people. It holds no password.
     pub seen: String,
 }
 
@@ -64,7 +64,7 @@ impl From<Failure> for AgentError {
 }
 
 /// What an agent said.
-pub type Told<T> = Result<T, AgentError>;
+pub type AgentResult<T> = Result<T, AgentError>;
 
 /// A prompt that the agent did not accept, and what is certain about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub type Refresh = Arc<dyn Fn() -> BoxFuture<'static, Result<Endpoint, NoEndpoin
 pub struct ModelKey {
     /// Name of the variable.
     pub variable: &'static str,
-    /// The key.
+    /// The key itself, or the provider's placeholder for it.
     pub value: String,
     /// The only hosts that it is for; none where it is no secret.
     pub hosts: Vec<String>,
@@ -114,7 +114,7 @@ pub struct InlineImage {
     pub name: String,
     /// What its bytes say that it is.
     pub media_type: &'static str,
-    /// The bytes.
+    /// Its bytes in base64, as the agent takes them.
     pub base64: String,
 }
 
@@ -131,7 +131,7 @@ pub struct Submission<'a> {
     pub agent: Option<&'a str>,
     /// Added to the agent's own instructions.
     pub system: &'a str,
-    /// The words.
+    /// The prompt as its author wrote it.
     pub text: &'a str,
     /// What the model sees beside them.
     pub images: &'a [InlineImage],
@@ -142,13 +142,13 @@ pub struct Submission<'a> {
 /// How a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
-    /// It goes on.
+    /// The agent works, or waits for an ask.
     Busy,
-    /// It was broken off: its server went away.
+    /// It was broken off: its server went away. Believe it only when observed twice, some seconds apart.
     Stopped,
-    /// Nothing has come of the prompt yet.
+    /// Nothing has come of the prompt yet, or it is not there. Believe it only when observed twice, some seconds apart.
     Pending,
-    /// It is over.
+    /// It has ended, and this is what came of it.
     Done(Answer),
 }
 
@@ -194,51 +194,51 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     ) -> Arc<dyn Agent>;
 }
 
-/// One running server.
+/// A server that runs in one sandbox, reached by its endpoint.
 #[async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
     /// Whether it calls itself healthy; with a fresh endpoint where the present one does not work, if that is wanted.
-    async fn is_healthy(&self, refresh: bool) -> Told<bool>;
+    async fn is_healthy(&self, refresh: bool) -> AgentResult<bool>;
 
     /// What it offers to choose from, by the names that people use.
-    async fn offer(&self) -> Told<Offer>;
+    async fn offer(&self) -> AgentResult<Offer>;
 
     /// The session of a thread: the known one, else the newest that bears the thread's name, else a new one.
-    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> Told<String>;
+    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> AgentResult<String>;
 
     /// Hands a prompt over. Accepted is not yet begun.
     async fn submit(&self, session: &str, prompt: Submission<'_>) -> Result<(), Missed>;
 
     /// What it knows of a prompt that may have been submitted.
-    async fn prompt_state(&self, session: &str, message: &str) -> Told<PromptState>;
+    async fn prompt_state(&self, session: &str, message: &str) -> AgentResult<PromptState>;
 
     /// Follows the run of a prompt, into which these were sent after it.
     fn watch(&self, session: &str, message: &str, further: &[String]) -> Box<dyn RunWatch>;
 
     /// Ends the run of this prompt, once it has begun, unless the agent has been given a prompt of another turn since.
-    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> Told<()>;
+    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> AgentResult<()>;
 
     /// Ends a run only if the agent is answering a prompt of this turn (by its message ids) at this moment.
-    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> Told<()>;
+    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> AgentResult<()>;
 
     /// Ends a run that no turn follows any more and waits until the agent has nothing to do. False: it goes on all the same.
-    async fn end(&self, session: &str, messages: &[String]) -> Told<bool>;
+    async fn end(&self, session: &str, messages: &[String]) -> AgentResult<bool>;
 
     /// Tells it what a person said to an ask; one that is no longer open counts as told.
-    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> Told<()>;
+    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> AgentResult<()>;
 
     /// The files that a prompt's run has changed.
-    async fn changes(&self, session: &str, message: &str) -> Told<Vec<Change>>;
+    async fn changes(&self, session: &str, message: &str) -> AgentResult<Vec<Change>>;
 }
 
 /// One run, as it is followed.
 #[async_trait]
 pub trait RunWatch: Send {
     /// Begins to listen, anew where it has before.
-    async fn connect(&mut self) -> Told<()>;
+    async fn connect(&mut self) -> AgentResult<()>;
 
     /// Takes in what the agent tells, for so long at most. Whether anything came.
-    async fn hear(&mut self, within: Duration) -> Told<bool>;
+    async fn hear(&mut self, within: Duration) -> AgentResult<bool>;
 
     /// Nothing is missing any more of what was told since the last [`RunWatch::connect`].
     fn is_caught_up(&self) -> bool;
@@ -247,10 +247,10 @@ pub trait RunWatch: Send {
     fn suggests_end(&mut self) -> bool;
 
     /// Finds out whose asks those are of which that is not known.
-    async fn sort_asks(&mut self) -> Told<()>;
+    async fn sort_asks(&mut self) -> AgentResult<()>;
 
     /// Looks how the run stands: from what the agent has on record, never from what it told.
-    async fn observe(&mut self) -> Told<RunState>;
+    async fn observe(&mut self) -> AgentResult<RunState>;
 
     /// The asks that wait for a person, by id.
     fn asks(&self) -> Vec<(String, About)>;

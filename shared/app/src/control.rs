@@ -120,7 +120,7 @@ impl Lane<'_> {
             Want::Help { text } => return self.answer(control, text).await,
             _ => {}
         }
-        let found = self.store.look(&control.thread).await;
+        let found = self.store.record_with_settings(&control.thread).await;
         let found = found.map_err(|e| e.failure())?;
         // Nor does what who runs the stack says.
         if let Want::Halt { turn } = &control.want {

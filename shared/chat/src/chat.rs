@@ -90,7 +90,7 @@ pub trait Chat: fmt::Debug + Send + Sync {
         Err(without("pages of people's own"))
     }
 
-    /// The same in words. Where people have no such page this fails.
+    /// What somebody's own page shows, in words. Where people have no such page this fails.
     fn home_words(&self, _picture: &Picture) -> Result<String, Failure> {
         Err(without("pages of people's own"))
     }

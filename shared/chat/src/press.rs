@@ -15,7 +15,7 @@ pub enum Press {
     Once,
     /// Permission for calls like this one.
     Always,
-    /// No.
+    /// Permission denied.
     Reject,
     /// The option of the only question with this index.
     Option(usize),
@@ -33,7 +33,7 @@ impl Press {
         }
     }
 
-    /// Reads its word.
+    /// What a word stands for; none for a word that no button has.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -44,7 +44,7 @@ impl Press {
         }
     }
 
-    /// What it decides.
+    /// The choice that the press makes, as the record of the ask keeps it.
     #[must_use]
     pub fn choice(self) -> Choice {
         match self {
@@ -90,7 +90,7 @@ impl Input {
         }
     }
 
-    /// Reads its word.
+    /// What a word stands for; none for a word that no input has.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         if word == "x" {

@@ -31,7 +31,7 @@ use aws_types::SdkConfig;
 use aws_types::region::Region;
 use reqwest::Url;
 
-pub(crate) use self::error::Told;
+pub(crate) use self::error::IntoCallError;
 pub use self::error::{CallError, Cause};
 pub use self::http::ANSWER_BYTES_MAX;
 #[cfg(feature = "deployed")]
@@ -65,7 +65,7 @@ pub(crate) struct Bounded<C> {
 
 impl<C> Bounded<C> {
     /// What a failed call comes to.
-    pub(crate) fn failed<E: Told>(&self, error: E) -> CallError {
+    pub(crate) fn failed<E: IntoCallError>(&self, error: E) -> CallError {
         error.told(&self.place, self.ms_max)
     }
 
@@ -148,8 +148,8 @@ impl Aws {
         Self::trusting(region, credentials, endpoint, None)
     }
 
-    /// The same; towards an endpoint on loopback, and nowhere else, the certificates in the file `bundle` (PEM) are trusted
-    /// too.
+    /// Clients as [`Aws::new`] makes them; towards an endpoint on loopback, and nowhere else, the certificates in the file
+    /// `bundle` (PEM) are trusted too.
     ///
     /// # Errors
     /// A sentence, if the endpoint is not an address or there is no certificate in the file.
@@ -205,7 +205,6 @@ impl Aws {
         self.bounded("SQS", ms_max, aws_sdk_sqs::Client::new)
     }
 
-    /// Calls of `DynamoDB`.
     pub(crate) fn dynamodb(&self, ms_max: u64) -> Bounded<aws_sdk_dynamodb::Client> {
         self.bounded("DynamoDB", ms_max, aws_sdk_dynamodb::Client::new)
     }
@@ -228,7 +227,6 @@ impl Aws {
         )
     }
 
-    /// Calls of `CloudFormation`.
     #[cfg(feature = "deployed")]
     pub(crate) fn cloudformation(&self, ms_max: u64) -> Bounded<aws_sdk_cloudformation::Client> {
         self.bounded(
@@ -238,7 +236,6 @@ impl Aws {
         )
     }
 
-    /// Calls of Lambda.
     #[cfg(feature = "deployed")]
     pub(crate) fn lambda(&self, ms_max: u64) -> Bounded<aws_sdk_lambda::Client> {
         self.bounded("Lambda", ms_max, aws_sdk_lambda::Client::new)

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_core::ids::Ms;
 
-/// The present time.
+/// Unix milliseconds by the machine's clock.
 #[must_use]
 pub fn now_ms() -> Ms {
     let since = SystemTime::now()

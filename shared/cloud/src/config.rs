@@ -13,7 +13,7 @@ const SET_BY: &str = "template.yaml sets it where it is deployed, and for `sam l
 /// Where wake-ups are set, and what they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WakeTarget {
-    /// Group of schedules.
+    /// Name of the schedule group that holds the stack's wake-ups.
     pub group: String,
     /// Role in which Scheduler sends.
     pub role_arn: String,
@@ -57,9 +57,9 @@ pub struct Config {
     pub project_config_of: Vec<String>,
     /// Model keys go into the sandboxes, also where the provider could keep them.
     pub model_keys_inside: bool,
-    /// Table of sessions.
+    /// Name of the table that holds every record of the stack.
     pub table: String,
-    /// Queue of messages.
+    /// Address of `messages.fifo`, whose messages are worked on in each thread's order.
     pub messages_queue_url: String,
     /// Queue of control words.
     pub control_queue_url: String,
@@ -81,7 +81,7 @@ pub struct Config {
     pub daytona_api: String,
     /// Prepared snapshot; empty builds from the Dockerfile.
     pub daytona_snapshot: String,
-    /// Model as provider/model.
+    /// The model of turns that choose none, as provider/model.
     pub model: String,
     /// Further models of the endpoint that can be chosen.
     pub models: Vec<String>,
@@ -89,7 +89,7 @@ pub struct Config {
     pub model_base_url: String,
     /// Who may use Bobbin.
     pub policy: Policy,
-    /// The bounds.
+    /// The bounds: those of the code, with what `Overrides` changes.
     pub limits: Limits,
 }
 
@@ -181,7 +181,7 @@ pub fn stack_id(arn: &str) -> &str {
     arn.rsplit('/').next().unwrap_or(arn)
 }
 
-/// Nothing means `info`.
+/// Whether it is a level; empty stands for `info`.
 fn log_level(value: &str) -> Result<(), String> {
     match value {
         "" | "trace" | "debug" | "info" | "warn" | "error" => Ok(()),

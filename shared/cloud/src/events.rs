@@ -74,7 +74,7 @@ where
     S: Service<Request, Response = Response<Body>, Error = Diagnostic>,
     S::Future: Send + 'a,
 {
-    /// To this service.
+    /// Takes the events that this service answers.
     pub fn to(service: S) -> Self {
         Self(Adapter::from(service))
     }

@@ -56,21 +56,21 @@ pub struct Whereabouts {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Ids {
-    /// The Discord application.
+    /// Id of the Discord application.
     pub discord_application_id: String,
-    /// A guild.
+    /// Id of the guild.
     pub discord_guild_id: String,
     /// A channel of it.
     pub discord_channel_id: String,
-    /// A person there.
+    /// Id of a member of the guild.
     pub discord_user_id: String,
-    /// A Slack team.
+    /// Id of the Slack team.
     pub slack_team_id: String,
     /// A channel of it.
     pub slack_channel_id: String,
-    /// A person there.
+    /// Id of a member of the team.
     pub slack_user_id: String,
-    /// The bot there.
+    /// Id of the bot user in the team.
     pub slack_bot_user_id: String,
 }
 

@@ -4,12 +4,12 @@ pub mod aws;
 pub mod breaker;
 pub mod clock;
 pub mod config;
+pub mod dead_letters;
 #[cfg(feature = "deployed")]
 pub mod deployed;
 pub mod events;
 #[cfg(feature = "deployed")]
 pub mod laptop;
-pub mod letters;
 pub mod metrics;
 pub mod queue;
 pub mod secrets;

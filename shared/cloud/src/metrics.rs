@@ -17,16 +17,16 @@ const VALUES_MAX: usize = 100;
 /// What a value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Things.
+    /// A number of things; CloudWatch adds them up.
     Count,
-    /// Time.
+    /// A duration.
     Milliseconds,
 }
 
 /// One value of a metric.
 pub type Metric = (&'static str, Unit, u64);
 
-/// Where metrics go.
+/// Metrics in CloudWatch's embedded format, written to standard output under the stack's name.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     stack: String,

@@ -7,7 +7,7 @@ use bobbin_core::message::{Body, Message};
 
 use crate::aws::{Aws, Bounded, CallError, Late};
 use crate::config::Config;
-use crate::letters::Pair;
+use crate::dead_letters::Pair;
 
 /// A send must be over within this time: ingress has three seconds in all.
 pub const SEND_MS_MAX: u64 = 2_000;
@@ -40,7 +40,7 @@ pub enum Lane {
     Control,
 }
 
-/// The two queues.
+/// Sends to `messages.fifo` and `control.fifo`.
 #[derive(Debug, Clone)]
 pub struct Queues {
     sends: Bounded<Client>,
@@ -136,7 +136,7 @@ impl Queues {
         };
         let outcome = |place: usize| {
             let answer = answer.as_ref().map_err(|e| QueueError::Send(e.clone()))?;
-            taken(answer, &place.to_string()).map_err(QueueError::Send)
+            accepted(answer, &place.to_string()).map_err(QueueError::Send)
         };
         (0..bodies.len()).map(outcome).collect()
     }
@@ -202,7 +202,7 @@ impl From<CallError> for QueueError {
 }
 
 /// Whether the queue took the entry with this id; else why not.
-fn taken(answer: &SendMessageBatchOutput, id: &str) -> Result<(), String> {
+fn accepted(answer: &SendMessageBatchOutput, id: &str) -> Result<(), String> {
     if answer.successful().iter().any(|entry| entry.id() == id) {
         return Ok(());
     }
@@ -238,10 +238,13 @@ mod tests {
             .failed(refused.build().expect("whole"))
             .build()
             .expect("whole");
-        assert_eq!(taken(&answer, "0"), Ok(()));
-        assert_eq!(taken(&answer, "1"), Err("InternalError: later".to_owned()));
+        assert_eq!(accepted(&answer, "0"), Ok(()));
         assert_eq!(
-            taken(&answer, "2"),
+            accepted(&answer, "1"),
+            Err("InternalError: later".to_owned())
+        );
+        assert_eq!(
+            accepted(&answer, "2"),
             Err("the answer does not name the message".to_owned()),
             "silence is no success"
         );

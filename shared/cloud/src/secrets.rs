@@ -29,7 +29,7 @@ const STACK_KEY_CHARS_MIN: usize = 32;
 pub struct Secret(String);
 
 impl Secret {
-    /// The value.
+    /// The value itself: never for a log.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -58,7 +58,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct IngressSecret {
-    /// Slack signing secret.
+    /// Verifies what Slack signs.
     pub slack_signing_secret: Secret,
 }
 
@@ -66,15 +66,15 @@ pub struct IngressSecret {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct WorkerSecret {
-    /// Discord bot token.
+    /// Speaks as the bot on Discord; an interaction is answered without it.
     pub discord_bot_token: Secret,
-    /// Slack bot token.
+    /// Speaks as the bot on Slack.
     pub slack_bot_token: Secret,
-    /// Anthropic API key.
+    /// Pays for Anthropic's models.
     pub anthropic_api_key: Secret,
-    /// `OpenAI` API key.
+    /// Pays for `OpenAI`'s models, or for those of an endpoint of one's own.
     pub openai_api_key: Secret,
-    /// `OpenRouter` API key.
+    /// Pays for `OpenRouter`'s models.
     pub openrouter_api_key: Secret,
 }
 
@@ -82,7 +82,7 @@ pub struct WorkerSecret {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ProviderSecret {
-    /// Daytona API key.
+    /// Runs the sandboxes at Daytona.
     pub daytona_api_key: Secret,
 }
 
@@ -97,17 +97,17 @@ pub struct StackKey {
 /// All keys of the worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys {
-    /// Its own.
+    /// What the worker alone reads: chat tokens and model keys.
     pub worker: Arc<WorkerSecret>,
-    /// The provider's.
+    /// What the sandboxes' provider is called with.
     pub provider: Arc<ProviderSecret>,
-    /// The stack's.
+    /// What the sandboxes' passwords are made from.
     pub stack: Arc<StackKey>,
 }
 
 /// A secret, and the copy of it that this process goes by.
 #[derive(Debug)]
-pub struct Kept<T> {
+pub struct CachedSecret<T> {
     aws: Late<Client>,
     id: String,
     /// How old the copy may be.
@@ -122,7 +122,7 @@ struct State<T> {
     tried_at_ms: Option<Ms>,
 }
 
-impl<T: DeserializeOwned + PartialEq> Kept<T> {
+impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
     /// The secret with this name or ARN, not read yet. A read takes no longer than `read_ms`.
     #[must_use]
     pub fn new(aws: &Aws, id: String, age_ms: u64, read_ms: u64) -> Self {
@@ -263,18 +263,18 @@ impl<T: DeserializeOwned + PartialEq> Kept<T> {
 /// The secrets of the worker.
 #[derive(Debug)]
 pub struct WorkerSecrets {
-    worker: Kept<WorkerSecret>,
-    provider: Kept<ProviderSecret>,
-    stack: Kept<StackKey>,
+    worker: CachedSecret<WorkerSecret>,
+    provider: CachedSecret<ProviderSecret>,
+    stack: CachedSecret<StackKey>,
 }
 
 impl WorkerSecrets {
     /// Those with the names or ARNs that the variables of the worker hold.
     #[must_use]
     pub const fn new(
-        worker: Kept<WorkerSecret>,
-        provider: Kept<ProviderSecret>,
-        stack: Kept<StackKey>,
+        worker: CachedSecret<WorkerSecret>,
+        provider: CachedSecret<ProviderSecret>,
+        stack: CachedSecret<StackKey>,
     ) -> Self {
         Self {
             worker,

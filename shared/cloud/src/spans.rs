@@ -19,7 +19,7 @@ const HEADER: &str = "{\"format\":\"json\",\"version\":1}\n";
 const DAEMON: &str = "AWS_XRAY_DAEMON_ADDRESS";
 /// The header of the invocation in hand, which `lambda_runtime` sets before each: a process has one at a time.
 const PRESENT: &str = "_X_AMZN_TRACE_ID";
-/// Letters of a span's name that are kept.
+/// DeadLetters of a span's name that are kept.
 const NAME_CHARS_MAX: usize = 200;
 
 /// Where spans go; nowhere, where no daemon is.
@@ -40,9 +40,9 @@ pub struct Trace {
 pub struct Span<'a> {
     /// What was done, as its effect is called.
     pub name: &'a str,
-    /// Its beginning.
+    /// When it began, in Unix milliseconds.
     pub began_ms: Ms,
-    /// Its end.
+    /// When it ended, in Unix milliseconds.
     pub ended_ms: Ms,
     /// It did not succeed.
     pub failed: bool,

@@ -203,11 +203,11 @@ impl Store {
         Ok(read)
     }
 
-    /// The same with the settings of the thread's tenant: one call.
+    /// The record of a thread with the settings of its tenant, in one call; without what the ledger holds of a turn.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn look(&self, thread: &ThreadKey) -> Result<Loaded, StoreError> {
+    pub async fn record_with_settings(&self, thread: &ThreadKey) -> Result<Loaded, StoreError> {
         let keys = [key(thread, SESSION), tenant::settings_key(&thread.tenant())];
         loaded(&self.read(keys).await?)
     }

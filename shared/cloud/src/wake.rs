@@ -60,7 +60,7 @@ impl WakeError {
     }
 }
 
-/// The stack's wake-ups.
+/// One-time schedules that send a sweep to a thread; without a target none is set.
 #[derive(Debug, Clone)]
 pub struct Wakes {
     aws: Bounded<Client>,
@@ -74,7 +74,7 @@ impl Wakes {
         Self::to(aws, config.wakes.clone())
     }
 
-    /// The same with a target of one's own.
+    /// Wake-ups that are set at this target.
     #[must_use]
     pub fn to(aws: &Aws, target: Option<WakeTarget>) -> Self {
         let aws = aws.scheduler(SET_MS_MAX);

@@ -3,11 +3,11 @@
 /// What ingress answers over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
-    /// Status.
+    /// HTTP status.
     pub status: u16,
     /// Media type of the body.
     pub content_type: &'static str,
-    /// The body.
+    /// The body, as text.
     pub body: String,
 }
 

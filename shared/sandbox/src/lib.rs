@@ -6,6 +6,6 @@ pub mod labels;
 mod provider;
 
 pub use provider::{
-    ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Seen,
-    Told,
+    ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
+    ProviderResult, Sandbox, Secrets,
 };

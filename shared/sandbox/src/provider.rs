@@ -19,11 +19,11 @@ use crate::labels::{
 /// A sandbox as its provider tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
-    /// The provider's id.
+    /// The id that the provider gave it.
     pub id: String,
-    /// Its name there.
+    /// Ours, made of key and generation; unique at the provider.
     pub name: String,
-    /// Its labels.
+    /// Whose it is and which stack made it ([`crate::labels`]).
     pub labels: BTreeMap<String, String>,
     /// What its state means for us.
     pub state: SandboxState,
@@ -75,7 +75,7 @@ impl Sandbox {
 pub struct Output {
     /// Exit status; -1 when the shell could not be started.
     pub exit_code: i64,
-    /// Both outputs, merged.
+    /// Standard output and standard error, merged.
     pub text: String,
 }
 
@@ -83,7 +83,7 @@ pub struct Output {
 pub struct HostedSecret {
     /// The variable in which a sandbox sees what stands for it.
     pub variable: &'static str,
-    /// The value.
+    /// The value itself, which no sandbox sees.
     pub value: String,
     /// Says which value it is, without saying the value.
     pub version: String,
@@ -107,7 +107,7 @@ pub enum Secrets {
     Outside(BTreeMap<String, Placeholder>),
     /// Nowhere: it keeps none, or none for this stack.
     Nowhere {
-        /// What it said.
+        /// Why not, in the provider's own words.
         seen: String,
     },
 }
@@ -119,7 +119,7 @@ pub enum ErrorKind {
     NotFound,
     /// The script ran over its time and was ended.
     CommandTimeout,
-    /// Whatever else.
+    /// Nothing that a caller treats in a way of its own; `failure` says what to do.
     Other,
 }
 
@@ -129,9 +129,9 @@ pub enum ErrorKind {
 pub struct ProviderError {
     /// What a caller may do about it itself.
     pub kind: ErrorKind,
-    /// What it means.
+    /// What the sandbox's delivery has to do about it.
     pub failure: Failure,
-    /// What was seen. It holds no key.
+    /// What went wrong, in a sentence for logs and people. It holds no key.
     pub seen: String,
 }
 
@@ -145,10 +145,10 @@ impl From<ProviderError> for NoEndpoint {
     }
 }
 
-/// Asked, or refused.
-pub type Told<T> = Result<T, ProviderError>;
+/// What the provider answered, or why it did not.
+pub type ProviderResult<T> = Result<T, ProviderError>;
 /// What the sandbox is after a call of its life cycle, or what kept that from being known.
-pub type Seen = Result<SandboxState, Failure>;
+pub type Observed = Result<SandboxState, Failure>;
 
 /// Runs the sandboxes of one stack. A name stands for one sandbox for ever; a repeat of any call is harmless.
 #[async_trait]
@@ -166,37 +166,37 @@ pub trait Provider: fmt::Debug + Send + Sync {
         key: &SandboxKey,
         generation: u32,
         secrets: &BTreeMap<String, String>,
-    ) -> Seen;
+    ) -> Observed;
 
     /// Looks at the sandbox of this name.
-    async fn observe(&self, name: &str) -> Seen;
+    async fn observe(&self, name: &str) -> Observed;
 
     /// Starts it, or repairs it, if it stands still.
-    async fn resume(&self, name: &str) -> Seen;
+    async fn resume(&self, name: &str) -> Observed;
 
     /// Stops it, if it runs: every process ends, the disk stays. From this time on the stop itself is not asked for any more
     /// ([`Failure::Wait`]): nothing can take back one that comes late.
-    async fn stop(&self, name: &str, latest: Instant) -> Seen;
+    async fn stop(&self, name: &str, latest: Instant) -> Observed;
 
     /// Deletes it with its disk; gone is success.
-    async fn destroy(&self, name: &str) -> Seen;
+    async fn destroy(&self, name: &str) -> Observed;
 
     /// Asks for the end of one that was found a moment ago, and looks at nothing: what is refused is told.
-    async fn delete(&self, found: &Sandbox) -> Told<()>;
+    async fn delete(&self, found: &Sandbox) -> ProviderResult<()>;
 
     /// Reads it by name or id.
-    async fn find(&self, name: &str) -> Told<Sandbox>;
+    async fn find(&self, name: &str) -> ProviderResult<Sandbox>;
 
     /// The sandboxes that carry this stack's name, those of a namesake too, all of them or one tenant's, in order of
     /// creation. The list may lag: find a sandbox before acting on it.
-    async fn list(&self, tenant: Option<&str>) -> Told<Vec<Sandbox>>;
+    async fn list(&self, tenant: Option<&str>) -> ProviderResult<Vec<Sandbox>>;
 
     /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
     /// or all others while that is not listed yet.
-    async fn count(&self, tenant: &str, older_than: Option<&str>) -> Told<u32>;
+    async fn count(&self, tenant: &str, older_than: Option<&str>) -> ProviderResult<u32>;
 
     /// How a port is reached from outside. New with every start.
-    async fn endpoint(&self, name: &str, port: u16) -> Told<Endpoint>;
+    async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint>;
 
     /// Runs a shell script. `env` lives only in its processes. The script is the shell's standard input.
     async fn exec(
@@ -205,16 +205,24 @@ pub trait Provider: fmt::Debug + Send + Sync {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> Told<Output>;
+    ) -> ProviderResult<Output>;
 
     /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
-    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> Told<()>;
+    async fn put_files(
+        &self,
+        sandbox: &Sandbox,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> ProviderResult<()>;
 
-    /// Reads a file.
-    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> Told<Vec<u8>>;
+    /// The bytes of a file; a missing one is [`ErrorKind::NotFound`].
+    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<Vec<u8>>;
 
     /// The files of a folder, not of those below it, with their bytes.
-    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> Told<BTreeMap<String, u64>>;
+    async fn list_files(
+        &self,
+        sandbox: &Sandbox,
+        path: &str,
+    ) -> ProviderResult<BTreeMap<String, u64>>;
 
     /// Sees to it that these secrets are kept outside the sandboxes, with these values.
     async fn keep_secrets(&self, secrets: &[HostedSecret]) -> Result<Secrets, Failure>;

@@ -1,6 +1,6 @@
 //! Discord's interactions endpoint.
 
-use bobbin_chat::Intake;
+use bobbin_chat::Inbound;
 use bobbin_chat::discord::{self, App, bounds};
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
@@ -8,26 +8,26 @@ use bobbin_core::message::{Body, Prompt, Work};
 use bobbin_core::text::units;
 use serde_json::{Value, json};
 
-use super::door::{self, nowhere};
+use super::endpoint::{self, nowhere};
 use super::verify::{NOW_S, by_discord, discord_key};
 
 /// The guild of `events/discord`.
 const GUILD: &str = "1240000000000000100";
 
 /// An input is the raw body.
-pub(super) fn intake(input: &[u8]) {
+pub(super) fn inbound(input: &[u8]) {
     let app = app("", "");
     let timestamp = NOW_S.to_string();
     let at = |signature: Option<&str>, app: &App| {
-        discord::intake(input, signature, Some(&timestamp), app, NOW_S * 1_000)
+        discord::interactions(input, signature, Some(&timestamp), app, NOW_S * 1_000)
     };
-    door::refused(&at(None, &app));
-    door::refused(&at(Some(&"0".repeat(128)), &app));
+    endpoint::refused(&at(None, &app));
+    endpoint::refused(&at(Some(&"0".repeat(128)), &app));
 
     let signature = by_discord(timestamp.as_bytes(), input);
     let signed = at(Some(&signature), &app);
     assert_eq!(at(Some(&signature), &app), signed, "twice the same");
-    door::taken(&signed, &format!("discord:{GUILD}"));
+    endpoint::taken(&signed, &format!("discord:{GUILD}"));
     fits(&signed);
     if let Some(prompt) = signed.enqueue.as_ref().and_then(prompt_of) {
         let limits = Limits::DEFAULT;
@@ -75,10 +75,10 @@ fn prompt_of(body: &Body) -> Option<&Prompt> {
 }
 
 /// What Discord takes as the answer to an interaction, with nobody to be pinged.
-fn fits(intake: &Intake) {
-    for answer in [&intake.answer, &intake.on_queue_failure] {
-        let Some(answer) = door::json(answer) else {
-            assert_ne!(answer.status, 200, "{intake:?}");
+fn fits(inbound: &Inbound) {
+    for answer in [&inbound.answer, &inbound.on_queue_failure] {
+        let Some(answer) = endpoint::json(answer) else {
+            assert_ne!(answer.status, 200, "{inbound:?}");
             continue;
         };
         let kind = answer["type"].as_u64().expect("a callback has a type");

@@ -8,7 +8,7 @@
 mod daytona;
 pub mod dice;
 mod discord;
-mod door;
+mod endpoint;
 mod mutate;
 mod opencode;
 mod records;
@@ -51,7 +51,7 @@ pub const TARGETS: [Target; 12] = [
         name: "discord_intake",
         property: "unsigned does nothing; signed, every answer fits Discord and mentions nobody, and what is enqueued \
                    belongs to an allowed guild, fits the queue and is read back as it was",
-        check: discord::intake,
+        check: discord::inbound,
         seeds: seeds::discord_payloads,
     },
     Target {

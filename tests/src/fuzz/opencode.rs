@@ -1,8 +1,9 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
-use bobbin_agent::opencode::steps::{PLAN_MAX, STEPS_MAX};
-use bobbin_agent::opencode::types::{Message, Role, Status};
-use bobbin_agent::opencode::{Event, Run, Snapshot, Sse, Verdict, conclude, turn_of};
+use bobbin_agent::RunState;
+use bobbin_agent::opencode::{
+    Event, Message, PLAN_MAX, Role, Run, STEPS_MAX, Snapshot, Sse, Status, conclude, turn_of,
+};
 use bobbin_core::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
 
@@ -17,7 +18,7 @@ const REASON_CHARS_MAX: usize = 500;
 type Picture = (
     Vec<CardStep>,
     Vec<(String, About)>,
-    Verdict,
+    RunState,
     Option<String>,
     Vec<String>,
 );
@@ -72,7 +73,7 @@ pub(super) fn messages(input: &[u8]) {
     for status in [None, Some(Status::Idle), Some(Status::Busy)] {
         let verdict = conclude(&messages, &prompt, &[], status.as_ref());
         assert!(
-            status != Some(Status::Busy) || verdict == Verdict::Busy,
+            status != Some(Status::Busy) || verdict == RunState::Busy,
             "it ended while it was busy"
         );
         let mut run = Run::new(&session, &prompt);
@@ -85,7 +86,7 @@ pub(super) fn messages(input: &[u8]) {
             ..Snapshot::default()
         });
         within_bounds(&run);
-        assert_eq!(run.verdict(), verdict, "the list and its run differ");
+        assert_eq!(run.state(), verdict, "the list and its run differ");
         assert!(run.asks().is_empty());
     }
 }
@@ -107,7 +108,7 @@ fn picture(run: &Run) -> Picture {
     (
         run.steps().0,
         run.asks(),
-        run.verdict(),
+        run.state(),
         run.trouble().map(str::to_owned),
         run.strangers(),
     )
@@ -116,7 +117,7 @@ fn picture(run: &Run) -> Picture {
 fn within_bounds(run: &Run) {
     steps_fit(&run.steps().0);
     assert!(run.plan().len() <= PLAN_MAX, "a plan without end");
-    if let Verdict::Done(answer) = run.verdict() {
+    if let RunState::Done(answer) = run.state() {
         steps_fit(&answer.steps);
     }
     if let Some(reason) = run.trouble() {

@@ -90,7 +90,7 @@ pub(super) fn opencode_messages(workspace: &Path) -> Vec<Seed> {
     recorded(workspace, ".messages.json")
 }
 
-/// What the door makes of the stored requests.
+/// What the endpoints make of the stored requests.
 pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
     let timestamp = NOW_S.to_string();
     let discord_app = discord::App {
@@ -106,7 +106,7 @@ pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
     let of_discord = |raw: &[u8]| {
         let signature = by_discord(timestamp.as_bytes(), raw);
         let (signature, timestamp) = (Some(signature.as_str()), Some(timestamp.as_str()));
-        discord::intake(raw, signature, timestamp, &discord_app, NOW_S * 1_000).enqueue
+        discord::interactions(raw, signature, timestamp, &discord_app, NOW_S * 1_000).enqueue
     };
     let of_slack = |raw: &[u8]| {
         let signature = by_slack(timestamp.as_bytes(), raw);
@@ -142,25 +142,25 @@ fn recorded(workspace: &Path, end: &str) -> Vec<Seed> {
         .collect()
 }
 
-/// Stored requests for one entrance, as it reads them: of a form with a payload the payload alone.
-fn slack(workspace: &Path, endpoint: &str) -> Vec<Seed> {
+/// Stored requests for one endpoint, as it reads them: of a form with a payload the payload alone.
+fn slack(workspace: &Path, wanted: &str) -> Vec<Seed> {
     let stored = files(&workspace.join("events/slack"), ".json", u64::MAX);
     let of_endpoint = |path: &PathBuf| {
-        let (entrance, body) = request(path);
+        let (endpoint, body) = request(path);
         let payload = form_urlencoded::parse(&body).find(|(name, _)| name == "payload");
         let text = match payload {
             Some((_, payload)) => payload.into_owned(),
             None => String::from_utf8_lossy(&body).into_owned(),
         };
-        (entrance == endpoint).then(|| named(path, text))
+        (endpoint == wanted).then(|| named(path, text))
     };
     stored.iter().filter_map(of_endpoint).collect()
 }
 
-/// The entrance and the body of the request in a stored event (see `events/README.md`).
+/// The endpoint and the body of the request in a stored event (see `events/README.md`).
 fn request(path: &Path) -> (String, Vec<u8>) {
     let event = json(path);
-    let entrance = event["rawPath"]
+    let endpoint = event["rawPath"]
         .as_str()
         .and_then(|at| at.rsplit('/').next());
     let body = event["body"].as_str().unwrap_or_default();
@@ -171,7 +171,7 @@ fn request(path: &Path) -> (String, Vec<u8>) {
     } else {
         body.as_bytes().to_vec()
     };
-    (entrance.unwrap_or_default().to_owned(), body)
+    (endpoint.unwrap_or_default().to_owned(), body)
 }
 
 fn headed(seed: &Seed, signature: &str, timestamp: &str) -> Seed {

@@ -1,19 +1,19 @@
-//! Slack's three entrances.
+//! Slack's three endpoints.
 
-use bobbin_chat::Intake;
+use bobbin_chat::Inbound;
 use bobbin_chat::slack::{self, App};
 use bobbin_core::access::Policy;
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Body, Overview, Place, Want, Work};
 
-use super::door::{self, nowhere};
+use super::endpoint::{self, nowhere};
 use super::verify::{NOW_S, by_slack, slack_secret};
 
 /// The team of `events/slack`.
 const TEAM: &str = "T0BOBBIN01";
 
-type Entrance = fn(&[u8], &str, &str, &App, Ms) -> Intake;
+type Endpoint = fn(&[u8], &str, &str, &App, Ms) -> Inbound;
 
 /// An input is the raw body.
 pub(super) fn events(input: &[u8]) {
@@ -50,19 +50,19 @@ fn app(teams: &str, channels: &str, people: &str) -> App {
     }
 }
 
-fn entered(entrance: Entrance, raw: &[u8]) -> Intake {
+fn entered(endpoint: Endpoint, raw: &[u8]) -> Inbound {
     let app = self::app(TEAM, "", "");
     let timestamp = NOW_S.to_string();
-    let at = |signature: &str, app: &App| entrance(raw, signature, &timestamp, app, NOW_S * 1_000);
-    door::refused(&at("", &app));
-    door::refused(&at(&format!("v0={}", "0".repeat(64)), &app));
+    let at = |signature: &str, app: &App| endpoint(raw, signature, &timestamp, app, NOW_S * 1_000);
+    endpoint::refused(&at("", &app));
+    endpoint::refused(&at(&format!("v0={}", "0".repeat(64)), &app));
 
     let signature = by_slack(timestamp.as_bytes(), raw);
     let signed = at(&signature, &app);
     assert_eq!(at(&signature, &app), signed, "twice the same");
-    door::taken(&signed, &format!("slack:{TEAM}"));
+    endpoint::taken(&signed, &format!("slack:{TEAM}"));
     for answer in [&signed.answer, &signed.on_queue_failure] {
-        let words = door::json(answer).and_then(|json| json["text"].as_str().map(str::to_owned));
+        let words = endpoint::json(answer).and_then(|json| json["text"].as_str().map(str::to_owned));
         assert!(
             words.is_none_or(|words| !words.contains(['<', '>'])),
             "words with a token of Slack's: {answer:?}"
@@ -97,7 +97,7 @@ fn entered(entrance: Entrance, raw: &[u8]) -> Intake {
             }))
         );
         assert!(
-            door::only_a_word(&refused) || (own_home && app.policy.people.is_empty()),
+            endpoint::only_a_word(&refused) || (own_home && app.policy.people.is_empty()),
             "work for somebody who may not: {refused:?}"
         );
     }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_agent::opencode::types::{Message, Status};
-use bobbin_agent::opencode::{Verdict, conclude};
+use bobbin_agent::RunState;
+use bobbin_agent::opencode::{Message, Status, conclude};
 use bobbin_core::ids::Ms;
 use bobbin_core::run::{Answer, PromptState};
 use serde_json::json;
@@ -198,7 +198,7 @@ impl Agent {
     }
 
     /// How the run of this prompt stands, by the product's own reading.
-    fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> Verdict {
+    fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
         let (status, messages) = self.listed(now_ms);
         conclude(&messages, message, further, status.as_ref())
     }
@@ -206,8 +206,8 @@ impl Agent {
     /// What there is to tell of a run: its answer, or that nothing works on it; none while it goes on.
     pub fn follow(&self, message: &str, further: &[String], now_ms: Ms) -> Option<Option<Answer>> {
         match self.verdict(message, further, now_ms) {
-            Verdict::Busy => None,
-            Verdict::Done(answer) => Some(Some(Answer {
+            RunState::Busy => None,
+            RunState::Done(answer) => Some(Some(Answer {
                 // Of several prompts each was answered; the world's chat counts the parts of one answer.
                 text: if answer.text.is_empty() {
                     answer.text
@@ -216,7 +216,7 @@ impl Agent {
                 },
                 ..answer
             })),
-            Verdict::Stopped | Verdict::Pending => Some(None),
+            RunState::Stopped | RunState::Pending => Some(None),
         }
     }
 
@@ -226,8 +226,8 @@ impl Agent {
             return PromptState::Absent;
         }
         match self.verdict(message, &[], now_ms) {
-            Verdict::Busy | Verdict::Done(_) => PromptState::Taken,
-            Verdict::Stopped | Verdict::Pending => PromptState::Idle,
+            RunState::Busy | RunState::Done(_) => PromptState::Taken,
+            RunState::Stopped | RunState::Pending => PromptState::Idle,
         }
     }
 }

@@ -34,7 +34,7 @@ struct Answer {
     want: &'static str,
     /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
     result: &'static str,
-    /// Why it failed.
+    /// Why it failed, in a sentence; there is none unless `result` is `failed`.
     trouble: Option<String>,
     /// Phase of the sandbox now.
     phase: &'static str,

@@ -4,7 +4,7 @@
 //! it has not come to. What people wrote is not shown.
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::letters::{Letter, Letters};
+use bobbin_cloud::dead_letters::{DeadLetter, DeadLetters};
 use bobbin_core::decide::replay::{Replay, replay};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Message, Want, Work};
@@ -21,7 +21,7 @@ use crate::time::when;
 struct Line {
     /// Its deduplication id: of a prompt, the id of its turn.
     id: String,
-    /// `messages` or `control`.
+    /// The queue that it failed in: `messages` or `control`.
     queue: &'static str,
     /// What it is: `prompt`, `reset`, `stop`, ...
     what: String,
@@ -45,7 +45,7 @@ struct Answer {
 
 /// A letter in hand, judged.
 struct Judged {
-    letter: Letter,
+    letter: DeadLetter,
     replay: Replay,
     line: Line,
 }
@@ -82,7 +82,7 @@ pub async fn run(stack: &Stack, what: &Dead) -> Result<Output, CommandError> {
 }
 
 /// By what is on record: a letter whose record cannot be read is judged as one that is not to be touched.
-async fn judge(stack: &Stack, letter: Letter) -> Judged {
+async fn judge(stack: &Stack, letter: DeadLetter) -> Judged {
     let now_ms = now_ms();
     let about = match &letter.body {
         Some(Body::Message(message)) => Some((message.thread.clone(), message.about().to_owned())),
@@ -184,7 +184,7 @@ fn kind(body: &Body) -> String {
     .to_owned()
 }
 
-async fn put_back(letters: &Letters, all: impl Iterator<Item = &Letter>) {
+async fn put_back(letters: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) {
     for letter in all {
         if let Err(error) = letters.put_back(letter).await {
             eprintln!(
@@ -217,7 +217,7 @@ fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
 
 async fn send(
     stack: &Stack,
-    letters: &Letters,
+    letters: &DeadLetters,
     wanted: Vec<Judged>,
 ) -> Result<Output, CommandError> {
     if wanted.is_empty() {
@@ -258,7 +258,7 @@ async fn send(
     Output::new(words, &Answer { letters: lines }, code)
 }
 
-fn follow(stack: &Stack, letter: &Letter) -> String {
+fn follow(stack: &Stack, letter: &DeadLetter) -> String {
     match letter.group.parse::<ThreadKey>() {
         Ok(thread) => format!(
             "sent again; follow it with: bobbin {} show {thread}",

@@ -14,7 +14,7 @@ use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
 use crate::time::pause;
 
-/// Between two looks.
+/// The log is read again after this time while it is followed.
 const LOOK_MS: u64 = 2_000;
 /// Looks in a row that may fail.
 const FAILURES_MAX: u32 = 5;

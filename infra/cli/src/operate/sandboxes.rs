@@ -25,7 +25,7 @@ const BATCH: usize = 100;
 pub struct Line {
     /// Its name at the provider.
     pub name: String,
-    /// The provider's id.
+    /// The id that the provider gave it; people use the name.
     pub id: String,
     /// Whose it is, by its labels.
     pub thread: Option<String>,
@@ -44,7 +44,7 @@ pub struct Line {
 pub struct Found {
     /// As the provider lists it.
     pub sandbox: Sandbox,
-    /// For programs.
+    /// What the command tells of it, in JSON and as a row.
     pub line: Line,
     /// By the sweeper's rule.
     pub judged: Judged,
@@ -70,41 +70,7 @@ pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Co
         .iter()
         .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key.thread().clone()))
         .collect();
-    let mut records: BTreeMap<String, Session> = BTreeMap::new();
-    let mut missing = Vec::new();
-    for batch in owners.chunks(BATCH) {
-        let mut batch = batch.to_vec();
-        batch.sort_by_key(ToString::to_string);
-        batch.dedup();
-        let read = stack
-            .store
-            .records(&batch)
-            .await
-            .map_err(|e| e.to_string())?;
-        records.extend(
-            read.into_iter()
-                .map(|(session, _)| (session.thread.to_string(), session)),
-        );
-        missing.extend(
-            batch
-                .into_iter()
-                .filter(|thread| !records.contains_key(&thread.to_string())),
-        );
-    }
-    // A record that only a newer version can read is not one that is not there: what it keeps is not ours to judge.
-    let mut newer = Vec::new();
-    for thread in missing {
-        match stack.store.record(&thread).await {
-            Ok(_) => {}
-            Err(StoreError::Newer(_)) => newer.push(thread),
-            Err(error) => {
-                return Err(format!(
-                    "{error}: {thread}. Its sandbox cannot be judged; mend or reset that thread."
-                )
-                .into());
-            }
-        }
-    }
+    let (records, newer) = records(stack, &owners).await?;
     let now_ms = now_ms();
     let judge = |sandbox: Sandbox| {
         let record = sandbox
@@ -126,6 +92,49 @@ pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, Co
         }
     };
     Ok(listed.into_iter().map(judge).collect())
+}
+
+/// The records of these threads by their keys, and the threads whose record only a newer version can read: what that keeps is
+/// not ours to judge.
+async fn records(
+    stack: &Stack,
+    owners: &[ThreadKey],
+) -> Result<(BTreeMap<String, Session>, Vec<ThreadKey>), CommandError> {
+    let mut records: BTreeMap<String, Session> = BTreeMap::new();
+    let mut missing = Vec::new();
+    for batch in owners.chunks(BATCH) {
+        let mut batch = batch.to_vec();
+        batch.sort_by_key(ToString::to_string);
+        batch.dedup();
+        let read = stack
+            .store
+            .records(&batch)
+            .await
+            .map_err(|e| e.to_string())?;
+        records.extend(
+            read.into_iter()
+                .map(|(session, _)| (session.thread.to_string(), session)),
+        );
+        missing.extend(
+            batch
+                .into_iter()
+                .filter(|thread| !records.contains_key(&thread.to_string())),
+        );
+    }
+    let mut newer = Vec::new();
+    for thread in missing {
+        match stack.store.record(&thread).await {
+            Ok(_) => {}
+            Err(StoreError::Newer(_)) => newer.push(thread),
+            Err(error) => {
+                return Err(format!(
+                    "{error}: {thread}. Its sandbox cannot be judged; mend or reset that thread."
+                )
+                .into());
+            }
+        }
+    }
+    Ok((records, newer))
 }
 
 fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
@@ -156,7 +165,6 @@ fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
     }
 }
 
-/// Lists them.
 pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
     let found = found(stack, what.tenant.as_deref()).await?;
     let lines: Vec<&Line> = found
@@ -177,7 +185,7 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
     Output::new(words, &Answer { sandboxes: lines }, code)
 }
 
-/// The table.
+/// The sandboxes as a table for people.
 pub fn shown(lines: &[&Line]) -> String {
     let now_ms = now_ms();
     let row = |line: &&Line| {

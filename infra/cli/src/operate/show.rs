@@ -39,7 +39,7 @@ struct Answer {
 #[derive(Serialize)]
 struct AskLine {
     id: String,
-    /// `permission` or `question`.
+    /// What is asked for: `permission` or `question`.
     about: &'static str,
     expires_at_ms: Ms,
 }
@@ -63,7 +63,7 @@ struct Event {
     what: String,
     /// Why, and what it took.
     note: String,
-    /// The turn's id.
+    /// The id of the turn that it belongs to; none for what happened to the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<String>,
     /// What was asked and answered, where that was wanted.
@@ -87,7 +87,6 @@ pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks
     Ok((session, marks))
 }
 
-/// Shows it.
 pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let (session, marks) = record(stack, &what.thread).await?;
     let newest = session.ended.iter().rev().take(TURNS_MAX);
@@ -223,116 +222,120 @@ fn short(text: &str) -> String {
     shorten(&one_line(text), LINE_CHARS_MAX)
 }
 
+/// What people read: the record as facts, then what runs, what waits and what has been.
 fn words(answer: &Answer, session: &Session, now_ms: Ms) -> String {
-    let line = &answer.line;
-    let mut lines = vec![line.thread.clone()];
-    let mut fact = |name: &str, value: String| lines.push(format!("  {name:<10} {value}"));
-    fact("tenant", line.tenant.clone());
-    fact(
-        "phase",
-        format!(
-            "{} for {}, generation {}",
-            line.phase,
-            span(now_ms.saturating_sub(line.phase_since_ms)),
-            line.generation
-        ),
-    );
-    if let Some(sandbox) = &answer.sandbox {
-        fact("sandbox", sandbox.clone());
-    }
-    if let Some(agent_session) = &answer.agent_session {
-        fact("agent", agent_session.clone());
-    }
-    if let Some(repo) = &line.repo {
-        fact("repository", repo.clone());
-    }
-    fact("active", when(line.last_activity_ms, now_ms));
-    if let Some(due) = line.due_at_ms {
-        fact("due", when(due, now_ms));
-    }
-    if let Some(wake) = answer.wake_at_ms {
-        fact("wake-up", when(wake, now_ms));
-    }
-    if let Some(lease) = answer.lease_until_ms {
-        fact("lease", format!("ends {}", when(lease, now_ms)));
-    }
+    let mut lines = facts(answer, now_ms);
     if let Some(turn) = &session.turn {
         lines.push("Turn".to_owned());
-        lines.push(format!(
-            "  {}  {} for {}, of {}, with {}",
-            turn.id,
-            stage(&turn.stage),
-            span(now_ms.saturating_sub(turn.accepted_at_ms)),
-            turn.by.name,
-            turn.model("the configured model"),
-        ));
-        let counts = [
-            (turn.attempts, "failed deliveries"),
-            (turn.resends, "resends"),
-            (turn.server_restarts, "server restarts"),
-            (turn.slices, "slices"),
-        ];
-        let counted: Vec<String> = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        if !counted.is_empty() {
-            lines.push(format!("  {}", counted.join(", ")));
-        }
-        lines.extend(
-            turn.trouble
-                .iter()
-                .map(|why| format!("  trouble: {}", short(why))),
-        );
-        lines.extend(answer.asks.iter().map(|ask| {
-            format!(
-                "  waits for a {}: {}, which counts as no {}",
-                match ask.about {
-                    "permission" => "permission",
-                    _ => "answer",
-                },
-                ask.id,
-                when(ask.expires_at_ms, now_ms)
-            )
-        }));
+        lines.extend(turn_lines(turn, &answer.asks, now_ms));
     }
     if !answer.queue.is_empty() {
         lines.push("Waiting".to_owned());
-        lines.extend(answer.queue.iter().map(|one| {
-            format!(
-                "  {}  of {}, {}{}",
-                one.id,
-                one.by,
-                when(one.accepted_at_ms, now_ms),
-                if one.refused { ", will not run" } else { "" }
-            )
-        }));
+        lines.extend(answer.queue.iter().map(|one| waiting_line(one, now_ms)));
     }
     if !answer.timeline.is_empty() {
         lines.push("Timeline".to_owned());
-        for event in &answer.timeline {
-            let turn = event.turn.as_deref().unwrap_or_default();
-            let note = [turn, event.note.as_str()]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join("  ");
-            let shown = format!(
-                "  {:<12} {:<10} {note}",
-                when(event.at_ms, now_ms),
-                event.what
-            );
-            lines.push(shown.trim_end().to_owned());
-            for (word, text) in [("asked", &event.asked), ("answered", &event.answered)] {
-                lines.extend(
-                    text.iter()
-                        .map(|text| format!("  {:<12} {word}: {text}", "")),
-                );
-            }
-        }
+        let timeline = answer.timeline.iter();
+        lines.extend(timeline.flat_map(|event| event_lines(event, now_ms)));
     }
     let width = width();
     let lines: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
     lines.join("\n")
+}
+
+/// The thread's key, and a line each for what its record says of the sandbox.
+fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
+    let line = &answer.line;
+    let phase = format!(
+        "{} for {}, generation {}",
+        line.phase,
+        span(now_ms.saturating_sub(line.phase_since_ms)),
+        line.generation
+    );
+    let at = |at_ms: Option<Ms>| at_ms.map(|at_ms| when(at_ms, now_ms));
+    let lease = at(answer.lease_until_ms).map(|ends| format!("ends {ends}"));
+    let facts = [
+        ("tenant", Some(line.tenant.clone())),
+        ("phase", Some(phase)),
+        ("sandbox", answer.sandbox.clone()),
+        ("agent", answer.agent_session.clone()),
+        ("repository", line.repo.clone()),
+        ("active", at(Some(line.last_activity_ms))),
+        ("due", at(line.due_at_ms)),
+        ("wake-up", at(answer.wake_at_ms)),
+        ("lease", lease),
+    ];
+    let known = facts
+        .into_iter()
+        .filter_map(|(name, value)| value.map(|value| format!("  {name:<10} {value}")));
+    std::iter::once(line.thread.clone()).chain(known).collect()
+}
+
+/// The turn that is under way: how it stands, what went wrong so far, and what it waits for.
+fn turn_lines(turn: &Turn, asks: &[AskLine], now_ms: Ms) -> Vec<String> {
+    let mut lines = vec![format!(
+        "  {}  {} for {}, of {}, with {}",
+        turn.id,
+        stage(&turn.stage),
+        span(now_ms.saturating_sub(turn.accepted_at_ms)),
+        turn.by.name,
+        turn.model("the configured model"),
+    )];
+    let counts = [
+        (turn.attempts, "failed deliveries"),
+        (turn.resends, "resends"),
+        (turn.server_restarts, "server restarts"),
+        (turn.slices, "slices"),
+    ];
+    let counted: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if !counted.is_empty() {
+        lines.push(format!("  {}", counted.join(", ")));
+    }
+    let trouble = turn.trouble.iter();
+    lines.extend(trouble.map(|why| format!("  trouble: {}", short(why))));
+    lines.extend(asks.iter().map(|ask| {
+        format!(
+            "  waits for a {}: {}, which counts as no {}",
+            match ask.about {
+                "permission" => "permission",
+                _ => "answer",
+            },
+            ask.id,
+            when(ask.expires_at_ms, now_ms)
+        )
+    }));
+    lines
+}
+
+/// A prompt that waits behind the turn.
+fn waiting_line(one: &Waiting, now_ms: Ms) -> String {
+    format!(
+        "  {}  of {}, {}{}",
+        one.id,
+        one.by,
+        when(one.accepted_at_ms, now_ms),
+        if one.refused { ", will not run" } else { "" }
+    )
+}
+
+/// When something happened and what; below it what was asked and answered, where that is told.
+fn event_lines(event: &Event, now_ms: Ms) -> Vec<String> {
+    let turn = event.turn.as_deref().unwrap_or_default();
+    let note = [turn, event.note.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("  ");
+    let at = when(event.at_ms, now_ms);
+    let shown = format!("  {at:<12} {:<10} {note}", event.what);
+    let mut lines = vec![shown.trim_end().to_owned()];
+    for (word, text) in [("asked", &event.asked), ("answered", &event.answered)] {
+        let text = text.iter();
+        lines.extend(text.map(|text| format!("  {:<12} {word}: {text}", "")));
+    }
+    lines
 }

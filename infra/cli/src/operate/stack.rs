@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bobbin_app::providers::{ProviderSettings, provider};
+use bobbin_cloud::dead_letters::{DeadLetters, Pair};
 use bobbin_cloud::deployed::Deployed;
-use bobbin_cloud::letters::{Letters, Pair};
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_core::keys::Key;
@@ -20,7 +20,7 @@ pub struct Stack {
     pub name: String,
     /// Its own id: a label of every sandbox.
     pub id: String,
-    /// The records.
+    /// The stack's table.
     pub store: Store,
     /// The bounds that it runs with.
     pub limits: Limits,
@@ -77,9 +77,8 @@ impl Stack {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
-    /// Its dead letters.
-    pub fn letters(&self) -> Result<Letters, CommandError> {
-        Ok(Letters::new(self.deployed.aws(), self.pairs()?))
+    pub fn letters(&self) -> Result<DeadLetters, CommandError> {
+        Ok(DeadLetters::new(self.deployed.aws(), self.pairs()?))
     }
 
     fn pairs(&self) -> Result<[Pair; 2], CommandError> {

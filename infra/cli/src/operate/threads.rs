@@ -20,15 +20,15 @@ const THREADS_MAX: usize = 100_000;
 /// A thread, as it is told to programs.
 #[derive(Debug, Serialize)]
 pub struct Line {
-    /// Its key.
+    /// The key as people type it, such as `slack:T1:C1:1.2`.
     pub thread: String,
-    /// Whose it is.
+    /// The guild or team that it belongs to, such as `discord:1`.
     pub tenant: String,
     /// Phase of its sandbox.
     pub phase: &'static str,
     /// Since when (Unix milliseconds).
     pub phase_since_ms: Ms,
-    /// Counts its sandboxes.
+    /// How many sandboxes the thread has had, the present one included.
     pub generation: u32,
     /// The turn that is under way.
     pub turn: Option<TurnLine>,
@@ -45,9 +45,9 @@ pub struct Line {
 /// A turn, as it is told to programs.
 #[derive(Debug, Serialize)]
 pub struct TurnLine {
-    /// The message's id.
+    /// The id of the message that began it.
     pub id: String,
-    /// Who asked.
+    /// The name of the person who asked for it.
     pub by: String,
     /// `received`, `prompting`, `running` or `ending`.
     pub stage: &'static str,
@@ -102,7 +102,6 @@ pub fn line(session: &Session, marks: &Marks) -> Line {
     }
 }
 
-/// Lists them.
 pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> {
     let now_ms = now_ms();
     let wanted = |session: &Session| {

@@ -53,17 +53,7 @@ pub async fn run(target: &Target, options: &All) -> Report {
 
     // Keys that are typed are stored before they are checked: a wrong one is stored over later.
     report.step("The keys in the stack's secrets");
-    if is_there {
-        let keys = secrets::Secrets {
-            from_env: options.from_env,
-            dry_run: options.dry_run,
-            forget: Vec::new(),
-        };
-        let done = secrets::run(target, &mut report, &keys).await;
-        or_wrong(&mut report, done);
-    } else {
-        report.note("They are stored once there is a stack.");
-    }
+    store_keys(target, &mut report, options, is_there).await;
     // What was typed is in the stack now, and was not when its keys were first read.
     let anew = target.afresh();
     let target = if is_there { &anew } else { target };
@@ -75,27 +65,56 @@ pub async fn run(target: &Target, options: &All) -> Report {
     check::run(target, &mut report).await;
 
     report.step("The sandboxes' snapshot");
+    snapshot_step(target, &mut report, options.dry_run).await;
+
+    discord_steps(target, &mut report, options.dry_run, is_there).await;
+
+    report.step("A test turn");
+    test(target, &mut report, options, is_there).await;
+    if !is_there {
+        report.left(&deployment(target).await);
+    }
+    report
+}
+
+async fn store_keys(target: &Target, report: &mut Report, options: &All, is_there: bool) {
+    if is_there {
+        let keys = secrets::Secrets {
+            from_env: options.from_env,
+            dry_run: options.dry_run,
+            forget: Vec::new(),
+        };
+        let done = secrets::run(target, report, &keys).await;
+        or_wrong(report, done);
+    } else {
+        report.note("They are stored once there is a stack.");
+    }
+}
+
+async fn snapshot_step(target: &Target, report: &mut Report, dry_run: bool) {
     match target.key("daytona_api_key").await {
         Some(_) => {
             let snapshot = snapshot::Options {
-                dry_run: options.dry_run,
+                dry_run,
                 ..snapshot::Options::default()
             };
-            let done = snapshot::run(target, &mut report, &snapshot).await;
-            or_wrong(&mut report, done);
+            let done = snapshot::run(target, report, &snapshot).await;
+            or_wrong(report, done);
         }
         None => report.note("Left out: there is no Daytona API key."),
     }
+}
 
+async fn discord_steps(target: &Target, report: &mut Report, dry_run: bool, is_there: bool) {
     let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's commands");
     if discord_is_on {
         let commands = discord::Commands {
-            dry_run: options.dry_run,
+            dry_run,
             ..discord::Commands::default()
         };
-        let done = discord::commands(target, &mut report, &commands).await;
-        or_wrong(&mut report, done);
+        let done = discord::commands(target, report, &commands).await;
+        or_wrong(report, done);
     } else {
         report.note("Left out: there is no Discord bot token.");
     }
@@ -104,23 +123,16 @@ pub async fn run(target: &Target, options: &All) -> Report {
     match (discord_is_on, is_there) {
         (true, true) => {
             let endpoint = discord::Endpoint {
-                dry_run: options.dry_run,
+                dry_run,
                 ..discord::Endpoint::default()
             };
-            let done = discord::endpoint(target, &mut report, &endpoint).await;
-            or_wrong(&mut report, done);
+            let done = discord::endpoint(target, report, &endpoint).await;
+            or_wrong(report, done);
         }
         (true, false) => report
             .note("It is set once there is a stack: Discord tries the address before it takes it."),
         (false, _) => report.note("Left out: there is no Discord bot token."),
     }
-
-    report.step("A test turn");
-    test(target, &mut report, options, is_there).await;
-    if !is_there {
-        report.left(&deployment(target).await);
-    }
-    report
 }
 
 async fn slack_app(target: &Target, report: &mut Report, is_there: bool) {

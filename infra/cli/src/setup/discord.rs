@@ -1,7 +1,6 @@
 //! The Discord application: its commands, and where Discord delivers what people do with them.
 
-use bobbin_chat::discord::commands::Difference;
-use bobbin_chat::discord::{Application, Discord, DiscordError};
+use bobbin_chat::discord::{Application, Difference, Discord, DiscordError};
 use clap::{Args, Subcommand};
 
 use super::report::Report;

@@ -33,7 +33,7 @@ pub struct Options {
 enum From {
     /// The name of the stack.
     Name,
-    /// Its id.
+    /// The id that no other stack has: the end of its ARN.
     Id,
     /// An output of it.
     Output(&'static str),

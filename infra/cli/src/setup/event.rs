@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_chat::slack;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::deployed::{Deployed, Taken};
+use bobbin_cloud::deployed::{Deployed, ReceivedMessage};
 use bobbin_cloud::laptop::{Ids, Laptop};
 use bobbin_core::message::Body;
 use clap::Args;
@@ -28,7 +28,7 @@ const SLACK_TIME: &str = "x-slack-request-timestamp";
 /// Where Discord's ids begin to count, in Unix milliseconds (its reference, "Snowflakes").
 const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
 /// How long a message that was taken for an invocation is out of the stack's own sight: time to type the command.
-const TAKEN_SECONDS: i32 = 300;
+const HELD_SECONDS: i32 = 300;
 /// The queues, by their logical ids in the template, and the outputs that name them.
 const QUEUES: [(&str, &str); 4] = [
     ("Messages", "MessagesQueueUrl"),
@@ -238,8 +238,8 @@ async fn record(target: &Target, mut event: Value) -> Result<(Value, Vec<String>
             Some(laptop) if Body::decode(&text).is_ok() => {
                 let body = of_now(&of_laptop(&text, &laptop.whereabouts.ids, now_ms()), now_ms())?;
                 announce(laptop, &body).await?;
-                taken(laptop, stack, url, &body, record).await?;
-                notes.push(format!("Its message lies in {}, hidden from the stack's own worker for {} minutes; when they are over that worker finds it, and takes it away if it was done.", name(url), TAKEN_SECONDS / 60));
+                received(laptop, stack, url, &body, record).await?;
+                notes.push(format!("Its message lies in {}, hidden from the stack's own worker for {} minutes; when they are over that worker finds it, and takes it away if it was done.", name(url), HELD_SECONDS / 60));
             }
             Some(_) => notes.push("Its body is none of this version, so no such message was put into the queue: the worker gives the record back.".to_owned()),
             None => notes.push("Its receipt is made up, so the worker finds that it has no such message, gives the record back and changes nothing. On the laptop stack (--laptop) it is a real one.".to_owned()),
@@ -276,7 +276,7 @@ async fn announce(laptop: &Laptop, body: &Value) -> Result<(), String> {
 
 /// Puts a message into its queue and takes it out again before the stack's own worker does, so that the record is of a
 /// message that is there.
-async fn taken(
+async fn received(
     laptop: &Laptop,
     stack: &Deployed,
     url: &str,
@@ -288,17 +288,17 @@ async fn taken(
     let text = body.to_string();
     let id = body["id"].as_str().unwrap_or_default();
     let group = body["thread"].as_str().unwrap_or(id);
-    let taken = stack.send_and_take(url, &text, group, id, TAKEN_SECONDS);
-    let taken = taken.await;
+    let received = stack.send_and_receive(url, &text, group, id, HELD_SECONDS);
+    let received = received.await;
     // Whatever came of it: nothing else in the queue may wait for ever.
     laptop.set_mapping(queue, true).await?;
-    let Taken {
+    let ReceivedMessage {
         message_id,
         receipt_handle,
         body,
         md5_of_body,
         attributes,
-    } = taken?;
+    } = received?;
     record["messageId"] = json!(message_id);
     record["receiptHandle"] = json!(receipt_handle);
     record["body"] = json!(body);

@@ -21,7 +21,7 @@ impl Report {
         }
     }
 
-    /// Begins a step.
+    /// Numbers a step, where the report has several, and prints its title.
     pub fn step(&mut self, title: &str) {
         self.step += 1;
         match self.steps {
@@ -35,7 +35,7 @@ impl Report {
         tell("ok", words);
     }
 
-    /// Something to know.
+    /// Prints something worth knowing that is neither right nor wrong.
     pub fn note(&mut self, words: &str) {
         tell("note", words);
     }

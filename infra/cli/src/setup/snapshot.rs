@@ -87,22 +87,17 @@ async fn build(
 ) -> Result<bool, String> {
     for _ in 0..TRIES_MAX {
         let found = daytona.snapshot(name).await.map_err(|e| told(&e))?;
-        let what = match found.as_ref().map(Snapshot::readiness) {
-            Some(Readiness::Ready) => {
-                report.right(&format!("Snapshot {name} is ready"));
-                return Ok(true);
-            }
-            Some(Readiness::Asleep) => "is there and would be activated",
-            Some(Readiness::Failed(_)) => "has failed and would be built anew",
-            Some(Readiness::Going) => "is being removed and would be built anew",
-            Some(Readiness::Underway) => "is being built",
-            None => "would be built",
-        };
+        let readiness = found.as_ref().map(Snapshot::readiness);
+        if readiness == Some(Readiness::Ready) {
+            report.right(&format!("Snapshot {name} is ready"));
+            return Ok(true);
+        }
         if options.dry_run {
+            let what = what_would_be_done(readiness.as_ref());
             report.left(&format!("Snapshot {name} {what}"));
             return Ok(false);
         }
-        match (found.as_ref().map(Snapshot::readiness), found) {
+        match (readiness, found) {
             (Some(Readiness::Asleep), Some(found)) => {
                 report.progress(&format!("Snapshot {name} sleeps and is activated"));
                 daytona
@@ -139,6 +134,18 @@ async fn build(
     Err(format!(
         "Snapshot {name} is still not ready after {TRIES_MAX} tries. The dashboard shows it: https://app.daytona.io/dashboard/snapshots."
     ))
+}
+
+/// How a snapshot stands that is not ready, and what a run without `--dry-run` makes of it.
+const fn what_would_be_done(readiness: Option<&Readiness>) -> &'static str {
+    match readiness {
+        Some(Readiness::Ready) => "is ready",
+        Some(Readiness::Asleep) => "is there and would be activated",
+        Some(Readiness::Failed(_)) => "has failed and would be built anew",
+        Some(Readiness::Going) => "is being removed and would be built anew",
+        Some(Readiness::Underway) => "is being built",
+        None => "would be built",
+    }
 }
 
 /// Waits until it is ready, and shows the states and the log that it goes through.

@@ -420,7 +420,7 @@ async fn ingress(public_key: &str) -> String {
             header("x-signature-ed25519"),
             header("x-signature-timestamp"),
         );
-        let answer = discord::intake(&body, signature, timestamp, &app, now_ms).answer;
+        let answer = discord::interactions(&body, signature, timestamp, &app, now_ms).answer;
         let kind = [("content-type", answer.content_type)];
         (
             StatusCode::from_u16(answer.status).unwrap(),

@@ -7,20 +7,8 @@ use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::usage::Usage;
 
 use super::steps::{first_line, plan_of, steps_of};
-use super::types::{AgentError, Message, PartKind, Role, Status};
-
-/// How a run stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// The agent works, or waits for an ask.
-    Busy,
-    /// It is over.
-    Done(Answer),
-    /// It was broken off without an end: the server died. Believe it only when seen twice, some seconds apart.
-    Stopped,
-    /// The prompt is not there yet, or nothing came after it. Believe it only when seen twice, some seconds apart.
-    Pending,
-}
+use super::types::{Message, MessageError, PartKind, Role, Status};
+use crate::runtime::RunState;
 
 /// Whether Bobbin minted this message id (see `PromptIds::mint`: twelve hex digits of time, fourteen of a hash).
 /// OpenCode's own tails are base 62, so that one of theirs looks like ours once in 10^8.
@@ -92,13 +80,13 @@ pub fn conclude(
     prompt: &str,
     further: &[String],
     status: Option<&Status>,
-) -> Verdict {
+) -> RunState {
     if !matches!(status, None | Some(Status::Idle)) {
-        return Verdict::Busy;
+        return RunState::Busy;
     }
     let messages = in_order(messages);
     let Some(turn) = turn_of(&messages, prompt, further) else {
-        return Verdict::Pending;
+        return RunState::Pending;
     };
     let sent = messages.iter().filter(|one| {
         let id = &one.info.id;
@@ -110,12 +98,12 @@ pub fn conclude(
     // A prompt that is not listed yet is still to be answered, whatever stands there.
     let listed = |id: &String| turn.iter().any(|m| m.info.id == *id);
     match turn.last() {
-        _ if !further.iter().all(listed) => Verdict::Pending,
-        None => Verdict::Pending,
-        Some(last) if is_ours(last) => Verdict::Pending,
+        _ if !further.iter().all(listed) => RunState::Pending,
+        None => RunState::Pending,
+        Some(last) if is_ours(last) => RunState::Pending,
         Some(last) if last.info.role == Role::Assistant && last.info.time.completed.is_some() => {
             let (steps, earlier) = steps_of(turn);
-            Verdict::Done(Answer {
+            RunState::Done(Answer {
                 end: end_of(last),
                 text: text_of(turn),
                 usage: usage_of(turn),
@@ -126,10 +114,10 @@ pub fn conclude(
         }
         // Sent once more since it was broken off, and not begun again yet.
         Some(last) if last.info.role == Role::Assistant && last.info.time.created < sent_at => {
-            Verdict::Pending
+            RunState::Pending
         }
         // Also OpenCode's own user message as the last one: the server died while it summarised.
-        Some(_) => Verdict::Stopped,
+        Some(_) => RunState::Stopped,
     }
 }
 
@@ -233,7 +221,7 @@ fn usage_of(turn: &[Message]) -> Usage {
 
 /// An error in words for a person, with what to do.
 #[must_use]
-pub fn people_reason(error: &AgentError) -> String {
+pub fn people_reason(error: &MessageError) -> String {
     let said = redact(&first_line(&error.data.message, REASON_CHARS_MAX));
     let said = said
         .strip_prefix("ProviderModelNotFoundError: ")

@@ -63,8 +63,8 @@ impl Question {
         let mut questions: Vec<Asked> = items
             .clone()
             .map(|item| Asked {
-                header: taken(&item.header, HEADER_CHARS_MAX, &mut room),
-                text: taken(&item.question, TEXT_CHARS_MAX.min(room / 2), &mut room),
+                header: within(&item.header, HEADER_CHARS_MAX, &mut room),
+                text: within(&item.question, TEXT_CHARS_MAX.min(room / 2), &mut room),
                 options: Vec::new(),
                 multiple: item.multiple,
                 free: item.custom.unwrap_or(true),
@@ -91,14 +91,14 @@ fn options(item: &QuestionItem, room: &mut usize) -> Vec<Opt> {
         // A description that says the same again helps nobody.
         let description = Some(option.description.trim()).filter(|text| *text != label);
         kept.push(Opt {
-            label: taken(label, LABEL_CHARS_MAX, room),
-            description: taken(description.unwrap_or_default(), DESCRIPTION_CHARS_MAX, room),
+            label: within(label, LABEL_CHARS_MAX, room),
+            description: within(description.unwrap_or_default(), DESCRIPTION_CHARS_MAX, room),
         });
     }
     kept
 }
 
-fn taken(text: &str, chars_max: usize, room: &mut usize) -> String {
+fn within(text: &str, chars_max: usize, room: &mut usize) -> String {
     let kept = shorten(text.trim(), chars_max.min(*room));
     *room -= kept.chars().count();
     kept

@@ -6,8 +6,8 @@ use bobbin_core::changes::Change;
 use tokio::time::{Instant, sleep};
 
 use super::answer::is_minted;
+use super::client::{OpenCode, OpenCodeError};
 use super::types::{Message, Role, Status};
-use super::{OpenCode, OpenCodeError};
 
 /// An abort waits this long for the run to begin, looking this often.
 const BEGIN_MS_MAX: u64 = 20_000;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::types::{AgentError, Info, Part, Permission, Question, Session, Status};
+use super::types::{Info, MessageError, Part, Permission, Question, Session, Status};
 
 /// What the server tells.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,69 +20,66 @@ pub enum Event {
     Session(Session),
     /// What a session is doing.
     Status {
-        /// Session.
+        /// Id of the session, which may be a subagent's.
         session: String,
-        /// Its status.
+        /// Idle, busy, or asking the model again.
         status: Status,
     },
     /// A session has nothing to do: go and look.
     Idle {
-        /// Session.
+        /// Id of the session, which may be a subagent's.
         session: String,
     },
     /// Something failed; not by itself the end.
     Error {
-        /// Session, if it was one's.
+        /// Id of the session in which it failed; none where it belongs to no session.
         session: Option<String>,
-        /// What.
-        error: AgentError,
+        /// What failed, as a message's head says it too.
+        error: MessageError,
     },
     /// The head of a message.
     Message(Info),
     /// A message is gone.
     MessageRemoved {
-        /// Its id.
+        /// Id of the message.
         message: String,
     },
-    /// A whole part.
+    /// A part as it is now; an update repeats what was there before.
     Part(Part),
     /// More text of a part.
     Delta(Delta),
     /// A part is gone.
     PartRemoved {
-        /// Its message.
+        /// Id of the message that it was a part of.
         message: String,
-        /// Its id.
+        /// Id of the part.
         part: String,
     },
     /// A permission is asked for.
     PermissionAsked(Permission),
-    /// Questions are asked.
+    /// The agent asks questions, and waits for their answer.
     QuestionAsked(Question),
     /// A permission or question is no longer open.
     AskClosed {
-        /// Its id.
+        /// Id of the permission or of the questions.
         id: String,
     },
-    /// Nothing for us.
+    /// Whatever a run's card and end do not depend on.
     Other,
 }
 
 /// More text of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Delta {
-    /// Its session.
     #[serde(rename = "sessionID")]
     pub session_id: String,
-    /// Its message.
     #[serde(rename = "messageID")]
     pub message_id: String,
-    /// The part.
     #[serde(rename = "partID")]
     pub part_id: String,
     /// Only `text` is known.
     pub field: String,
-    /// What is appended.
+    /// Text to be appended to that field.
     pub delta: String,
 }
 

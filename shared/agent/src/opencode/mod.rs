@@ -4,35 +4,32 @@
 //! and [`conclude`] says from the message list how the run stands: the list, not the events, is the truth.
 //! Deliberately absent: the experimental v2 API, whose messages are another store.
 
-pub mod answer;
-pub mod asks;
+mod answer;
+mod asks;
 mod cancel;
 mod client;
-pub mod event;
+mod event;
 mod launch;
 pub mod models;
-pub mod offer;
-pub mod request;
-pub mod run;
+mod offer;
+mod request;
+mod run;
 mod seam;
-pub mod sse;
-pub mod steps;
+mod sse;
+mod steps;
 mod submit;
-pub mod types;
+mod types;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Verdict, conclude, in_order, is_whole, people_reason, turn_of};
-pub use client::{ANSWER_BYTES_MAX, Events, NotAccepted, OpenCode, OpenCodeError, PromptText};
+pub use answer::{conclude, turn_of};
+pub use client::{ANSWER_BYTES_MAX, OpenCode};
 pub use event::Event;
-pub use run::{Heard, Run, Snapshot};
+pub use request::{CORRELATION, VERSION};
+pub use run::{Run, Snapshot};
 pub use seam::OpenCodeRuntime;
 pub use sse::Sse;
-
-/// The version of OpenCode that everything here was measured on.
-pub const VERSION: &str = "1.18.33";
-
-/// The port of its server inside a sandbox.
-pub const PORT: u16 = 4096;
+pub use steps::{PLAN_MAX, STEPS_MAX};
+pub use types::{Message, Role, Status};

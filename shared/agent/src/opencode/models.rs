@@ -8,7 +8,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_http::host_of;
 
-use super::request::{Endpoint, ModelName, server_config};
+use super::request::{ModelEndpoint, ModelName, server_config};
 use crate::runtime::ModelKey;
 
 /// Hosts of the providers, for which their keys are.
@@ -23,11 +23,11 @@ const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
 /// Keys of the model's providers; empty ones count as absent.
 #[derive(Clone, Default)]
 pub struct ModelKeys {
-    /// `ANTHROPIC_API_KEY`
+    /// The key for Anthropic's models (`ANTHROPIC_API_KEY` in a sandbox).
     pub anthropic: String,
-    /// `OPENAI_API_KEY`
+    /// The key for `OpenAI`'s models, or for an endpoint of one's own (`OPENAI_API_KEY` in a sandbox).
     pub openai: String,
-    /// `OPENROUTER_API_KEY`
+    /// The key for `OpenRouter`'s models (`OPENROUTER_API_KEY` in a sandbox).
     pub openrouter: String,
 }
 
@@ -40,19 +40,19 @@ impl std::fmt::Debug for ModelKeys {
 /// Which models there are.
 #[derive(Debug, Clone)]
 pub struct ModelSettings {
-    /// Model as provider/model.
+    /// The model of turns that choose none, as provider/model.
     pub model: String,
     /// Further models of the endpoint, likewise; without an endpoint a provider's own models can all be chosen.
     pub models: Vec<String>,
     /// Address of an OpenAI-compatible endpoint; `None` uses the provider's own.
     pub model_base_url: Option<String>,
-    /// Keys.
+    /// The keys by which the models are paid; empty ones count as absent.
     pub keys: ModelKeys,
 }
 
 /// The models of the stack.
 pub(super) struct Models {
-    /// As configured.
+    /// The model of turns that choose none.
     default: ModelName,
     /// All that the endpoint of one's own serves, under the server's names; empty without one.
     served: Vec<ModelName>,
@@ -153,7 +153,7 @@ impl Models {
                 ),
             });
         }
-        let endpoint = self.base_url.as_deref().map(|base_url| Endpoint {
+        let endpoint = self.base_url.as_deref().map(|base_url| ModelEndpoint {
             base_url,
             key_variable: variable,
             models: &self.served,

@@ -10,11 +10,11 @@ use serde::de::IgnoredAny;
 /// The answer of `GET /config/providers`.
 #[derive(Debug, Deserialize)]
 pub struct Providers {
-    providers: Vec<Provider>,
+    providers: Vec<ProviderEntry>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Provider {
+struct ProviderEntry {
     id: String,
     #[serde(default)]
     models: BTreeMap<String, IgnoredAny>,
@@ -22,7 +22,7 @@ struct Provider {
 
 /// One of the answer of `GET /agent`.
 #[derive(Debug, Deserialize)]
-pub struct Agent {
+pub struct AgentEntry {
     name: String,
     #[serde(default)]
     mode: String,
@@ -42,8 +42,8 @@ pub fn models(answer: &Providers) -> Vec<String> {
 
 /// The agents that a prompt can be given to: those that only other agents call are none of them.
 #[must_use]
-pub fn agents(answer: &[Agent]) -> Vec<String> {
-    let prompted = |agent: &&Agent| agent.mode != "subagent" && !agent.hidden;
+pub fn agents(answer: &[AgentEntry]) -> Vec<String> {
+    let prompted = |agent: &&AgentEntry| agent.mode != "subagent" && !agent.hidden;
     let each = answer.iter().filter(prompted);
     each.map(|agent| agent.name.clone()).collect()
 }
@@ -61,7 +61,7 @@ mod tests {
         assert!(!format!("{read:?}").contains("secret"));
         let answer = r#"[{"name":"build","mode":"primary"},{"name":"explore","mode":"subagent"},
             {"name":"title","mode":"primary","hidden":true},{"name":"own","mode":"all"}]"#;
-        let read: Vec<Agent> = serde_json::from_str(answer).expect("valid");
+        let read: Vec<AgentEntry> = serde_json::from_str(answer).expect("valid");
         assert_eq!(agents(&read), ["build", "own"]);
     }
 }

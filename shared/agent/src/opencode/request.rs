@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 
 use crate::runtime::InlineImage;
 
+/// The version of OpenCode that everything here was measured on.
+pub const VERSION: &str = "1.18.33";
+
 /// A model as `provider/model`; the model's own name may hold slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
-    /// Provider id.
     pub provider: String,
     /// Model id at the provider.
     pub model: String,
@@ -135,7 +137,7 @@ pub fn question_reply(answers: &[Vec<String>]) -> Value {
 pub fn server_config(
     model: &ModelName,
     providers: &[String],
-    endpoint: Option<&Endpoint<'_>>,
+    endpoint: Option<&ModelEndpoint<'_>>,
 ) -> Value {
     let name = model.to_string();
     let mut config = json!({
@@ -163,8 +165,8 @@ pub fn server_config(
 
 /// An OpenAI-compatible endpoint of one's own.
 #[derive(Debug, Clone, Copy)]
-pub struct Endpoint<'a> {
-    /// Its address.
+pub struct ModelEndpoint<'a> {
+    /// Where the endpoint is, with its version, such as `https://models.example.com/v1`.
     pub base_url: &'a str,
     /// The variable of the server's environment that holds its key, so that no secret stands in the configuration.
     pub key_variable: &'a str,
@@ -189,7 +191,7 @@ pub const WITHOUT_PROJECT_CONFIG: (&str, &str) = ("OPENCODE_DISABLE_PROJECT_CONF
 /// installing its plugin package, the one download that no variable switches off.
 #[must_use]
 pub fn plugin_marker() -> String {
-    json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": super::VERSION } } } })
+    json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": VERSION } } } })
         .to_string()
 }
 
@@ -227,7 +229,7 @@ mod tests {
     fn no_key_stands_in_the_configuration() {
         let model = ModelName::parse("scripted/scripted-1").expect("valid");
         let other = ModelName::parse("scripted/scripted-2").expect("valid");
-        let endpoint = Endpoint {
+        let endpoint = ModelEndpoint {
             base_url: "http://127.0.0.1:1/v1",
             key_variable: "MODEL_KEY",
             models: &[model.clone(), other],

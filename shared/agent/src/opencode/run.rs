@@ -11,12 +11,13 @@ use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem, StepState};
 use serde_json::Value;
 
-use super::answer::{Verdict, conclude, in_order, people_reason, turn_of};
+use super::answer::{conclude, in_order, people_reason, turn_of};
 use super::event::{Delta, Event};
 use super::steps::{last_of, plan_of, steps_of};
 use super::types::{
     Info, Message, Part, PartKind, Permission, Question, Role, Session, Status, Statuses,
 };
+use crate::runtime::RunState;
 
 /// A count beyond this is not shown as it is: a float can have 309 digits.
 const ATTEMPTS_SHOWN_MAX: f64 = 999.0;
@@ -24,12 +25,12 @@ const ATTEMPTS_SHOWN_MAX: f64 = 999.0;
 /// What an event means for whoever follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heard {
-    /// Nothing to do.
+    /// It changes neither the card nor what is known of the end.
     Nothing,
     /// The picture may have changed.
     News,
     /// The run may be over: look at status and messages.
-    Look,
+    EndSuggested,
 }
 
 /// What was read after (re)connecting; replaces what the events had told.
@@ -37,9 +38,9 @@ pub enum Heard {
 pub struct Snapshot {
     /// `GET /session/status`, read first.
     pub statuses: Statuses,
-    /// `GET /permission`
+    /// What `GET /permission` lists.
     pub permissions: Vec<Permission>,
-    /// `GET /question`
+    /// What `GET /question` lists.
     pub questions: Vec<Question>,
     /// Messages of the session from the prompt on, oldest first.
     pub messages: Vec<Message>,
@@ -131,11 +132,11 @@ impl Run {
         }
     }
 
-    /// Applies one event.
+    /// Takes in what the stream told. The same event may come twice.
     pub fn apply(&mut self, event: Event) -> Heard {
         match event {
             Event::Connected | Event::Heartbeat | Event::Other => Heard::Nothing,
-            Event::Disposed => Heard::Look,
+            Event::Disposed => Heard::EndSuggested,
             Event::Session(session) => {
                 self.meet(&session);
                 Heard::Nothing
@@ -147,7 +148,7 @@ impl Run {
                     return Heard::Nothing;
                 }
                 self.note_trouble(&error);
-                Heard::Look
+                Heard::EndSuggested
             }
             Event::Message(info) => self.message_changed(info),
             Event::MessageRemoved { message } => {
@@ -276,7 +277,7 @@ impl Run {
 
     /// How the run stands by what is known here.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn state(&self) -> RunState {
         conclude(
             &self.messages,
             &self.prompt,
@@ -289,7 +290,7 @@ impl Run {
         turn_of(&self.messages, &self.prompt, &self.further).unwrap_or_default()
     }
 
-    fn note_trouble(&mut self, error: &super::types::AgentError) {
+    fn note_trouble(&mut self, error: &super::types::MessageError) {
         // The second error of a pair is often the same one with a stack instead of words.
         let told_already = error.name == "UnknownError" && error.data.message.contains("\n    at ");
         if !(told_already && self.trouble.is_some()) {
@@ -306,7 +307,11 @@ impl Run {
             return Heard::Nothing;
         }
         self.status = Some(status);
-        if idle { Heard::Look } else { Heard::News }
+        if idle {
+            Heard::EndSuggested
+        } else {
+            Heard::News
+        }
     }
 
     fn message_changed(&mut self, info: Info) -> Heard {

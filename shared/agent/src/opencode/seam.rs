@@ -12,13 +12,15 @@ use bobbin_core::run::PromptState;
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
 
+use super::answer::conclude;
+use super::client::{OpenCode, OpenCodeError};
+use super::launch;
 use super::models::{ModelSettings, Models};
 use super::request::session_title;
 use super::watch::Watch;
-use super::{OpenCode, OpenCodeError, PORT, Verdict, conclude, launch};
 use crate::runtime::{
-    Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, Missed, ModelKey, Refresh, RunWatch,
-    Runtime, Submission, Told,
+    Agent, AgentError, AgentErrorKind, AgentResult, Launch, LaunchInputs, Missed, ModelKey,
+    Refresh, RunState, RunWatch, Runtime, Submission,
 };
 
 /// OpenCode, with the models of a stack.
@@ -37,6 +39,9 @@ impl OpenCodeRuntime {
         Ok(Self { models })
     }
 }
+
+/// The port of its server inside a sandbox.
+const PORT: u16 = 4096;
 
 impl Runtime for OpenCodeRuntime {
     fn port(&self) -> u16 {
@@ -82,7 +87,7 @@ impl Runtime for OpenCodeRuntime {
     }
 }
 
-/// One OpenCode server.
+/// One OpenCode server, with the names that the stack's people use for its models.
 #[derive(Debug, Clone)]
 pub(super) struct OpenCodeAgent {
     pub(super) client: OpenCode,
@@ -91,7 +96,7 @@ pub(super) struct OpenCodeAgent {
 
 #[async_trait]
 impl Agent for OpenCodeAgent {
-    async fn is_healthy(&self, refresh: bool) -> Told<bool> {
+    async fn is_healthy(&self, refresh: bool) -> AgentResult<bool> {
         let health = if refresh {
             self.client.health().await
         } else {
@@ -100,7 +105,7 @@ impl Agent for OpenCodeAgent {
         Ok(health?.healthy)
     }
 
-    async fn offer(&self) -> Told<Offer> {
+    async fn offer(&self) -> AgentResult<Offer> {
         let offer = self.client.offer().await?;
         let models = offer.models.iter().map(|one| self.models.for_people(one));
         Ok(Offer {
@@ -109,7 +114,7 @@ impl Agent for OpenCodeAgent {
         })
     }
 
-    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> Told<String> {
+    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> AgentResult<String> {
         if let Some(id) = known {
             match self.client.session(id).await {
                 Ok(found) => return Ok(found.id),
@@ -128,7 +133,7 @@ impl Agent for OpenCodeAgent {
         self.hand_over(session, prompt).await
     }
 
-    async fn prompt_state(&self, session: &str, message: &str) -> Told<PromptState> {
+    async fn prompt_state(&self, session: &str, message: &str) -> AgentResult<PromptState> {
         if !self.client.has(session, message).await? {
             return Ok(PromptState::Absent);
         }
@@ -137,8 +142,8 @@ impl Agent for OpenCodeAgent {
         let messages = self.client.messages_since(session, message).await?;
         let status = statuses.remove(session);
         Ok(match conclude(&messages, message, &[], status.as_ref()) {
-            Verdict::Busy | Verdict::Done(_) => PromptState::Taken,
-            Verdict::Stopped | Verdict::Pending => PromptState::Idle,
+            RunState::Busy | RunState::Done(_) => PromptState::Taken,
+            RunState::Stopped | RunState::Pending => PromptState::Idle,
         })
     }
 
@@ -146,19 +151,19 @@ impl Agent for OpenCodeAgent {
         Box::new(Watch::new(self.client.clone(), session, message, further))
     }
 
-    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> Told<()> {
+    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> AgentResult<()> {
         Ok(self.client.cancel(session, message, turn).await?)
     }
 
-    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> Told<()> {
+    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> AgentResult<()> {
         Ok(self.client.cancel_if_answering(session, turn).await?)
     }
 
-    async fn end(&self, session: &str, messages: &[String]) -> Told<bool> {
+    async fn end(&self, session: &str, messages: &[String]) -> AgentResult<bool> {
         Ok(self.client.end(session, messages).await?)
     }
 
-    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> Told<()> {
+    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> AgentResult<()> {
         let client = &self.client;
         let told = match (about, choice) {
             (About::Permission { .. }, Choice::Once) => client.reply_permission(ask, "once").await,
@@ -183,7 +188,7 @@ impl Agent for OpenCodeAgent {
         }
     }
 
-    async fn changes(&self, session: &str, message: &str) -> Told<Vec<Change>> {
+    async fn changes(&self, session: &str, message: &str) -> AgentResult<Vec<Change>> {
         Ok(self.client.changes(session, message).await?)
     }
 }

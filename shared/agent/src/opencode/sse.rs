@@ -12,7 +12,7 @@ pub const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[error("a server-sent event is longer than {EVENT_BYTES_MAX} bytes")]
 pub struct EventTooLong;
 
-/// The parser.
+/// Cuts a stream of server-sent events into their data, however the bytes come.
 #[derive(Debug, Clone, Default)]
 pub struct Sse {
     line: Vec<u8>,

@@ -107,89 +107,100 @@ fn step(present: &str, past: &str, done: bool, failed: bool) -> CardStep {
     }
 }
 
+/// What a tool was called with, as far as a card may show it.
+struct Subject<'a> {
+    input: &'a Value,
+    cwd: &'a str,
+}
+
+impl Subject<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        let text = self.input.get(name).and_then(Value::as_str);
+        text.filter(|text| !text.trim().is_empty())
+    }
+
+    fn path(&self) -> Option<String> {
+        let path = self.text("filePath").or_else(|| self.text("path"))?;
+        Some(shorten(&relative(path, self.cwd)))
+    }
+
+    fn plain(&self, name: &str) -> Option<String> {
+        self.text(name).map(|text| shorten(&redact(text)))
+    }
+
+    fn code(&self, name: &str) -> Option<String> {
+        let plain = self.plain(name)?;
+        Some(format!("`{}`", plain.replace('`', "'")))
+    }
+
+    /// Only the host: the rest of an address can hold anything.
+    fn host(&self) -> Option<String> {
+        self.text("url").and_then(host_of)
+    }
+
+    fn question(&self) -> Option<String> {
+        let first = self.input.pointer("/questions/0/question");
+        let first = first.and_then(Value::as_str);
+        first.map(|text| shorten(&redact(text)))
+    }
+}
+
 /// Present and past of a tool call.
 fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
-    let text = |name: &str| {
-        input
-            .get(name)
-            .and_then(Value::as_str)
-            .filter(|text| !text.trim().is_empty())
-    };
-    let path = || {
-        text("filePath")
-            .or_else(|| text("path"))
-            .map(|path| shorten(&relative(path, cwd)))
-    };
-    let code = |name: &str| {
-        text(name).map(|text| format!("`{}`", shorten(&redact(text)).replace('`', "'")))
-    };
-    let plain = |name: &str| text(name).map(|text| shorten(&redact(text)));
-    let phrase = |present: &str, past: &str, subject: Option<String>, nothing: &str| {
-        let subject = subject.unwrap_or_else(|| nothing.to_owned());
-        (format!("{present} {subject}"), format!("{past} {subject}"))
-    };
-    match tool {
-        "bash" | "shell" => phrase("Running", "Ran", code("command"), "a command"),
-        "write" => phrase("Writing", "Wrote", path(), "a file"),
+    let call = Subject { input, cwd };
+    let (present, past, subject, otherwise) = match tool {
+        "bash" | "shell" => ("Running", "Ran", call.code("command"), "a command"),
+        "write" => ("Writing", "Wrote", call.path(), "a file"),
         "edit" | "multiedit" | "patch" | "apply_patch" => {
-            phrase("Editing", "Edited", path(), "files")
+            ("Editing", "Edited", call.path(), "files")
         }
-        "read" => phrase("Reading", "Read", path(), "a file"),
-        "list" | "ls" => phrase("Listing", "Listed", path(), "files"),
-        "glob" => phrase("Looking for", "Looked for", code("pattern"), "files"),
-        "grep" => phrase("Searching for", "Searched for", code("pattern"), "text"),
-        // Only the host: the rest of an address can hold anything.
-        "webfetch" => phrase(
-            "Fetching from",
-            "Fetched from",
-            text("url").and_then(host_of),
-            "the web",
+        "read" => ("Reading", "Read", call.path(), "a file"),
+        "list" | "ls" => ("Listing", "Listed", call.path(), "files"),
+        "glob" => ("Looking for", "Looked for", call.code("pattern"), "files"),
+        "grep" => (
+            "Searching for",
+            "Searched for",
+            call.code("pattern"),
+            "text",
         ),
-        "websearch" | "codesearch" => phrase(
+        "webfetch" => ("Fetching from", "Fetched from", call.host(), "the web"),
+        "websearch" | "codesearch" => (
             "Searching the web for",
             "Searched the web for",
-            plain("query"),
+            call.plain("query"),
             "something",
         ),
-        "task" => phrase(
+        "task" => (
             "Delegating:",
             "Delegated:",
-            plain("description"),
+            call.plain("description"),
             "a part of the work",
         ),
-        "todowrite" => (
-            "Planning the work".to_owned(),
-            "Planned the work".to_owned(),
-        ),
-        "todoread" => (
-            "Looking at the plan".to_owned(),
-            "Looked at the plan".to_owned(),
-        ),
-        "lsp" => phrase(
+        "todowrite" => ("Planning", "Planned", None, "the work"),
+        "todoread" => ("Looking at", "Looked at", None, "the plan"),
+        "lsp" => (
             "Asking the compiler about",
             "Asked the compiler about",
-            path(),
+            call.path(),
             "the code",
         ),
-        "question" => {
-            let first = input
-                .pointer("/questions/0/question")
-                .and_then(Value::as_str)
-                .map(|text| shorten(&redact(text)));
-            phrase("Asking:", "Asked:", first, "a question")
-        }
-        "skill" => phrase(
+        "question" => ("Asking:", "Asked:", call.question(), "a question"),
+        "skill" => (
             "Using the skill",
             "Used the skill",
-            plain("name"),
+            call.plain("name"),
             "it needs",
         ),
         "invalid" => (
-            "Calling a tool in a way it does not know".to_owned(),
-            "Called a tool in a way it does not know".to_owned(),
+            "Calling",
+            "Called",
+            None,
+            "a tool in a way it does not know",
         ),
-        other => phrase("Using", "Used", Some(shorten(other)), "a tool"),
-    }
+        other => ("Using", "Used", Some(shorten(other)), "a tool"),
+    };
+    let subject = subject.unwrap_or_else(|| otherwise.to_owned());
+    (format!("{present} {subject}"), format!("{past} {subject}"))
 }
 
 fn host_of(url: &str) -> Option<String> {
@@ -225,186 +236,4 @@ pub fn first_line(text: &str, chars_max: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_looks_like_a_secret_is_masked_and_the_rest_stays() {
-        let table = [
-            (
-                "curl -H \"Authorization: Bearer abc.def\" https://x.test",
-                "curl -H \"Authorization: Bearer *** https://x.test",
-            ),
-            ("GITHUB_TOKEN=abc gh pr list", "GITHUB_TOKEN=*** gh pr list"),
-            ("echo sk-ant-0123456789abc", "echo ***"),
-            (
-                "git clone https://me:pw@github.com/a/b",
-                "git clone https://***@github.com/a/b",
-            ),
-            ("login --password hunter2 now", "login --password *** now"),
-            ("login --password=hunter2", "login --password=***"),
-            (
-                "echo $API_TOKEN && cargo test",
-                "echo $API_TOKEN && cargo test",
-            ),
-            ("TOKEN=$OTHER make", "TOKEN=$OTHER make"),
-        ];
-        for (text, masked) in table {
-            assert_eq!(redact(text), masked);
-        }
-    }
-
-    #[test]
-    fn a_step_is_one_short_line() {
-        assert_eq!(first_line("one\ntwo", 80), "one…");
-        assert_eq!(first_line(&"é".repeat(100), 80).chars().count(), 81);
-        assert_eq!(first_line(" short ", 80), "short");
-    }
-
-    #[test]
-    fn every_tool_has_words_for_now_and_for_then() {
-        let table = [
-            (
-                "bash",
-                serde_json::json!({"command": "cargo test"}),
-                "Running `cargo test`",
-                "Ran `cargo test`",
-            ),
-            (
-                "edit",
-                serde_json::json!({"filePath": "/w/src/a.rs"}),
-                "Editing src/a.rs",
-                "Edited src/a.rs",
-            ),
-            (
-                "write",
-                serde_json::json!({"filePath": "/w/b.md"}),
-                "Writing b.md",
-                "Wrote b.md",
-            ),
-            (
-                "read",
-                serde_json::json!({"filePath": "/etc/hosts"}),
-                "Reading /etc/hosts",
-                "Read /etc/hosts",
-            ),
-            (
-                "grep",
-                serde_json::json!({"pattern": "fn .*"}),
-                "Searching for `fn .*`",
-                "Searched for `fn .*`",
-            ),
-            (
-                "glob",
-                serde_json::json!({"pattern": "*.rs"}),
-                "Looking for `*.rs`",
-                "Looked for `*.rs`",
-            ),
-            (
-                "list",
-                serde_json::json!({"path": "/w/src"}),
-                "Listing src",
-                "Listed src",
-            ),
-            (
-                "webfetch",
-                serde_json::json!({"url": "https://a.test/x?k=1"}),
-                "Fetching from a.test",
-                "Fetched from a.test",
-            ),
-            (
-                "websearch",
-                serde_json::json!({"query": "rust"}),
-                "Searching the web for rust",
-                "Searched the web for rust",
-            ),
-            (
-                "task",
-                serde_json::json!({"description": "find it"}),
-                "Delegating: find it",
-                "Delegated: find it",
-            ),
-            (
-                "todowrite",
-                serde_json::json!({}),
-                "Planning the work",
-                "Planned the work",
-            ),
-            (
-                "question",
-                serde_json::json!({"questions": [{"question": "Why?"}]}),
-                "Asking: Why?",
-                "Asked: Why?",
-            ),
-            (
-                "skill",
-                serde_json::json!({"name": "pdf"}),
-                "Using the skill pdf",
-                "Used the skill pdf",
-            ),
-            (
-                "github_create_issue",
-                serde_json::json!({}),
-                "Using github_create_issue",
-                "Used github_create_issue",
-            ),
-        ];
-        for (tool, input, present, past) in table {
-            assert_eq!(
-                words(tool, &input, "/w"),
-                (present.to_owned(), past.to_owned())
-            );
-        }
-    }
-
-    fn planned(messages: serde_json::Value) -> Vec<(String, PlanState)> {
-        let turn: Vec<Message> = serde_json::from_value(messages).expect("messages");
-        let plan = plan_of(&turn).into_iter();
-        plan.map(|item| (item.text, item.state)).collect()
-    }
-
-    #[test]
-    fn the_plan_is_what_was_last_written_down_in_the_turn() {
-        let todo = |content: &str, status: &str| serde_json::json!({"content": content, "status": status, "priority": "high"});
-        let wrote = |id: &str, todos: serde_json::Value| {
-            serde_json::json!({"info": {"id": id, "role": "assistant"},
-            "parts": [{"id": "p", "type": "tool", "tool": "todowrite", "state": {"status": "completed", "input": {"todos": todos}}}]})
-        };
-        let turn = serde_json::json!([
-            wrote("a", serde_json::json!([todo("old", "pending")])),
-            wrote("b", serde_json::json!([
-                todo("read it", "completed"), todo("fix it\nwith care", "in_progress"), todo("test it", "pending"),
-                todo("ship it with GITHUB_TOKEN=abc", "cancelled"), todo("  ", "pending"), {"status": "pending"},
-            ])),
-            {"info": {"id": "c", "role": "assistant"}, "parts": []},
-        ]);
-        assert_eq!(
-            planned(turn),
-            [
-                ("read it".to_owned(), PlanState::Done),
-                ("fix it…".to_owned(), PlanState::Now),
-                ("test it".to_owned(), PlanState::Next),
-                (
-                    "ship it with GITHUB_TOKEN=***".to_owned(),
-                    PlanState::Dropped
-                ),
-            ]
-        );
-        let many: Vec<serde_json::Value> = (0..50)
-            .map(|n| todo(&format!("step {n}"), "pending"))
-            .collect();
-        assert_eq!(
-            planned(serde_json::json!([wrote("a", many.into())])).len(),
-            PLAN_MAX
-        );
-        assert_eq!(planned(serde_json::json!([])), []);
-    }
-
-    #[test]
-    fn only_the_host_of_an_address_is_told() {
-        assert_eq!(
-            host_of("https://user:pw@api.test/secret?key=1").as_deref(),
-            Some("api.test")
-        );
-    }
-}
+mod tests;

@@ -6,10 +6,9 @@ use bobbin_core::effect::Sending;
 use bobbin_core::failure::Failure;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::client::{NotAccepted, PromptText};
+use super::client::{NotAccepted, OpenCode, OpenCodeError, PromptText};
 use super::request::RunWith;
 use super::seam::OpenCodeAgent;
-use super::{OpenCode, OpenCodeError};
 use crate::runtime::{Missed, Submission};
 
 /// A server that is only taken to run is given this long for one attempt: what leads nowhere any more, a connection that

@@ -8,8 +8,12 @@ use bobbin_core::ask::{About, Opt, Question};
 use bobbin_core::card::StepState;
 use bobbin_core::run::{Answer, RunEnd};
 
+use super::answer::{conclude, in_order, is_whole};
+use super::event::Event;
+use super::run::{Heard, Run, Snapshot};
+use super::sse::Sse;
 use super::types::{Message, Role};
-use super::{Event, Heard, Run, Snapshot, Sse, Verdict, conclude, in_order, is_whole};
+use crate::runtime::RunState;
 
 fn fixture(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -61,9 +65,9 @@ fn folded(name: &str) -> Run {
     run
 }
 
-fn done(verdict: Verdict) -> Answer {
-    match verdict {
-        Verdict::Done(answer) => answer,
+fn done(state: RunState) -> Answer {
+    match state {
+        RunState::Done(answer) => answer,
         other => panic!("not done: {other:?}"),
     }
 }
@@ -112,8 +116,8 @@ fn events_and_message_list_of_every_recorded_run_agree() {
             .info
             .id;
         let by_list = conclude(&list, prompt, &[], None);
-        assert!(matches!(by_list, Verdict::Done(_)), "{name}: {by_list:?}");
-        assert_eq!(run.verdict(), by_list, "{name}");
+        assert!(matches!(by_list, RunState::Done(_)), "{name}: {by_list:?}");
+        assert_eq!(run.state(), by_list, "{name}");
         assert_eq!(run.asks(), [], "{name}: nothing is open after the end");
         let mut caught_up = Run::new(&list[0].info.session_id, prompt);
         caught_up.catch_up(Snapshot {
@@ -156,7 +160,7 @@ fn the_end_is_read_from_what_the_run_left() {
         ("overflow", RunEnd::Error { reason: "The conversation no longer fits into the model's context. Reset the session to start a fresh one.".into() }, ""),
     ];
     for (name, end, text) in table {
-        let answer = done(folded(name).verdict());
+        let answer = done(folded(name).state());
         assert_eq!((answer.end, answer.text.as_str()), (end, text), "{name}");
     }
 }
@@ -165,7 +169,7 @@ fn the_end_is_read_from_what_the_run_left() {
 fn an_overflow_that_was_recovered_is_an_answer_and_not_an_error() {
     let run = folded("overflow-recovered");
     assert!(run.trouble().is_some(), "the stream holds a session.error");
-    let answer = done(run.verdict());
+    let answer = done(run.state());
     assert_eq!(answer.end, RunEnd::Completed);
     assert!(!answer.text.is_empty());
     assert!(
@@ -315,9 +319,9 @@ fn a_subagent_that_is_idle_does_not_end_the_run() {
     let mut run = Run::new(&session, &prompt);
     let mut looks = 0;
     for event in events {
-        if run.apply(event) == Heard::Look {
+        if run.apply(event) == Heard::EndSuggested {
             looks += 1;
-            assert!(matches!(run.verdict(), Verdict::Done(_)));
+            assert!(matches!(run.state(), RunState::Done(_)));
         }
     }
     assert!(looks > 0);
@@ -326,7 +330,7 @@ fn a_subagent_that_is_idle_does_not_end_the_run() {
 #[test]
 fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept() {
     let run = folded("badmodel");
-    assert_eq!(run.verdict(), Verdict::Pending);
+    assert_eq!(run.state(), RunState::Pending);
     assert_eq!(
         run.trouble(),
         Some(
@@ -334,7 +338,7 @@ fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept(
         )
     );
     let run = folded("badagent");
-    assert_eq!(run.verdict(), Verdict::Pending);
+    assert_eq!(run.state(), RunState::Pending);
     assert!(
         run.trouble()
             .unwrap()
@@ -347,10 +351,10 @@ fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept(
 #[test]
 fn a_loop_without_end_is_seen_by_its_messages_and_a_retry_by_its_step() {
     let run = folded("cut");
-    assert_eq!(run.verdict(), Verdict::Busy);
+    assert_eq!(run.state(), RunState::Busy);
     assert!(run.assistant_messages() >= 3);
     let run = folded("error429");
-    assert_eq!(run.verdict(), Verdict::Busy);
+    assert_eq!(run.state(), RunState::Busy);
     assert!(
         steps(&run)[0].starts_with("Running The model did not answer, trying again (attempt "),
         "{:?}",
@@ -363,17 +367,17 @@ fn a_run_whose_server_died_is_stopped_and_not_done() {
     let mut list = messages("tool-bash");
     list.last_mut().unwrap().info.time.completed = None;
     let prompt = list[0].info.id.clone();
-    assert_eq!(conclude(&list, &prompt, &[], None), Verdict::Stopped);
-    assert_eq!(conclude(&list[..1], &prompt, &[], None), Verdict::Pending);
-    assert_eq!(conclude(&list, "msg_other", &[], None), Verdict::Pending);
+    assert_eq!(conclude(&list, &prompt, &[], None), RunState::Stopped);
+    assert_eq!(conclude(&list[..1], &prompt, &[], None), RunState::Pending);
+    assert_eq!(conclude(&list, "msg_other", &[], None), RunState::Pending);
     assert_eq!(
         conclude(&list, &prompt, &[], Some(&super::types::Status::Busy)),
-        Verdict::Busy
+        RunState::Busy
     );
     let compaction = messages("overflow");
     assert_eq!(
         conclude(&compaction[..3], &compaction[0].info.id, &[], None),
-        Verdict::Stopped,
+        RunState::Stopped,
         "died while it summarised"
     );
 }
@@ -405,7 +409,7 @@ fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
         answer.info.parent_id = Some(OURS.to_owned());
     }
     let answered = conclude(&list, OURS, &[], None);
-    assert!(matches!(answered, Verdict::Done(_)));
+    assert!(matches!(answered, RunState::Done(_)));
     // As OpenCode 1.18.33 does: its time is moved to now, and the list is in order of time.
     let mut moved = list.clone();
     moved[0].info.time.created = 9e12;
@@ -419,7 +423,7 @@ fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
         ..Snapshot::default()
     });
     run.apply(Event::Message(moved.last().unwrap().info.clone()));
-    assert_eq!(run.verdict(), answered);
+    assert_eq!(run.state(), answered);
     // Of a page that begins within the turn nobody knows what came before.
     assert!(!is_whole(&in_order(&moved), OURS));
     assert!(!is_whole(&in_order(&moved[1..]), OURS));
@@ -437,15 +441,15 @@ fn a_broken_run_whose_prompt_was_sent_again_is_waited_for() {
     list.truncate(2);
     list[1].info.parent_id = Some(OURS.to_owned());
     list[1].info.time.completed = None;
-    assert_eq!(conclude(&list, OURS, &[], None), Verdict::Stopped);
+    assert_eq!(conclude(&list, OURS, &[], None), RunState::Stopped);
     list[0].info.time.created = list[1].info.time.created + 1.0;
     list.rotate_left(1);
-    assert_eq!(conclude(&list, OURS, &[], None), Verdict::Pending);
+    assert_eq!(conclude(&list, OURS, &[], None), RunState::Pending);
 }
 
 #[test]
 fn what_a_run_took_is_summed_over_its_messages() {
-    let answer = done(folded("tool-bash").verdict());
+    let answer = done(folded("tool-bash").state());
     assert_eq!((answer.usage.tokens, answer.usage.cost_micro_usd), (240, 0));
     let mut list = messages("tool-bash");
     list[1].info.cost = 0.001_234_5;

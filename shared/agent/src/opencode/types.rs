@@ -22,15 +22,13 @@ where
 pub struct Health {
     /// The server is up.
     pub healthy: bool,
-    /// Its version.
     #[serde(default, deserialize_with = "lenient")]
     pub version: String,
 }
 
-/// A session.
+/// A conversation with the agent; a subagent has one of its own.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Session {
-    /// `ses_…`
     pub id: String,
     /// As given at creation.
     #[serde(default, deserialize_with = "lenient")]
@@ -41,7 +39,6 @@ pub struct Session {
     /// As given at creation.
     #[serde(default)]
     pub metadata: Value,
-    /// When.
     #[serde(default, deserialize_with = "lenient")]
     pub time: Time,
 }
@@ -50,10 +47,9 @@ pub struct Session {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct Time {
-    /// Made.
     #[serde(deserialize_with = "lenient")]
     pub created: f64,
-    /// Last changed (sessions).
+    /// When a session was last changed; zero for messages.
     #[serde(deserialize_with = "lenient")]
     pub updated: f64,
     /// Finished (assistant messages); absent while it is written, and for ever if the server died meanwhile.
@@ -65,13 +61,13 @@ pub struct Time {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Status {
-    /// Nothing.
+    /// It waits for a prompt.
     Idle,
     /// Running, or waiting for an ask.
     Busy,
     /// The model failed and is asked again.
     Retry {
-        /// Counted from 1.
+        /// Which try this is, the first being 1.
         #[serde(default, deserialize_with = "lenient")]
         attempt: f64,
         /// What the model's provider said.
@@ -92,7 +88,7 @@ pub type Statuses = BTreeMap<String, Status>;
 pub enum Role {
     /// A person, or OpenCode itself (compaction).
     User,
-    /// The agent.
+    /// The agent's answer, or one step of it.
     Assistant,
     /// Something newer than this client.
     #[default]
@@ -103,7 +99,7 @@ pub enum Role {
 /// A message with its parts, as lists and single reads give it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Message {
-    /// The head.
+    /// Who wrote it, when, and what it cost.
     pub info: Info,
     /// The parts, in order.
     #[serde(default)]
@@ -113,41 +109,36 @@ pub struct Message {
 /// The head of a message.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Info {
-    /// `msg_…`
     pub id: String,
-    /// Its session.
     #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
     pub session_id: String,
-    /// Who wrote it.
     #[serde(default, deserialize_with = "lenient")]
     pub role: Role,
     /// The user message that it answers (assistant messages).
     #[serde(rename = "parentID", default, deserialize_with = "lenient")]
     pub parent_id: Option<String>,
-    /// When.
     #[serde(default, deserialize_with = "lenient")]
     pub time: Time,
     /// Working directory (assistant messages).
     #[serde(default, deserialize_with = "lenient")]
-    pub path: Place,
-    /// `compaction` on summaries.
+    pub path: Paths,
+    /// `compaction` on the summaries that OpenCode writes by itself.
     #[serde(default, deserialize_with = "lenient")]
     pub mode: String,
     /// `true` on summaries of a compaction; an object of diffs on user messages.
     #[serde(default)]
     pub summary: Value,
-    /// US dollars.
+    /// What its model calls cost, in US dollars.
     #[serde(default, deserialize_with = "lenient")]
     pub cost: f64,
-    /// What it took.
     #[serde(default, deserialize_with = "lenient")]
     pub tokens: Tokens,
     /// `stop`, `tool-calls`, `unknown`, `error` or what the model sent.
     #[serde(default, deserialize_with = "lenient")]
     pub finish: Option<String>,
-    /// Why it failed.
+    /// Why the answer broke off; none where it did not.
     #[serde(default, deserialize_with = "lenient")]
-    pub error: Option<AgentError>,
+    pub error: Option<MessageError>,
 }
 
 impl Info {
@@ -161,8 +152,7 @@ impl Info {
 /// Where a message was written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub struct Place {
-    /// Working directory.
+pub struct Paths {
     #[serde(deserialize_with = "lenient")]
     pub cwd: String,
 }
@@ -192,10 +182,10 @@ pub struct Tokens {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct CacheTokens {
-    /// Served.
+    /// Tokens that were read from the cache.
     #[serde(deserialize_with = "lenient")]
     pub read: f64,
-    /// Written.
+    /// Tokens that were written to the cache.
     #[serde(deserialize_with = "lenient")]
     pub write: f64,
 }
@@ -213,19 +203,19 @@ impl Tokens {
 /// An error of the model or the agent.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
-pub struct AgentError {
+pub struct MessageError {
     /// `APIError`, `MessageAbortedError`, `ContextOverflowError`, …
     #[serde(deserialize_with = "lenient")]
     pub name: String,
-    /// The rest.
+    /// What the error's name does not say.
     #[serde(deserialize_with = "lenient")]
-    pub data: AgentErrorData,
+    pub data: MessageErrorData,
 }
 
 /// The rest of an error.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct AgentErrorData {
+pub struct MessageErrorData {
     /// In the words of whoever failed.
     #[serde(deserialize_with = "lenient")]
     pub message: String,
@@ -237,15 +227,11 @@ pub struct AgentErrorData {
 /// One part of a message.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Part {
-    /// `prt_…`
     pub id: String,
-    /// Its session.
     #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
     pub session_id: String,
-    /// Its message.
     #[serde(rename = "messageID", default, deserialize_with = "lenient")]
     pub message_id: String,
-    /// What it is.
     #[serde(flatten)]
     pub kind: PartKind,
 }
@@ -254,7 +240,7 @@ pub struct Part {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum PartKind {
-    /// Words.
+    /// What the agent says, or a person has written.
     Text {
         /// The words so far.
         #[serde(default, deserialize_with = "lenient")]
@@ -277,7 +263,6 @@ pub enum PartKind {
         /// Id of the call.
         #[serde(rename = "callID", default, deserialize_with = "lenient")]
         call_id: String,
-        /// How it stands.
         #[serde(default, deserialize_with = "lenient")]
         state: ToolState,
     },
@@ -294,10 +279,9 @@ pub enum PartKind {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolState {
-    /// How far.
     #[serde(deserialize_with = "lenient")]
     pub status: ToolStatus,
-    /// Arguments.
+    /// What the tool was called with, as the model gave it.
     pub input: Value,
     /// `exit` of bash, `sessionId` of task.
     #[serde(deserialize_with = "lenient")]
@@ -313,7 +297,7 @@ pub enum ToolStatus {
     Pending,
     /// Under way, or waiting for an ask.
     Running,
-    /// Over.
+    /// It has ended without an error.
     Completed,
     /// Refused, broken off or failed.
     Error,
@@ -346,7 +330,6 @@ pub struct ToolRef {
 /// A permission that is asked for.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Permission {
-    /// `per_…`
     pub id: String,
     /// Session that asks: a subagent's own.
     #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
@@ -357,13 +340,13 @@ pub struct Permission {
     /// What for: the command, a path, a pattern.
     #[serde(default, deserialize_with = "lenient")]
     pub patterns: Vec<String>,
-    /// `command`, `filepath`.
+    /// What the tool says of the call, such as `command` and `filepath`.
     #[serde(default)]
     pub metadata: Value,
     /// What "always" would cover, as patterns.
     #[serde(default, deserialize_with = "lenient")]
     pub always: Vec<String>,
-    /// The call.
+    /// The tool call that waits for it.
     #[serde(default, deserialize_with = "lenient")]
     pub tool: ToolRef,
 }
@@ -371,21 +354,17 @@ pub struct Permission {
 /// Questions of the agent, asked together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Question {
-    /// `que_…`
     pub id: String,
-    /// Session that asks.
     #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
     pub session_id: String,
-    /// The questions.
     #[serde(default, deserialize_with = "lenient")]
     pub questions: Vec<QuestionItem>,
 }
 
-/// One question.
+/// A question with the options that the agent gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct QuestionItem {
-    /// The words.
     #[serde(deserialize_with = "lenient")]
     pub question: String,
     /// A word or two that name it.
@@ -409,7 +388,6 @@ pub struct QuestionOption {
     /// Its name, which is also the answer.
     #[serde(deserialize_with = "lenient")]
     pub label: String,
-    /// What it means.
     #[serde(deserialize_with = "lenient")]
     pub description: String,
 }
@@ -419,10 +397,8 @@ pub struct QuestionOption {
 pub struct FileDiff {
     /// Path relative to the project.
     pub file: String,
-    /// Lines added.
     #[serde(default, deserialize_with = "lenient")]
     pub additions: u64,
-    /// Lines removed.
     #[serde(default, deserialize_with = "lenient")]
     pub deletions: u64,
     /// `added`, `deleted` or `modified`.

@@ -7,9 +7,12 @@ use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem};
 use tokio::time::timeout;
 
+use super::answer::conclude;
+use super::client::{Events, OpenCode, OpenCodeError};
+use super::event::Event;
+use super::run::{Heard, Run, Snapshot};
 use super::types::{Message, Status};
-use super::{Event, Events, Heard, OpenCode, OpenCodeError, Run, Snapshot, Verdict, conclude};
-use crate::runtime::{AgentError, RunState, RunWatch, Told};
+use crate::runtime::{AgentError, AgentResult, RunState, RunWatch};
 
 /// One run, as it is followed.
 pub(super) struct Watch {
@@ -67,14 +70,14 @@ impl Watch {
 
 #[async_trait]
 impl RunWatch for Watch {
-    async fn connect(&mut self) -> Told<()> {
+    async fn connect(&mut self) -> AgentResult<()> {
         self.caught_up = false;
         self.events = None;
         self.events = Some(self.client.events().await?);
         Ok(())
     }
 
-    async fn hear(&mut self, within: Duration) -> Told<bool> {
+    async fn hear(&mut self, within: Duration) -> AgentResult<bool> {
         let Some(events) = &mut self.events else {
             return Err(AgentError::unreachable("the event stream is not open"));
         };
@@ -88,7 +91,7 @@ impl RunWatch for Watch {
             if event == Event::Connected {
                 // Nothing later is lost, so what is read now and what comes after it is the whole picture.
                 self.catch_up().await?;
-            } else if self.run.apply(event) == Heard::Look {
+            } else if self.run.apply(event) == Heard::EndSuggested {
                 self.suggested = true;
             }
         }
@@ -104,7 +107,7 @@ impl RunWatch for Watch {
     }
 
     /// Asks of subagents count as the run's own; whose an unknown session is has to be read.
-    async fn sort_asks(&mut self) -> Told<()> {
+    async fn sort_asks(&mut self) -> AgentResult<()> {
         for stranger in self.run.strangers() {
             match self.client.session(&stranger).await {
                 Ok(session) => self.run.meet(&session),
@@ -117,7 +120,7 @@ impl RunWatch for Watch {
         Ok(())
     }
 
-    async fn observe(&mut self) -> Told<RunState> {
+    async fn observe(&mut self) -> AgentResult<RunState> {
         let (status, read) = match self.read.take() {
             Some((status, messages)) => (status, Some(messages)),
             None => {
@@ -136,13 +139,8 @@ impl RunWatch for Watch {
                     .await?
             }
         };
-        let verdict = conclude(&messages, &self.message, &self.further, status.as_ref());
-        Ok(match verdict {
-            Verdict::Busy => RunState::Busy,
-            Verdict::Stopped => RunState::Stopped,
-            Verdict::Pending => RunState::Pending,
-            Verdict::Done(answer) => RunState::Done(answer),
-        })
+        let status = status.as_ref();
+        Ok(conclude(&messages, &self.message, &self.further, status))
     }
 
     fn asks(&self) -> Vec<(String, About)> {

@@ -6,7 +6,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::sandbox::SandboxState;
-use bobbin_sandbox::{Secrets, Seen};
+use bobbin_sandbox::{Observed, Secrets};
 use tokio::time::{Instant, sleep_until};
 
 use super::vault::names;
@@ -88,6 +88,6 @@ impl Sandboxes {
     }
 }
 
-fn seen(seen: Seen) -> Done {
+fn seen(seen: Observed) -> Done {
     seen.map(Event::Observed)
 }

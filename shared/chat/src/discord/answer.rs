@@ -9,14 +9,8 @@ use super::bounds::{
 };
 use super::content::{bounded, emphasised_name, inline, mute};
 use super::custom_id::CustomId;
+use super::flags::{COMPONENTS_V2, EPHEMERAL, SUPPRESS_EMBEDS};
 use crate::HttpAnswer;
-
-/// Only the person who asked sees it.
-pub const EPHEMERAL: u64 = 64;
-/// The message is made of components.
-pub const COMPONENTS_V2: u64 = 32_768;
-/// No link previews.
-pub const SUPPRESS_EMBEDS: u64 = 4;
 
 /// Name of the form's text input.
 pub const FORM_PROMPT: &str = "prompt";
@@ -120,7 +114,7 @@ pub fn deferred_update() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 6}))
 }
 
-/// Nothing to complete.
+/// The answer to somebody who types, with no suggestions.
 #[must_use]
 pub fn no_choices() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 8, "data": {"choices": []}}))

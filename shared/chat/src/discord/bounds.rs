@@ -26,7 +26,7 @@ pub const SELECT_OPTIONS_MAX: usize = 25;
 pub const BUTTON_LABEL_UNITS_MAX: usize = 80;
 /// Label of a select's option.
 pub const OPTION_LABEL_UNITS_MAX: usize = 100;
-/// `custom_id`.
+/// Name that a button or an input is told apart by.
 pub const CUSTOM_ID_UNITS_MAX: usize = 100;
 /// Name of a thread.
 pub const THREAD_NAME_UNITS_MAX: usize = 100;

@@ -44,13 +44,13 @@ pub const ALLOW: &str = "allow";
 pub const DISALLOW: &str = "disallow";
 /// Option: what a default is of.
 pub const WHAT: &str = "what";
-/// Option: the default.
+/// Option: the value that becomes the default.
 pub const VALUE: &str = "value";
-/// Option: a channel.
+/// Option: the channel that may use Bobbin, or no longer.
 pub const CHANNEL: &str = "channel";
-/// Option: a role.
+/// Option: the role that may use Bobbin, or no longer.
 pub const ROLE: &str = "role";
-/// Option: a person.
+/// Option: the person who may use Bobbin, or no longer.
 pub const PERSON: &str = "person";
 
 /// Manage Server, as Discord writes permissions. Administrators of the server can change who sees the command; who may
@@ -59,7 +59,7 @@ const MANAGE_SERVER: &str = "32";
 /// Kinds of channels that tasks can be started in: text and announcements.
 const TASK_CHANNELS: [u64; 2] = [0, 5];
 
-/// What `/help` says.
+/// The answer to `/help`, in Discord's Markdown.
 pub const HELP_TEXT: &str = "Every thread gets its own sandbox with a coding agent in it.\n\
 - `/sandbox` in a channel starts a thread for a task; in a thread it goes on there. Choose a repository, model or agent with its options.\n\
 - `/say`, the Reply button, or **Apps > Send to sandbox** on a message go on in the thread's sandbox. Its option `now` sends it into what is running.\n\
@@ -228,11 +228,11 @@ pub fn guild_commands() -> Value {
 /// What writing the wanted set would do to one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
-    /// It is new.
+    /// A command of ours that Discord does not know yet.
     Added(String),
     /// It becomes another one.
     Changed(String),
-    /// It goes.
+    /// A command that Discord has and we have not: registering removes it.
     Removed(String),
 }
 

@@ -1,10 +1,11 @@
 //! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
 
 use bobbin_core::person::Person;
-use bobbin_core::text::{one_line, shorten};
+use bobbin_core::text::{one_line, shorten, units};
 use serde_json::{Value, json};
 
 use super::bounds::{CONTENT_UNITS_MAX, NAME_UNITS_MAX};
+use super::flags::SUPPRESS_EMBEDS;
 
 /// The body with nobody to be pinged: without this field a message of a bot pings whatever it names, edits included.
 pub(super) fn mute(mut body: Value) -> Value {
@@ -130,4 +131,19 @@ pub(super) fn visible(text: &str) -> String {
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A short word about the session, as a message of its own.
+pub(super) fn notice(text: &str) -> Value {
+    mute(json!({"content": bounded(text), "flags": SUPPRESS_EMBEDS}))
+}
+
+/// Text with a line below it, both within a message's content.
+pub(super) fn noted(content: &str, line: &str) -> String {
+    format!(
+        "{}\n{line}",
+        shorten(content, CONTENT_UNITS_MAX - units(line) - 1)
+    )
+    .trim()
+    .to_owned()
 }

@@ -11,33 +11,21 @@ const FORM_ASK_UNITS_MAX: usize = 50;
 /// What a click or a form is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomId {
-    /// Stop this turn.
-    Stop {
-        /// Turn id.
-        turn: String,
-    },
+    /// The button that stops a turn.
+    Stop { turn: String },
     /// Stop what runs, and withdraw what waits behind it.
     StopAll,
     /// Send this waiting turn's prompt into the running one.
-    Now {
-        /// Turn id.
-        turn: String,
-    },
+    Now { turn: String },
     /// Run the prompt of this turn again.
-    Again {
-        /// Turn id.
-        turn: String,
-    },
+    Again { turn: String },
     /// Show what this turn changed in the files.
-    Diff {
-        /// Turn id.
-        turn: String,
-    },
+    Diff { turn: String },
     /// Open the form for a further prompt.
     Reply,
     /// That form, filled in.
     Say,
-    /// An ask's button.
+    /// A button of an ask that decides at once.
     Ask {
         /// The ask's id at OpenCode.
         ask: String,
@@ -183,7 +171,7 @@ impl Part {
         format!("{word}.{}", self.options)
     }
 
-    /// Reads its text.
+    /// What an id stands for; none for one that this version did not make.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (word, options) = text.split_once('.')?;

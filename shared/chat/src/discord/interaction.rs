@@ -26,15 +26,14 @@ pub struct Interaction {
     pub data: Option<Value>,
     /// Guild, outside direct messages.
     pub guild_id: Option<String>,
-    /// Channel or thread.
     pub channel_id: Option<String>,
-    /// The same as an object; absent in old shapes.
+    /// The channel or thread as an object; absent in old shapes.
     pub channel: Option<Channel>,
     /// Who, in a guild.
     pub member: Option<Member>,
     /// Who, in a direct message.
     pub user: Option<User>,
-    /// What was clicked.
+    /// The message on which somebody clicked, or from which a form was opened.
     pub message: Option<Message>,
     /// Our permissions in this channel, decimal.
     pub app_permissions: Option<String>,
@@ -64,32 +63,27 @@ impl Channel {
     }
 }
 
-/// A guild's member.
+/// Who acts, as a member of the guild in which they act.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Member {
-    /// Who.
     pub user: Option<User>,
     /// Name in this guild.
     pub nick: Option<String>,
-    /// Role ids.
     #[serde(deserialize_with = "or_default")]
     pub roles: Vec<String>,
     /// What they may do in this channel, as a decimal number.
     pub permissions: Option<String>,
 }
 
-/// A user.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct User {
-    /// Snowflake.
     pub id: String,
-    /// Unique name.
+    /// Name that nobody else has; `global_name` is shown where there is one.
     pub username: String,
-    /// Chosen name.
     pub global_name: Option<String>,
-    /// Not a person.
+    /// An app or a bot, and no person.
     #[serde(deserialize_with = "or_default")]
     pub bot: bool,
 }
@@ -98,15 +92,11 @@ pub struct User {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Message {
-    /// The words.
     #[serde(deserialize_with = "or_default")]
     pub content: String,
-    /// Bit set.
     pub flags: Option<u64>,
-    /// Buttons and layout.
     #[serde(deserialize_with = "or_default")]
     pub components: Vec<Value>,
-    /// Files.
     #[serde(deserialize_with = "or_default")]
     pub attachments: Vec<Attachment>,
     /// Who wrote it; a snapshot has none.
@@ -116,31 +106,28 @@ pub struct Message {
     pub embeds: Vec<Value>,
     /// The messages that it forwards, as they were then.
     #[serde(deserialize_with = "or_default")]
-    pub message_snapshots: Vec<Snapshot>,
+    pub message_snapshots: Vec<ForwardedMessage>,
     /// The message that it answers to; null where that was deleted.
     pub referenced_message: Option<Box<Message>>,
 }
 
-/// A forwarded message.
+/// The copy of a message that another one forwards.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Snapshot {
+pub struct ForwardedMessage {
     /// Without its author: Discord does not tell whose words travel.
     #[serde(deserialize_with = "or_default")]
     pub message: Message,
 }
 
-/// A file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Attachment {
-    /// Name.
     pub filename: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Signed, short-lived address.
+    /// Address on Discord's CDN, of use only until its signature expires.
     pub url: String,
-    /// Media type.
     pub content_type: Option<String>,
 }
 
@@ -148,10 +135,8 @@ pub struct Attachment {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Resolved {
-    /// By id.
     #[serde(deserialize_with = "or_default")]
     pub attachments: BTreeMap<String, Attachment>,
-    /// By id.
     #[serde(deserialize_with = "or_default")]
     pub messages: BTreeMap<String, Message>,
 }
@@ -160,7 +145,6 @@ pub struct Resolved {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Command {
-    /// Name as registered.
     pub name: String,
     /// 1 slash, 2 user menu, 3 message menu.
     #[serde(rename = "type")]
@@ -168,7 +152,6 @@ pub struct Command {
     /// What was filled in.
     #[serde(deserialize_with = "or_default")]
     pub options: Vec<CommandOption>,
-    /// Objects behind ids.
     #[serde(deserialize_with = "or_default")]
     pub resolved: Resolved,
     /// What a menu command was used on.
@@ -231,7 +214,6 @@ const TEXT: u16 = 3;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct CommandOption {
-    /// Name as registered.
     pub name: String,
     /// 1 subcommand, 3 text, 5 yes or no, 6 user, 7 channel, 8 role, 11 attachment.
     #[serde(rename = "type")]
@@ -250,7 +232,6 @@ pub struct CommandOption {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Component {
-    /// What was clicked.
     pub custom_id: String,
     /// What was chosen in a select.
     #[serde(deserialize_with = "or_default")]
@@ -261,12 +242,10 @@ pub struct Component {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Modal {
-    /// Which form.
+    /// Name of the form, as it was opened.
     pub custom_id: String,
-    /// Its parts.
     #[serde(deserialize_with = "or_default")]
     pub components: Vec<Field>,
-    /// Objects behind ids.
     #[serde(deserialize_with = "or_default")]
     pub resolved: Resolved,
 }
@@ -291,9 +270,8 @@ impl Modal {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Field {
-    /// Which input.
     pub custom_id: String,
-    /// Its text.
+    /// What was typed, or chosen.
     #[serde(deserialize_with = "or_default")]
     pub value: Value,
     /// Its choices or files.

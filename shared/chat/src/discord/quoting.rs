@@ -20,7 +20,7 @@ const LOOK_AT_FILES: &str = "Look at the attached files.";
 /// What was sent on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// The request.
+    /// The prompt, quotation included.
     pub(super) text: String,
     /// What it refers to, oldest first.
     pub(super) quotes: Vec<Quote>,

@@ -8,7 +8,8 @@ use bobbin_core::message::{Control, Open, Reply};
 use bobbin_core::text;
 use bobbin_http::{Hosts, Http, host_of};
 
-use super::{CHUNK_UNITS, Discord};
+use super::bounds::CHUNK_UNITS;
+use super::client::Discord;
 use crate::chat::{Chat, Settings};
 
 /// What to do when there is no Discord.

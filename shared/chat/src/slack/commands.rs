@@ -5,11 +5,11 @@ use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
 use bobbin_core::person::{Person, Standing};
 
-use super::door::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
+use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
+use super::escape::quoted;
 use super::limits::ECHO_CHARS_MAX;
-use super::render::quoted;
 use super::words::{CONFIG_HELP, HELP, config};
-use crate::Intake;
+use crate::Inbound;
 
 /// Stands for the thread in the key of what belongs to a channel only: no message has this `ts`.
 const NO_THREAD: &str = "0";
@@ -18,7 +18,7 @@ const NO_THREAD: &str = "0";
 ///
 /// Answers 401 to what is not signed, 400 to what is no command, 200 otherwise.
 #[must_use]
-pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
+pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
     let request = Request {
         raw,
         signature,
@@ -45,9 +45,9 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     }
     match app.policy.slack(tenant, channel, user) {
         Err(Refusal::Tenant) => {
-            return Intake::only(ephemeral(&Refusal::Tenant.to_string()), "unknown tenant");
+            return Inbound::only(ephemeral(&Refusal::Tenant.to_string()), "unknown tenant");
         }
-        Err(refusal) => return Intake::only(ephemeral(&refusal.to_string()), "refused by policy"),
+        Err(refusal) => return Inbound::only(ephemeral(&refusal.to_string()), "refused by policy"),
         Ok(()) => {}
     }
     let name = match field("user_name") {
@@ -69,32 +69,7 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
             name: name.to_owned(),
         },
     };
-    let words = field("text").trim();
-    let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    let (text, note) = match first.to_ascii_lowercase().as_str() {
-        "" | "help" => (HELP.to_owned(), "help"),
-        "status" => return typed.overview(),
-        "config" => match config(rest, channel) {
-            Some(change) => return typed.control(Want::Configure { change }, "config"),
-            None => (CONFIG_HELP.to_owned(), "config help"),
-        },
-        word @ ("stop" | "reset") => (
-            format!(
-                "Slack does not offer slash commands in threads, so `{}` cannot know which one you mean. Write `@Bobbin {word}` in the \
-thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin status` lists what runs for you.",
-                quoted(command, ECHO_CHARS_MAX)
-            ),
-            "command for a thread",
-        ),
-        word => (
-            format!(
-                "`{}` is not a word that this command knows. {HELP}",
-                quoted(word, ECHO_CHARS_MAX)
-            ),
-            "unknown command",
-        ),
-    };
-    Intake::only(ephemeral(&text), note)
+    typed.answered(field("text").trim(), command)
 }
 
 /// Who typed a command, and where.
@@ -106,6 +81,35 @@ struct Typed<'a> {
 }
 
 impl Typed<'_> {
+    /// What the words after the command ask for.
+    fn answered(self, words: &str, command: &str) -> Inbound {
+        let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+        let (text, note) = match first.to_ascii_lowercase().as_str() {
+            "" | "help" => (HELP.to_owned(), "help"),
+            "status" => return self.overview(),
+            "config" => match config(rest, self.channel) {
+                Some(change) => return self.control(Want::Configure { change }, "config"),
+                None => (CONFIG_HELP.to_owned(), "config help"),
+            },
+            word @ ("stop" | "reset") => (
+                format!(
+                    "Slack does not offer slash commands in threads, so `{}` cannot know which one you mean. Write `@Bobbin {word}` in the \
+thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin status` lists what runs for you.",
+                    quoted(command, ECHO_CHARS_MAX)
+                ),
+                "command for a thread",
+            ),
+            word => (
+                format!(
+                    "`{}` is not a word that this command knows. {HELP}",
+                    quoted(word, ECHO_CHARS_MAX)
+                ),
+                "unknown command",
+            ),
+        };
+        Inbound::only(ephemeral(&text), note)
+    }
+
     fn reply(&self) -> Reply {
         Reply::Slack {
             channel: self.channel.to_owned(),
@@ -114,7 +118,7 @@ impl Typed<'_> {
         }
     }
 
-    fn overview(self) -> Intake {
+    fn overview(self) -> Inbound {
         if ThreadKey::slack(self.tenant, &self.by.id, NO_THREAD).is_err() {
             return malformed("The ids of the command are none.");
         }
@@ -133,7 +137,7 @@ impl Typed<'_> {
         accept(Body::Overview(overview), "overview")
     }
 
-    fn control(self, want: Want, note: &'static str) -> Intake {
+    fn control(self, want: Want, note: &'static str) -> Inbound {
         let Ok(thread) = ThreadKey::slack(self.tenant, self.channel, NO_THREAD) else {
             return malformed("The ids of the command are none.");
         };

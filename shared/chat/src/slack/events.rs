@@ -7,13 +7,13 @@ use bobbin_core::person::{Person, Standing};
 use bobbin_core::selection::Selection;
 use serde_json::json;
 
-use super::door::{App, Asked, Request, malformed, message_id, nothing, object, take};
+use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, object, take};
 use super::home;
 use super::limits::FILES_MAX;
 use super::types::{Envelope, Event, File, Id};
-use super::who::Verdict;
+use super::who::Admission;
 use super::words::{Command, HELP, chosen, command, mentions, typed};
-use crate::{HttpAnswer, Intake};
+use crate::{HttpAnswer, Inbound};
 
 /// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
 /// message's id makes the second harmless.
@@ -21,7 +21,7 @@ use crate::{HttpAnswer, Intake};
 /// Answers 401 to what is not signed, 400 to what is no event, 200 otherwise; 503 when the queue does not accept, so
 /// that Slack sends it again.
 #[must_use]
-pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Intake {
+pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
     let request = Request {
         raw,
         signature,
@@ -38,7 +38,7 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
     };
     match envelope.kind.as_str() {
         "url_verification" => match &envelope.challenge {
-            Some(challenge) => Intake::only(
+            Some(challenge) => Inbound::only(
                 HttpAnswer::json(&json!({ "challenge": challenge })),
                 "url verification",
             ),
@@ -54,7 +54,7 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
     }
 }
 
-fn callback(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
+fn callback(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
     match event.kind.as_str() {
         "message" if event.subtype.as_deref() == Some("message_deleted") => {
             deleted(envelope, event, app)
@@ -136,7 +136,7 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
     })
 }
 
-fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
+fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
     if let Some(why) = ignored(envelope, event) {
         return nothing(why);
     }
@@ -147,10 +147,10 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
     else {
         return nothing("message with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, envelope.external(event)) {
-        Verdict::Stranger => return nothing("unknown tenant"),
-        Verdict::Refused(why) => return take(asked.say(why), "refused by policy"),
-        Verdict::Admitted => {}
+    match asked.admission(&app.policy, envelope.external(event)) {
+        Admission::Stranger => return nothing("unknown tenant"),
+        Admission::Refused(why) => return take(asked.say(why), "refused by policy"),
+        Admission::Admitted => {}
     }
     let text = typed(&event.text, envelope.bot());
     let attachments = attachments(&event.files);
@@ -193,7 +193,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Intake {
 }
 
 /// A prompt that its author deletes while it waits is withdrawn. What runs already goes on: Stop ends it.
-fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     let Some(before) = event.previous_message.as_deref() else {
         return nothing("deleted message that is not shown");
     };
@@ -216,10 +216,10 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Intake {
     let Some((ts, mut asked)) = ts.and_then(|ts| Some((ts, asked(envelope, &gone, ts)?))) else {
         return nothing("deletion with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, envelope.external(event)) {
-        Verdict::Admitted => {}
-        Verdict::Stranger => return nothing("unknown tenant"),
-        Verdict::Refused(_) => return nothing("deletion by somebody who may not use it"),
+    match asked.admission(&app.policy, envelope.external(event)) {
+        Admission::Admitted => {}
+        Admission::Stranger => return nothing("unknown tenant"),
+        Admission::Refused(_) => return nothing("deletion by somebody who may not use it"),
     }
     let turn = std::mem::take(&mut asked.id);
     asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
@@ -248,7 +248,7 @@ pub(super) struct Task {
 }
 
 /// A prompt for the agent, within the product's bound.
-pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Intake {
+pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
     let quoted: usize = task
         .quotes
         .iter()
@@ -305,7 +305,7 @@ pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
 }
 
 /// Slack's Stop button of an agent session.
-fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     let at = event.event_ts.as_deref().or(event.ts.as_deref());
     let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else {
         return nothing("stop without a thread");
@@ -314,9 +314,9 @@ fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Intake {
         return nothing("stop with ids that cannot be used");
     };
     asked.id = message_id(&asked.team, &asked.channel, root, &[at, &asked.by.id]);
-    match asked.verdict(&app.policy, envelope.external(event)) {
-        Verdict::Stranger => nothing("unknown tenant"),
-        Verdict::Refused(why) => take(asked.say(why), "refused by policy"),
-        Verdict::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
+    match asked.admission(&app.policy, envelope.external(event)) {
+        Admission::Stranger => nothing("unknown tenant"),
+        Admission::Refused(why) => take(asked.say(why), "refused by policy"),
+        Admission::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
     }
 }

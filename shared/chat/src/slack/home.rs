@@ -1,4 +1,4 @@
-//! The app's Home at the door: it is opened, a default is chosen on it, a run is stopped from it.
+//! Requests about the app's Home: it is opened, a default is chosen on it, a run is stopped from it.
 //!
 //! Which elements there are is said by [`super::render::home`], which draws them; both use the names below.
 
@@ -8,12 +8,12 @@ use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::settings::{Change, Kind};
 
-use super::door::take;
-use super::door::{App, message_id, nothing};
+use super::endpoint::take;
+use super::endpoint::{App, message_id, nothing};
 use super::types::{Action, Envelope, Event, Interaction};
-use super::who::{EXTERNAL, Verdict, verdict};
+use super::who::{Admission, EXTERNAL, admission};
 use super::words::{kind, kind_word};
-use crate::Intake;
+use crate::Inbound;
 
 /// Beginning of the action id of a select of a default; the kind's word follows.
 pub(super) const DEFAULT_ACTION: &str = "v1:default:";
@@ -44,7 +44,7 @@ pub(super) fn stop_value(thread: &ThreadKey, turn: &str) -> Option<String> {
 }
 
 /// Somebody opened the app. On its Home they see what runs for them; the tab of messages shows itself.
-pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Intake {
+pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     if event.tab != "home" {
         return nothing("tab that shows itself");
     }
@@ -60,7 +60,7 @@ pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Intake {
 }
 
 /// What was pressed or chosen on the Home.
-pub(super) fn acted(interaction: &Interaction, app: &App) -> Intake {
+pub(super) fn acted(interaction: &Interaction, app: &App) -> Inbound {
     let Some(team) = interaction.tenant() else {
         return nothing("home with ids that cannot be used");
     };
@@ -119,7 +119,7 @@ fn overview(
     external: bool,
     change: Option<Change>,
     policy: &Policy,
-) -> Intake {
+) -> Inbound {
     if ThreadKey::slack(team, &by.id, "0").is_err() {
         return nothing("home with ids that cannot be used");
     }
@@ -154,7 +154,7 @@ fn stop(
     external: bool,
     action: &Action,
     policy: &Policy,
-) -> Intake {
+) -> Inbound {
     let value = action.value.as_deref().unwrap_or_default();
     let mut parts = value.splitn(3, ' ');
     let parts = (parts.next(), parts.next(), parts.next());
@@ -182,10 +182,10 @@ fn stop(
             want,
         })
     };
-    match verdict(policy, team, external, channel, &by.id) {
-        Verdict::Stranger => nothing("unknown tenant"),
-        Verdict::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
-        Verdict::Admitted => {
+    match admission(policy, team, external, channel, &by.id) {
+        Admission::Stranger => nothing("unknown tenant"),
+        Admission::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
+        Admission::Admitted => {
             let turn = Some(turn.to_owned());
             take(control(Want::Stop { turn }, by), "stop")
         }

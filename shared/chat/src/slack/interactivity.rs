@@ -6,40 +6,24 @@ use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Quote, Reply, Want};
 use bobbin_core::person::{Person, Standing};
 
-use super::door::{
+use super::actions::{
+    AGAIN_ACTION, ASK_ACTION, DIFF_ACTION, FIELD_ACTION, NOW_ACTION, SEND, SHORTCUT, STOP_ACTION,
+    STOP_ALL_ACTION,
+};
+use super::endpoint::{
     App, Asked, Request, accept, ephemeral, form, malformed, message_id, nothing, object,
 };
 use super::events::{Task, attachments, prompt};
 use super::home;
 use super::suggest::typing;
 use super::types::{Action, Interaction, Stated};
-use super::who::Verdict;
+use super::who::Admission;
 use super::words::typed;
-use crate::Intake;
+use crate::Inbound;
 use crate::press::{Input, Press};
 
-/// Action id of the Stop button; its value is the turn's id.
-pub const STOP_ACTION: &str = "v1:stop";
-/// Action id of the button that runs a turn's task again; its value is the turn's id.
-pub const AGAIN_ACTION: &str = "v1:again";
-/// Action id of the button that sends a waiting turn's prompt at once; its value is the turn's id.
-pub const NOW_ACTION: &str = "v1:now";
-/// Action id of the button that stops what runs and withdraws what waits; its value is the turn on whose card it stands.
-pub const STOP_ALL_ACTION: &str = "v1:stopall";
-/// Action id of the button that shows what a turn changed; its value is the turn's id.
-pub const DIFF_ACTION: &str = "v1:diff";
-/// Beginning of the action id of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack
-/// wants distinct action ids in a block, so the word is appended to the action id as well.
-pub const ASK_ACTION: &str = "v1:ask";
-/// Beginning of the block id and action id of an input; the input's word follows.
-pub const FIELD_ACTION: &str = "v1:field";
-/// The word of the button that sends the inputs of its message.
-pub const SEND: &str = "send";
 /// Inputs of one message that are read.
 const INPUTS_MAX: usize = 50;
-
-/// Callback id of the message shortcut (see [`super::manifest`]).
-pub(super) const SHORTCUT: &str = "send_to_bobbin";
 
 /// Takes a click, a shortcut or a submission. Access is checked again on each.
 ///
@@ -51,7 +35,7 @@ pub fn interactivity(
     timestamp: &str,
     app: &App,
     now_ms: Ms,
-) -> Intake {
+) -> Inbound {
     let request = Request {
         raw,
         signature,
@@ -144,7 +128,7 @@ fn filled(interaction: &Interaction) -> Vec<Field> {
     inputs.take(INPUTS_MAX).filter_map(field).collect()
 }
 
-fn clicked(interaction: &Interaction, app: &App) -> Intake {
+fn clicked(interaction: &Interaction, app: &App) -> Inbound {
     let Some((action, want)) = interaction
         .actions
         .iter()
@@ -171,10 +155,10 @@ fn clicked(interaction: &Interaction, app: &App) -> Intake {
     let Some(asked) = asked else {
         return nothing("click with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, interaction.external()) {
-        Verdict::Stranger => nothing("unknown tenant"),
-        Verdict::Refused(why) => accept(asked.say(why), "refused by policy"),
-        Verdict::Admitted => {
+    match asked.admission(&app.policy, interaction.external()) {
+        Admission::Stranger => nothing("unknown tenant"),
+        Admission::Refused(why) => accept(asked.say(why), "refused by policy"),
+        Admission::Admitted => {
             let note = match want {
                 Want::Stop { .. } => "stop",
                 Want::StopAll => "stop all",
@@ -193,7 +177,7 @@ const DO_QUOTED: &str = "Do what this message asks for, or look into what it rep
 
 /// The shortcut on any message starts a turn in its thread, asked by who used the shortcut: with the message's words
 /// when they are their own, with the message as a quote when another wrote it.
-fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
+fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
     let message = &interaction.message;
     let stands_at = message.ts.as_deref().or(interaction.message_ts.as_deref());
     let root = message.thread_ts.as_deref().or(stands_at);
@@ -201,10 +185,10 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
     let Some(asked) = asked(interaction, stands_at, root, pressed_at) else {
         return nothing("shortcut with ids that cannot be used");
     };
-    match asked.verdict(&app.policy, interaction.external()) {
-        Verdict::Stranger => return nothing("unknown tenant"),
-        Verdict::Refused(why) => return accept(asked.say(why), "refused by policy"),
-        Verdict::Admitted => {}
+    match asked.admission(&app.policy, interaction.external()) {
+        Admission::Stranger => return nothing("unknown tenant"),
+        Admission::Refused(why) => return accept(asked.say(why), "refused by policy"),
+        Admission::Admitted => {}
     }
     let (text, files) = (typed(&message.text, None), attachments(&message.files));
     if text.is_empty() && files.is_empty() {
@@ -230,7 +214,7 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Intake {
             .unwrap_or_default();
         task.quotes.push(Quote { by, text });
     }
-    Intake {
+    Inbound {
         on_queue_failure: ephemeral(words::MAYBE_TAKEN),
         ..prompt(asked, task, now_ms)
     }

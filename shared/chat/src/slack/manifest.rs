@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::interactivity::SHORTCUT;
+use super::actions::SHORTCUT;
 
-/// The slash command.
+/// The slash command, as the app registers it.
 pub const COMMAND: &str = "/bobbin";
 
 /// Every method of the Web API that is called, with the scopes without which it fails somewhere.

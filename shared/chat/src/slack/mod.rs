@@ -1,21 +1,24 @@
-//! Slack: requests at the door, the JSON of what is posted, and in `client` the calls. All but `client` is pure.
+//! Slack: requests that come in, the JSON of what is posted, and in `client` the calls. All but `client` is pure.
 //!
 //! Promised: nothing of a body is read before its signature holds; every signed request gets an answer within the
 //! protocol; one message leads to one turn, whichever of its two events comes first and however often; no text of a
 //! model or a person can ping anybody. Types are tolerant: a field of another kind than expected counts as absent.
 //! Absent: modals (the inputs that are needed stand in messages and on the Home), replies
-//! without a mention outside of direct messages (they need the session's record, which the door does not read).
+//! without a mention outside of direct messages (they need the session's record, which ingress does not read).
 
+mod actions;
+mod blocks;
 mod client;
 mod commands;
-mod door;
+mod endpoint;
+mod escape;
 mod events;
 mod home;
 mod interactivity;
-pub mod limits;
+mod limits;
 pub mod manifest;
-pub mod people;
-pub mod render;
+mod people;
+mod render;
 mod seam;
 mod suggest;
 #[cfg(test)]
@@ -25,11 +28,12 @@ mod verify;
 mod who;
 mod words;
 
+pub use actions::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION};
 pub use client::{Identity, Installed, Slack, SlackError, deliver, signature};
 pub use commands::commands;
-pub use door::{App, BAD_SIGNATURE, message_id, message_ts};
+pub use endpoint::{App, BAD_SIGNATURE, message_id, message_ts};
 pub use events::events;
-pub use interactivity::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION, interactivity};
+pub use interactivity::interactivity;
 pub(crate) use seam::{off, split};
 pub use suggest::suggested;
 pub use verify::{Unverified, looks_signed, verify};

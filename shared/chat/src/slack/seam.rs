@@ -10,7 +10,7 @@ use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
 use bobbin_core::text;
 
-use super::Slack;
+use super::client::Slack;
 use super::render::{self, Status};
 use crate::chat::{Chat, Home, Member, Settings};
 
@@ -24,7 +24,7 @@ pub(crate) fn off() -> Failure {
     }
 }
 
-/// Cuts an answer.
+/// An answer in parts that each fit into a message.
 pub(crate) fn split(answer: &str) -> Vec<String> {
     text::split(answer, CHUNK_UNITS)
 }

@@ -6,21 +6,21 @@ use bobbin_core::settings::{Catalogue, Settings};
 use bobbin_core::text::units;
 use serde_json::{Value, json};
 
-use super::door::{App, nothing};
+use super::blocks::label;
+use super::endpoint::{App, nothing};
 use super::home::kind_of;
 use super::limits::{OPTION_UNITS_MAX, OPTION_VALUE_UNITS_MAX, OPTIONS_MAX};
-use super::render::label;
 use super::types::Interaction;
-use crate::{HttpAnswer, Intake, Lookup};
+use crate::{HttpAnswer, Inbound, Lookup};
 
 /// Somebody types into a select: what is read for them is for the caller, who has little time for it.
-pub(super) fn typing(interaction: &Interaction, app: &App) -> Intake {
+pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
     let (Some(kind), Some(team)) = (kind_of(&interaction.action_id), interaction.tenant()) else {
         return nothing("element not in use");
     };
     let user = interaction.user.id.clone();
     if interaction.external() || app.policy.slack_home(team, &user).is_err() {
-        return Intake::only(options(&[]), "suggestions refused by policy");
+        return Inbound::only(options(&[]), "suggestions refused by policy");
     }
     let lookup = Lookup {
         tenant: format!("slack:{team}"),
@@ -30,9 +30,9 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Intake {
         typed: interaction.value.trim().to_owned(),
     };
     let without = suggested(&lookup, &Settings::default(), &Catalogue::default());
-    Intake {
+    Inbound {
         lookup: Some(lookup),
-        ..Intake::only(without, "suggestions")
+        ..Inbound::only(without, "suggestions")
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) struct Authorization {
     pub(super) is_enterprise_install: bool,
 }
 
-/// An event.
+/// What happened, or (by the same fields) the message that a click stands on.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event {
@@ -231,7 +231,7 @@ pub(super) struct Stated {
     pub(super) selected_options: Vec<Selected>,
 }
 
-/// Who clicked.
+/// The person who clicked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Clicker {
@@ -267,7 +267,7 @@ pub(super) struct Container {
     pub(super) thread_ts: Option<String>,
 }
 
-/// One clicked element.
+/// A button, select or input that was used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Action {

@@ -12,28 +12,28 @@ pub(super) const EXTERNAL: &str = "Bobbin works only for members of its own work
 organisations. Ask in a channel of your own workspace.";
 
 /// What the policy says.
-pub(super) enum Verdict {
-    /// Go on.
+pub(super) enum Admission {
+    /// The request may be carried out.
     Admitted,
     /// Not one of our tenants: no word, and no call with a token that we do not have.
     Stranger,
-    /// Tell the person.
+    /// It may not, and the person is told this.
     Refused(String),
 }
 
 /// Checks tenant, home, channel and person, in this order.
-pub(super) fn verdict(
+pub(super) fn admission(
     policy: &Policy,
     tenant: &str,
     external: bool,
     channel: &str,
     user: &str,
-) -> Verdict {
+) -> Admission {
     match policy.slack(tenant, channel, user) {
-        Err(Refusal::Tenant) => Verdict::Stranger,
-        _ if external => Verdict::Refused(EXTERNAL.to_owned()),
-        Err(refusal) => Verdict::Refused(refusal.to_string()),
-        Ok(()) => Verdict::Admitted,
+        Err(Refusal::Tenant) => Admission::Stranger,
+        _ if external => Admission::Refused(EXTERNAL.to_owned()),
+        Err(refusal) => Admission::Refused(refusal.to_string()),
+        Ok(()) => Admission::Admitted,
     }
 }
 

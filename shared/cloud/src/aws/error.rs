@@ -50,11 +50,11 @@ pub enum CallError {
     Refused {
         /// Service and region, or address.
         place: String,
-        /// Such as `AccessDeniedException`.
+        /// AWS's code for it, such as `AccessDeniedException`.
         code: String,
-        /// The service's sentence.
+        /// The service's own sentence, without anything of a signed request.
         message: String,
-        /// HTTP status.
+        /// HTTP status of the answer.
         status: u16,
         /// By which AWS's support finds the call; `none` where the answer had none.
         request_id: String,
@@ -64,7 +64,7 @@ pub enum CallError {
     Unsigned {
         /// Service and region, or address.
         place: String,
-        /// What is missing.
+        /// What the call lacks: credentials, a region.
         why: String,
     },
     /// No connection, or it broke before the answer was there.
@@ -72,7 +72,7 @@ pub enum CallError {
     Unreachable {
         /// Service and region, or address.
         place: String,
-        /// The innermost cause.
+        /// What stood in the way, by its innermost cause.
         why: String,
     },
     /// Whether the call had its effect is unknown.
@@ -80,7 +80,7 @@ pub enum CallError {
     Late {
         /// Service and region, or address.
         place: String,
-        /// The bound.
+        /// The milliseconds that the call was given.
         ms: u64,
     },
     /// The answer is not what the service's protocol says.
@@ -151,7 +151,7 @@ impl CallError {
         }
     }
 
-    /// Why it failed.
+    /// What the failure comes from, and so what is to be done about it.
     #[must_use]
     pub fn cause(&self) -> Cause {
         match self {
@@ -205,12 +205,12 @@ fn cause(code: &str, status: u16) -> Cause {
 }
 
 /// An error of the SDK, told in our words.
-pub(crate) trait Told {
+pub(crate) trait IntoCallError {
     /// Of a call to this place that may take so long.
     fn told(self, place: &str, ms_max: u64) -> CallError;
 }
 
-impl<E> Told for SdkError<E, HttpResponse>
+impl<E> IntoCallError for SdkError<E, HttpResponse>
 where
     E: ProvideErrorMetadata + Error + 'static,
 {

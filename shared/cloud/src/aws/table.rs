@@ -65,7 +65,6 @@ pub(crate) fn n(number: impl Into<u64>) -> AttributeValue {
 /// A page of items.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// What was found.
     pub(crate) items: Vec<Item>,
     /// Behind which key the next page begins; none: this was the last.
     pub(crate) next: Option<Item>,
@@ -86,7 +85,7 @@ enum Change {
     Put(Item),
     /// The key, and the expression.
     Update(Item, String),
-    /// The key.
+    /// The item of this key goes, if there is one.
     Delete(Item),
 }
 
@@ -193,7 +192,7 @@ fn some<V>(map: HashMap<String, V>) -> Option<HashMap<String, V>> {
     (!map.is_empty()).then_some(map)
 }
 
-/// A table.
+/// A table of the stack, by its name.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     aws: Late<Client>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bobbin_cloud::secrets::{IngressSecret, Kept, ProviderSecret, StackKey, WorkerSecrets};
+use bobbin_cloud::secrets::{CachedSecret, IngressSecret, ProviderSecret, StackKey, WorkerSecrets};
 use serde::de::DeserializeOwned;
 
 use crate::support::{Cloud, answering, aws};
@@ -13,8 +13,8 @@ const AGE_MS: u64 = 60_000;
 /// When each test begins.
 const NOW_MS: u64 = 1_800_000_000_000;
 
-fn kept<T: DeserializeOwned + PartialEq>(endpoint: &str, id: &str) -> Kept<T> {
-    Kept::new(&aws(endpoint), id.to_owned(), AGE_MS, 5_000)
+fn kept<T: DeserializeOwned + PartialEq>(endpoint: &str, id: &str) -> CachedSecret<T> {
+    CachedSecret::new(&aws(endpoint), id.to_owned(), AGE_MS, 5_000)
 }
 
 const STORED: &str = r#"{"SecretString":"{\"slack_signing_secret\":\"right\"}"}"#;
@@ -22,7 +22,7 @@ const STORED: &str = r#"{"SecretString":"{\"slack_signing_secret\":\"right\"}"}"
 #[tokio::test]
 async fn bad_signatures_have_one_read_a_minute_made_however_many_they_are() {
     let (endpoint, reads) = answering(200, STORED).await;
-    let secret: Kept<IngressSecret> = kept(&endpoint, "s");
+    let secret: CachedSecret<IngressSecret> = kept(&endpoint, "s");
     assert_eq!(reads.load(Ordering::SeqCst), 0, "nothing at the start");
     let known = secret.known(NOW_MS).await.unwrap();
     assert_eq!(known.slack_signing_secret.expose(), "right");
@@ -43,7 +43,7 @@ async fn bad_signatures_have_one_read_a_minute_made_however_many_they_are() {
 async fn what_was_stored_is_seen_when_the_copy_is_older_than_the_bound() {
     let cloud = Cloud::start().await;
     let id = cloud.resource("ProviderSecret");
-    let secret: Kept<ProviderSecret> = kept(cloud.engine.endpoint(), &id);
+    let secret: CachedSecret<ProviderSecret> = kept(cloud.engine.endpoint(), &id);
     let empty = secret.fresh(NOW_MS).await.unwrap();
     assert!(empty.daytona_api_key.is_empty());
     cloud.store(&id, r#"{"daytona_api_key":"first"}"#).await;
@@ -65,7 +65,7 @@ async fn what_was_stored_is_seen_when_the_copy_is_older_than_the_bound() {
 async fn a_read_that_fails_leaves_the_copy_and_is_not_made_again_at_once() {
     let cloud = Cloud::start().await;
     let id = cloud.resource("IngressSecret");
-    let secret: Kept<IngressSecret> = kept(cloud.engine.endpoint(), &id);
+    let secret: CachedSecret<IngressSecret> = kept(cloud.engine.endpoint(), &id);
     cloud
         .store(&id, r#"{"slack_signing_secret":"right"}"#)
         .await;
@@ -75,7 +75,7 @@ async fn a_read_that_fails_leaves_the_copy_and_is_not_made_again_at_once() {
     assert_eq!(still.slack_signing_secret.expose(), "right");
     assert_eq!(secret.newer(NOW_MS + 2 * AGE_MS).await, None);
 
-    let unread: Kept<IngressSecret> = kept(cloud.engine.endpoint(), &id);
+    let unread: CachedSecret<IngressSecret> = kept(cloud.engine.endpoint(), &id);
     let why = unread.known(NOW_MS).await.unwrap_err();
     assert!(
         why.contains("is not a JSON object of texts (line 1, column 25)") && !why.contains("right"),

@@ -12,7 +12,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use axum::Router;
 use axum::http::StatusCode;
 use bobbin_cloud::aws::Aws;
-use bobbin_cloud::letters::Pair;
+use bobbin_cloud::dead_letters::Pair;
 use bobbin_cloud::queue::Queues;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_aws::{Clock, Engine, Settings};

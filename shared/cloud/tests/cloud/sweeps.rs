@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bobbin_app::orphans::{Judged, judge_all};
-use bobbin_cloud::letters::Pair;
+use bobbin_cloud::dead_letters::Pair;
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::ids::{Ms, ThreadKey};

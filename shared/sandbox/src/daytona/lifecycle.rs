@@ -8,8 +8,10 @@ use bobbin_core::sandbox::SandboxState;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 
-use super::{CreateSandbox, DaytonaError, DaytonaSandboxes, Sandbox};
-use crate::provider::{self, Seen};
+use super::client::DaytonaError;
+use super::seam::DaytonaSandboxes;
+use super::types::CreateSandbox;
+use crate::provider::{self, Observed};
 
 impl DaytonaSandboxes {
     pub(super) async fn create(
@@ -17,7 +19,7 @@ impl DaytonaSandboxes {
         key: &SandboxKey,
         generation: u32,
         secrets: &BTreeMap<String, String>,
-    ) -> Seen {
+    ) -> Observed {
         let settings = &self.settings;
         let body = CreateSandbox::new(
             settings.stack(),
@@ -62,7 +64,7 @@ impl DaytonaSandboxes {
         }
     }
 
-    fn adopt(&self, found: provider::Sandbox, key: &SandboxKey, generation: u32) -> Seen {
+    fn adopt(&self, found: provider::Sandbox, key: &SandboxKey, generation: u32) -> Observed {
         if found.belongs_to(self.settings.stack(), key, generation) {
             return Ok(found.state);
         }
@@ -74,8 +76,8 @@ impl DaytonaSandboxes {
         })
     }
 
-    pub(super) async fn start(&self, name: &str) -> Seen {
-        let asked = match self.look(name).await? {
+    pub(super) async fn start(&self, name: &str) -> Observed {
+        let asked = match self.state(name).await? {
             SandboxState::Stopped => self.client.start(name).await,
             SandboxState::Broken {
                 recoverable: true, ..
@@ -85,8 +87,8 @@ impl DaytonaSandboxes {
         self.outcome(name, asked).await
     }
 
-    pub(super) async fn halt(&self, name: &str, latest: Instant) -> Seen {
-        match self.look(name).await? {
+    pub(super) async fn halt(&self, name: &str, latest: Instant) -> Observed {
+        match self.state(name).await? {
             SandboxState::Running if Instant::now() >= latest => Err(Failure::Wait {
                 after_ms: 0,
                 seen: "too little time is left for a stop".to_owned(),
@@ -96,14 +98,14 @@ impl DaytonaSandboxes {
         }
     }
 
-    pub(super) async fn remove(&self, name: &str) -> Seen {
-        match self.look(name).await? {
+    pub(super) async fn remove(&self, name: &str) -> Observed {
+        match self.state(name).await? {
             SandboxState::Gone => Ok(SandboxState::Gone),
             _ => self.outcome(name, self.client.delete(name).await).await,
         }
     }
 
-    pub(super) async fn look(&self, name: &str) -> Seen {
+    pub(super) async fn state(&self, name: &str) -> Observed {
         match self.client.get(name).await {
             Ok(found) => Ok(found.sandbox_state()),
             Err(DaytonaError::NotFound) => Ok(SandboxState::Gone),
@@ -112,11 +114,11 @@ impl DaytonaSandboxes {
     }
 
     /// After a call that may have been too late, in transition or lost, the sandbox itself says what is.
-    async fn outcome(&self, name: &str, asked: Result<(), DaytonaError>) -> Seen {
+    async fn outcome(&self, name: &str, asked: Result<(), DaytonaError>) -> Observed {
         match asked {
             Ok(()) | Err(DaytonaError::NotFound | DaytonaError::Conflict { .. }) => {}
             Err(error @ DaytonaError::Refused { status: 400, .. }) => {
-                return match self.look(name).await? {
+                return match self.state(name).await? {
                     // Refused although it is stopped: a quota, which only a person can mend.
                     SandboxState::Stopped | SandboxState::Running => Err(error.failure()),
                     other => Ok(other),
@@ -124,7 +126,7 @@ impl DaytonaSandboxes {
             }
             Err(error) => return Err(error.failure()),
         }
-        self.look(name).await
+        self.state(name).await
     }
 }
 
@@ -133,13 +135,4 @@ fn wait(error: &DaytonaError) -> Failure {
         after_ms: 0,
         seen: error.to_string(),
     }
-}
-
-/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
-/// the name decides, so that all who ask count alike.
-pub(super) fn older(listed: &[Sandbox], own: &str) -> usize {
-    let made = |sandbox: &Sandbox| (sandbox.created_at.clone(), sandbox.name.clone());
-    let at = listed.iter().find(|one| one.name == own).map(made);
-    let is_older = |one: &&Sandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
-    listed.iter().filter(is_older).count()
 }

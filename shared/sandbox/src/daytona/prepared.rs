@@ -3,7 +3,7 @@
 use bobbin_core::ids::digest;
 use serde::{Deserialize, Serialize};
 
-use super::{BUILD_CPU, BUILD_DISK_GIB, BUILD_MEMORY_GIB, BuildInfo};
+use super::types::{BUILD_CPU, BUILD_DISK_GIB, BUILD_MEMORY_GIB, BuildInfo};
 
 /// Begins the name of every snapshot that is built from our Dockerfile.
 pub const SNAPSHOT_PREFIX: &str = "bobbin-sandbox-";
@@ -36,7 +36,7 @@ pub fn snapshot_name(dockerfile: &str) -> String {
 pub struct CreateSnapshot {
     /// Unique in the organisation.
     pub name: String,
-    /// The Dockerfile.
+    /// What it is built from.
     pub build_info: BuildInfo,
     /// vCPU of its sandboxes.
     pub cpu: u32,
@@ -62,18 +62,18 @@ impl CreateSnapshot {
     }
 }
 
-/// A snapshot.
+/// An image from which sandboxes start without a build.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// Id: calls that change it want this one.
     pub id: String,
-    /// Name.
+    /// The name that a sandbox is made from it by.
     pub name: String,
     /// State, in Daytona's word.
     #[serde(default)]
     pub state: String,
-    /// Why it failed.
+    /// Why it cannot be used; none where it can.
     #[serde(default)]
     pub error_reason: Option<String>,
 }
@@ -115,7 +115,7 @@ impl Snapshot {
 /// One page of `GET /snapshots`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SnapshotPage {
-    /// The snapshots.
+    /// The entries of this page, the newest first.
     #[serde(default)]
     pub items: Vec<Snapshot>,
 }
@@ -150,12 +150,12 @@ impl ApiKey {
     }
 }
 
-/// An organisation.
+/// An organisation that the key's owner is in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Organization {
-    /// Id.
+    /// Id that the routes of its quota hold.
     pub id: String,
-    /// Name.
+    /// What its people call it.
     #[serde(default)]
     pub name: String,
     /// It can make nothing now.
@@ -167,7 +167,7 @@ pub struct Organization {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Region by region.
+    /// What it may use, and uses, in each region.
     #[serde(default)]
     pub region_usage: Vec<RegionUsage>,
 }
@@ -176,21 +176,21 @@ pub struct Usage {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegionUsage {
-    /// Region.
+    /// The region, by Daytona's id.
     pub region_id: String,
     /// Kind of sandbox; ours are containers.
     pub sandbox_class: String,
-    /// vCPU.
+    /// vCPUs that the sandboxes of the region may have together.
     pub total_cpu_quota: f64,
-    /// vCPU.
+    /// vCPUs that they have now.
     pub current_cpu_usage: f64,
-    /// GiB.
+    /// GiB of memory that they may have together.
     pub total_memory_quota: f64,
-    /// GiB.
+    /// GiB of memory that they have now.
     pub current_memory_usage: f64,
-    /// GiB.
+    /// GiB of disk that they may have together.
     pub total_disk_quota: f64,
-    /// GiB.
+    /// GiB of disk that they have now.
     pub current_disk_usage: f64,
 }
 

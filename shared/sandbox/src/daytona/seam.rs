@@ -11,13 +11,13 @@ use bobbin_core::limits::Limits;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 
-use super::lifecycle::older;
-use super::secrets::{Secret, WriteSecret, secret_name};
-use super::{Daytona, DaytonaError, Image, LISTED_MAX};
+use super::client::{Daytona, DaytonaError, LISTED_MAX};
+use super::secrets::{StoredSecret, WriteSecret, secret_name};
+use super::types::{Image, older};
 use crate::labels::{Stack, stack_label, tenant_labels};
 use crate::provider::{
-    ErrorKind, HostedSecret, Output, Placeholder, Provider, ProviderError, Sandbox, Secrets, Seen,
-    Told,
+    ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
+    ProviderResult, Sandbox, Secrets,
 };
 
 /// What sandboxes at Daytona are made of.
@@ -67,8 +67,8 @@ impl DaytonaSandboxes {
         &self,
         secret: &HostedSecret,
         name: &str,
-        there: &[Secret],
-    ) -> Result<Secret, DaytonaError> {
+        there: &[StoredSecret],
+    ) -> Result<StoredSecret, DaytonaError> {
         let mut body = WriteSecret {
             name: None,
             value: secret.value.clone(),
@@ -128,36 +128,36 @@ impl Provider for DaytonaSandboxes {
         key: &SandboxKey,
         generation: u32,
         secrets: &BTreeMap<String, String>,
-    ) -> Seen {
+    ) -> Observed {
         self.create(key, generation, secrets).await
     }
 
-    async fn observe(&self, name: &str) -> Seen {
-        self.look(name).await
+    async fn observe(&self, name: &str) -> Observed {
+        self.state(name).await
     }
 
-    async fn resume(&self, name: &str) -> Seen {
+    async fn resume(&self, name: &str) -> Observed {
         self.start(name).await
     }
 
-    async fn stop(&self, name: &str, latest: Instant) -> Seen {
+    async fn stop(&self, name: &str, latest: Instant) -> Observed {
         self.halt(name, latest).await
     }
 
-    async fn destroy(&self, name: &str) -> Seen {
+    async fn destroy(&self, name: &str) -> Observed {
         self.remove(name).await
     }
 
-    async fn delete(&self, found: &Sandbox) -> Told<()> {
+    async fn delete(&self, found: &Sandbox) -> ProviderResult<()> {
         self.client.delete(&found.id).await.map_err(control)
     }
 
-    async fn find(&self, name: &str) -> Told<Sandbox> {
+    async fn find(&self, name: &str) -> ProviderResult<Sandbox> {
         let found = self.client.get(name).await;
         found.map(Sandbox::from).map_err(control)
     }
 
-    async fn list(&self, tenant: Option<&str>) -> Told<Vec<Sandbox>> {
+    async fn list(&self, tenant: Option<&str>) -> ProviderResult<Vec<Sandbox>> {
         let labels = match tenant {
             Some(tenant) => tenant_labels(&self.settings.stack, tenant),
             None => stack_label(&self.settings.stack),
@@ -166,14 +166,14 @@ impl Provider for DaytonaSandboxes {
         Ok(listed.into_iter().map(Sandbox::from).collect())
     }
 
-    async fn count(&self, tenant: &str, older_than: Option<&str>) -> Told<u32> {
+    async fn count(&self, tenant: &str, older_than: Option<&str>) -> ProviderResult<u32> {
         let listed = self.client.of_tenant(self.settings.stack(), tenant).await;
         let listed = listed.map_err(control)?;
         let sandboxes = older_than.map_or(listed.len(), |own| older(&listed, own));
         Ok(u32::try_from(sandboxes).unwrap_or(u32::MAX))
     }
 
-    async fn endpoint(&self, name: &str, port: u16) -> Told<Endpoint> {
+    async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint> {
         self.client.endpoint(name, port).await.map_err(control)
     }
 
@@ -183,7 +183,7 @@ impl Provider for DaytonaSandboxes {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> Told<Output> {
+    ) -> ProviderResult<Output> {
         let ran = self.client.execute(sandbox, script, env, timeout).await;
         let ran = ran.map_err(toolbox)?;
         Ok(Output {
@@ -192,15 +192,23 @@ impl Provider for DaytonaSandboxes {
         })
     }
 
-    async fn put_files(&self, sandbox: &Sandbox, files: Vec<(String, Vec<u8>)>) -> Told<()> {
+    async fn put_files(
+        &self,
+        sandbox: &Sandbox,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> ProviderResult<()> {
         self.client.upload(sandbox, files).await.map_err(toolbox)
     }
 
-    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> Told<Vec<u8>> {
+    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<Vec<u8>> {
         self.client.download(sandbox, path).await.map_err(toolbox)
     }
 
-    async fn list_files(&self, sandbox: &Sandbox, path: &str) -> Told<BTreeMap<String, u64>> {
+    async fn list_files(
+        &self,
+        sandbox: &Sandbox,
+        path: &str,
+    ) -> ProviderResult<BTreeMap<String, u64>> {
         self.client.list_files(sandbox, path).await.map_err(toolbox)
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bobbin_core::ids::digest;
 use serde::{Deserialize, Serialize};
 
-use super::CreateSandbox;
+use super::types::CreateSandbox;
 use crate::labels::{LABEL_KEYS, PLACEHOLDERS, Stack};
 
 /// Hexadecimal digits of the stack's id in a name: names are unique in an organisation, which stacks may share.
@@ -14,8 +14,8 @@ const ID_DIGITS: usize = 8;
 
 /// A secret as it is read: never with its value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Secret {
-    /// Id.
+pub struct StoredSecret {
+    /// Id that the route of an update holds; sandboxes name a secret by its name.
     pub id: String,
     /// Name, unique in the organisation.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct WriteSecret {
     /// Its name; none leaves it as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The value.
+    /// The value itself; Daytona never gives it back.
     pub value: String,
     /// Which value it is, without saying it.
     pub description: String,
@@ -46,7 +46,7 @@ pub struct WriteSecret {
 impl WriteSecret {
     /// Whether what is there is this already.
     #[must_use]
-    pub fn is(&self, there: &Secret) -> bool {
+    pub fn is(&self, there: &StoredSecret) -> bool {
         there.description.as_ref() == Some(&self.description) && there.hosts == self.hosts
     }
 }
@@ -74,7 +74,7 @@ pub fn mounts(names: &BTreeMap<String, String>) -> Vec<BTreeMap<String, String>>
 }
 
 impl CreateSandbox {
-    /// The same with these secrets: variable to name. Without any, keys go in as they did.
+    /// The sandbox with these secrets: variable to name. Without any, keys go in as they did.
     #[must_use]
     pub fn with_secrets(mut self, names: &BTreeMap<String, String>) -> Self {
         if !names.is_empty() {

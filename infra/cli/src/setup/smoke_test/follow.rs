@@ -14,7 +14,7 @@ use bobbin_core::stage::Stage;
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 
-use super::Options;
+use super::{Options, Task};
 use crate::setup::report::Report;
 use crate::target::Target;
 
@@ -31,18 +31,18 @@ const TIDY_MS_MAX: u64 = 4 * 60_000;
 pub struct Turn {
     /// The thread; nothing else happens in it.
     pub thread: ThreadKey,
-    /// Who asked.
+    /// The person in whose name the test asks.
     pub by: Person,
     /// How they are answered.
     pub reply: Reply,
-    /// Where they asked.
+    /// The channel, and what the person counts as there.
     pub standing: Standing,
 }
 
-/// How it went.
+/// Whether the test turn proved what it was to prove.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Followed {
-    /// It was answered.
+    /// The agent's answer stands in the thread.
     Answered,
     /// It ended otherwise, or did not end; that has been told.
     Otherwise,
@@ -228,6 +228,18 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
             }
         }
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+    }
+}
+
+/// The answer stands where people read it, or it does not.
+pub fn tell_answer(report: &mut Report, task: &Task, is_there: bool) {
+    if is_there {
+        report.right(&format!("The answer stands in the thread: {}", task.word));
+    } else {
+        report.wrong(
+            &format!("The turn has ended, but its thread does not hold {}", task.word),
+            "Read the thread: the model may have answered in its own words; another model can be set with sam deploy --parameter-overrides Model=provider/model",
+        );
     }
 }
 

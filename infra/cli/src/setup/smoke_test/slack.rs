@@ -1,14 +1,13 @@
 //! The test turn on Slack: through the ingress, signed as Slack signs.
 
-use bobbin_chat::slack::deliver;
+use bobbin_chat::slack::{Identity, deliver};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::message::Reply;
 use bobbin_core::person::{Person, Standing};
 use serde_json::json;
 
-use super::discord::seen;
-use super::follow::{Followed, Turn, follow, tidy};
+use super::follow::{Followed, Turn, follow, tell_answer, tidy};
 use super::{Options, Task};
 use crate::setup::check::lists;
 use crate::setup::report::Report;
@@ -23,7 +22,6 @@ pub async fn run(
 ) -> Result<(), String> {
     let stack = target.stack().await?;
     let token = target.needed("slack_bot_token").await?.value;
-    let secret = target.needed("slack_signing_secret").await?.value;
     let slack = target.slack(&token)?;
     let told = |error: bobbin_chat::slack::SlackError| format!("{error}");
     let app = slack.installed().await.map_err(told)?.identity;
@@ -44,30 +42,7 @@ pub async fn run(
         .map_err(told)?;
     let thread = ThreadKey::slack(&app.team, channel, &root).map_err(|e| e.to_string())?;
     report.right(&format!("The channel has a message for the test: {thread}"));
-    let event = json!({
-        "type": "event_callback",
-        "team_id": app.team,
-        "event_id": task.id,
-        "event_time": now_ms() / 1_000,
-        "authorizations": [{ "team_id": app.team, "user_id": app.user, "is_bot": true }],
-        "event": {
-            "type": "app_mention", "channel": channel, "user": user, "ts": root, "event_ts": root,
-            "text": format!("<@{}> {}", app.user, task.text),
-        },
-    });
-    let ingress = stack.output("IngressAddress")?;
-    match deliver(ingress, secret.expose(), &event, now_ms()).await {
-        Ok(200) => report.right("The ingress takes the mention, signed as Slack signs it"),
-        Ok(401) => {
-            return Err("The ingress refuses the signature: the stack holds another signing secret than the one here. Store this one: bobbin secrets.".to_owned());
-        }
-        Ok(status) => {
-            return Err(format!(
-                "The ingress answers {status} to the mention: its log group in CloudWatch says why."
-            ));
-        }
-        Err(why) => return Err(format!("The ingress does not answer to the mention: {why}")),
-    }
+    mention(target, report, &app, &task, (channel, user, &root)).await?;
 
     let by = Person {
         id: user.to_owned(),
@@ -91,7 +66,45 @@ pub async fn run(
         let words = slack.words_of_thread(channel, &root).await.map_err(told)?;
         // The first message is the one that asks.
         let there = words.iter().skip(1).any(|words| words.contains(&task.word));
-        seen(report, &task, there);
+        tell_answer(report, &task, there);
     }
     tidy(target, stack, report, &turn, options).await
+}
+
+/// Delivers the mention that asks for the task to the ingress, signed as Slack signs.
+async fn mention(
+    target: &Target,
+    report: &mut Report,
+    app: &Identity,
+    task: &Task,
+    (channel, user, root): (&str, &str, &str),
+) -> Result<(), String> {
+    let secret = target.needed("slack_signing_secret").await?.value;
+    let event = json!({
+        "type": "event_callback",
+        "team_id": app.team,
+        "event_id": task.id,
+        "event_time": now_ms() / 1_000,
+        "authorizations": [{ "team_id": app.team, "user_id": app.user, "is_bot": true }],
+        "event": {
+            "type": "app_mention", "channel": channel, "user": user, "ts": root, "event_ts": root,
+            "text": format!("<@{}> {}", app.user, task.text),
+        },
+    });
+    let ingress = target.stack().await?.output("IngressAddress")?;
+    match deliver(ingress, secret.expose(), &event, now_ms()).await {
+        Ok(200) => {
+            report.right("The ingress takes the mention, signed as Slack signs it");
+            Ok(())
+        }
+        Ok(401) => {
+            Err("The ingress refuses the signature: the stack holds another signing secret than the one here. Store this one: bobbin secrets.".to_owned())
+        }
+        Ok(status) => {
+            Err(format!(
+                "The ingress answers {status} to the mention: its log group in CloudWatch says why."
+            ))
+        }
+        Err(why) => Err(format!("The ingress does not answer to the mention: {why}")),
+    }
 }

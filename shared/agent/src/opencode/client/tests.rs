@@ -8,9 +8,12 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response as Reply};
+use bobbin_core::endpoint::NoEndpoint;
+use bobbin_core::failure::Failure;
 use serde_json::json;
 
 use super::*;
+use crate::opencode::event::Event;
 use crate::opencode::request::ModelName;
 
 #[derive(Clone)]

@@ -1,8 +1,9 @@
 //! One call of Discord's API.
 
+use bobbin_core::ids::digest;
 use reqwest::Method;
 
-/// One call.
+/// One request of the API, which may be sent several times.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     /// For errors and logs: the route without ids or tokens.
@@ -14,4 +15,32 @@ pub(super) struct Call {
     pub(super) major: String,
     /// An interaction's token is in the path; otherwise the bot's goes into the header.
     pub(super) by_token: bool,
+}
+
+/// A call about a channel, by the bot.
+pub(super) fn in_channel(name: &'static str, method: Method, channel: &str, rest: &str) -> Call {
+    Call {
+        name,
+        method,
+        path: format!("/channels/{channel}{rest}"),
+        major: channel.to_owned(),
+        by_token: false,
+    }
+}
+
+/// A call about an answer to an interaction, by the interaction's token.
+pub(super) fn by_token(
+    name: &'static str,
+    method: Method,
+    application: &str,
+    token: &str,
+    rest: &str,
+) -> Call {
+    Call {
+        name,
+        method,
+        path: format!("/webhooks/{application}/{token}{rest}"),
+        major: digest(&[token]),
+        by_token: true,
+    }
 }

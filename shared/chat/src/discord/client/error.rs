@@ -10,9 +10,9 @@ pub enum DiscordError {
     /// Discord answered with an error of its own.
     #[error("Discord answered {status} (code {code}) to {route}: {message}")]
     Api {
-        /// Which call.
+        /// The route without its ids, as the log names it.
         route: &'static str,
-        /// HTTP status.
+        /// HTTP status of the answer.
         status: u16,
         /// Discord's code, 0 if it named none.
         code: u64,
@@ -22,7 +22,7 @@ pub enum DiscordError {
     /// Too many requests, for longer than is waited in place.
     #[error("Discord asks to wait {after_ms} ms")]
     RateLimited {
-        /// Milliseconds.
+        /// Milliseconds after which Discord takes it again.
         after_ms: u64,
     },
     /// The bot token is not valid; for a while no call with it is made in this process.
@@ -51,9 +51,9 @@ pub enum DiscordError {
         "Discord's answer to {route} (status {status}) could not be read; its address may be wrong"
     )]
     Unreadable {
-        /// Which call.
+        /// The route without its ids, as the log names it.
         route: &'static str,
-        /// HTTP status.
+        /// HTTP status of the answer.
         status: u16,
     },
     /// A thread or reply of another platform.

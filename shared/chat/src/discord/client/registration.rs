@@ -4,17 +4,18 @@ use bobbin_http::Http;
 use reqwest::Method;
 use serde_json::Value;
 
+use super::Discord;
 use super::call::Call;
+use super::error::DiscordError;
 use super::transport::Client;
-use super::{Discord, DiscordError};
 use crate::discord::commands::{Difference, commands, differences, guild_commands};
 
 /// The application that a bot token belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
-    /// Its id.
+    /// The application's id, which the routes of its commands hold.
     pub id: String,
-    /// Its name.
+    /// What its owner called it.
     pub name: String,
     /// The public key that its interactions are verified with, 64 hex digits.
     pub verify_key: String,

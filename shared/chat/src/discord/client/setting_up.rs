@@ -3,18 +3,20 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::Discord;
+use super::call::in_channel;
+use super::error::DiscordError;
 use super::registration::{Application, call};
-use super::{Discord, DiscordError, in_channel};
 
 /// Messages of a thread that are read.
 const MESSAGES_MAX: u32 = 50;
 
-/// A channel.
+/// A channel in which a test can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
     /// Its server; none for a direct message.
     pub guild: Option<String>,
-    /// Its name.
+    /// Its name, without the `#`.
     pub name: String,
     /// Discord's number of its kind; 0 is an ordinary one.
     pub kind: u64,

@@ -10,16 +10,22 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method as Verb, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use bobbin_core::card::{Card, CardState, CardStep, ShownFile, StepState};
-use bobbin_core::message::Prompt;
+use bobbin_core::card::{Card, CardState, CardStep, Post, ShownFile, StepState};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::message::{Open, Prompt, Reply};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
 use bobbin_core::usage::Usage;
 use bobbin_http::{Hosts, HttpError};
 use tokio::time::Instant;
 
+use serde_json::{Value, json};
+
+use super::answers::ORIGINAL_POLL_MS;
 use super::*;
 use crate::discord::commands::{Difference, commands};
+use crate::discord::render;
 
 const TOKEN: &str = "interaction-token";
 

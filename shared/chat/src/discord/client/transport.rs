@@ -12,8 +12,8 @@ use reqwest::multipart::{Form, Part};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::DiscordError;
 use super::call::Call;
+use super::error::DiscordError;
 use super::pace::{Pace, Scope};
 use crate::discord::render::File;
 
@@ -21,7 +21,7 @@ use crate::discord::render::File;
 pub const RATE_WAIT_MS_MAX: u64 = 2_000;
 /// Tries of one call that a rate limit may cost.
 const RATE_TRIES_MAX: u32 = 3;
-/// Looks at a limit before a call is given back: others of this process may take what has just become free.
+/// Styles at a limit before a call is given back: others of this process may take what has just become free.
 const GATE_TRIES_MAX: u32 = 10;
 /// For how long the bot token is left alone after a 401: 10,000 refused calls within ten minutes get an address banned
 /// (Discord's documentation, "Invalid Request Limit"), and one that was refused by mistake must not silence a process.
@@ -97,7 +97,7 @@ impl Client {
         let mut waited_ms = 0;
         let mut after_ms = 0;
         for _ in 0..RATE_TRIES_MAX {
-            self.gate(call, &mut waited_ms).await?;
+            self.wait_for_rate_limit(call, &mut waited_ms).await?;
             let answer = self.send(call, body, file).await?;
             let now = Instant::now();
             let said: Value = match answer.status {
@@ -140,7 +140,11 @@ impl Client {
     }
 
     /// Waits until the route is free, or says how long that takes.
-    async fn gate(&self, call: &Call, waited_ms: &mut u64) -> Result<(), DiscordError> {
+    async fn wait_for_rate_limit(
+        &self,
+        call: &Call,
+        waited_ms: &mut u64,
+    ) -> Result<(), DiscordError> {
         for _ in 0..GATE_TRIES_MAX {
             let now = Instant::now();
             let taken = {

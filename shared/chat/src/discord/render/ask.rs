@@ -4,10 +4,12 @@ use bobbin_core::ask::{About, Ask, Question};
 use bobbin_core::text::{one_line, units};
 use serde_json::{Value, json};
 
-use super::{DANGER, GREY, PRIMARY, SECONDARY, SUCCESS, YELLOW, button, container, row, text};
 use crate::discord::bounds::{
     BUTTON_LABEL_UNITS_MAX, SELECT_OPTIONS_MAX, SETTLED_UNITS_MAX, STEP_UNITS_MAX,
     SUBJECT_UNITS_MAX, TEXT_DISPLAY_UNITS_MAX,
+};
+use crate::discord::components::{
+    DANGER, GREY, PRIMARY, SECONDARY, SUCCESS, YELLOW, button, container, row, text,
 };
 use crate::discord::content::{code, inline, span};
 use crate::discord::custom_id::CustomId;

@@ -1,11 +1,15 @@
 use bobbin_core::ask::{About, Ask, Opt, Question};
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
 use bobbin_core::ids::PostRef;
 use bobbin_core::message::{Prompt, Reply};
+use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
+use bobbin_core::text::{span, thousands};
 use bobbin_core::usage::Usage;
 use proptest::prelude::*;
 
 use super::super::check::assert_fits;
+use super::card::cost;
 use super::*;
 
 const CREATE: &str = "/channels/{channel_id}/messages";
@@ -637,8 +641,12 @@ fn a_thread_is_named_after_its_task_on_one_line() {
 #[test]
 fn a_word_for_one_person_fits_an_edit_and_a_message_of_its_own() {
     assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
-    assert_fits(FOLLOW_UP, "post", &whispered("Nothing is running here."));
-    assert_eq!(whispered("x")["flags"], super::super::answer::EPHEMERAL);
+    assert_fits(
+        FOLLOW_UP,
+        "post",
+        &for_one(told("Nothing is running here.")),
+    );
+    assert_eq!(for_one(told("x"))["flags"], super::super::flags::EPHEMERAL);
 }
 
 #[test]
@@ -756,7 +764,7 @@ proptest! {
         rules(ORIGINAL, &diff(&text).body);
         rules(CREATE, &notice(&text));
         rules(ORIGINAL, &told(&text));
-        rules(FOLLOW_UP, &whispered(&text));
+        rules(FOLLOW_UP, &for_one(told(&text)));
         rules(ORIGINAL, &anchor(&an_open(&text, &other)));
         rules(ORIGINAL, &anchor_failed(&an_open(&text, &other), &text));
         assert_postable(&card(&Card { steps: vec![CardStep { text: text.clone(), state: StepState::Done }], ..a_card(CardState::Working) }));

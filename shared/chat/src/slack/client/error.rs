@@ -12,81 +12,81 @@ pub enum SlackError {
     /// Too many calls; wait.
     #[error("Slack limits {method} for {after_ms} ms")]
     RateLimited {
-        /// Method.
+        /// The method of the Web API that was called.
         method: &'static str,
-        /// Milliseconds, from `Retry-After`.
+        /// Milliseconds after which Slack takes it again, from `Retry-After`.
         after_ms: u64,
     },
     /// No connection was made: nothing has happened.
     #[error("Slack could not be reached for {method}: {seen}")]
     NotSent {
-        /// Method.
+        /// The method of the Web API that was called.
         method: &'static str,
-        /// What was seen.
+        /// What came in place of an answer.
         seen: String,
     },
     /// Whether the call had its effect is unknown: look before repeating.
     #[error("Slack gave no clear answer to {method}: {seen}")]
     Unclear {
-        /// Method.
+        /// The method of the Web API that was called.
         method: &'static str,
-        /// What was seen.
+        /// What came in place of an answer.
         seen: String,
     },
     /// The address may not be spoken to.
     #[error("the Slack address cannot be used: {seen}")]
     Address {
-        /// Which rule.
+        /// What our own guard has against the request.
         seen: String,
     },
     /// The token does not count (any more).
     #[error("Slack does not accept the bot token: {error}")]
     Token {
-        /// Slack's word.
+        /// Slack's code for it, such as `invalid_auth`.
         error: String,
     },
     /// The app lacks a permission.
     #[error("the Slack app lacks the scope {needed} for {method}")]
     Scope {
-        /// Method.
+        /// The method of the Web API that was called.
         method: &'static str,
-        /// Which.
+        /// The scopes that would do, as Slack names them.
         needed: String,
     },
     /// The app is not in the channel.
     #[error("the Slack app is not in the channel ({error}): /invite it")]
     NotInvited {
-        /// Slack's word.
+        /// Slack's code for it, such as `not_in_channel`.
         error: String,
     },
     /// Nothing can be posted there any more.
     #[error("the Slack channel or thread is closed to us: {error}")]
     Closed {
-        /// Slack's word.
+        /// Slack's code for it, such as `message_not_found`.
         error: String,
     },
     /// The post that was to be edited is not there, or not editable.
     #[error("the Slack message cannot be edited: {error}")]
     PostLost {
-        /// Slack's word.
+        /// Slack's code for it, such as `msg_too_long`.
         error: String,
     },
     /// Our arguments are wrong.
     #[error("Slack does not take the arguments of {method}: {error} {details}")]
     Invalid {
-        /// Method.
+        /// The method of the Web API that was called.
         method: &'static str,
-        /// Slack's word.
+        /// Slack's code for it, such as `not_allowed_token_type`.
         error: String,
         /// `response_metadata.messages`: where, not what.
         details: String,
     },
-    /// Any other refusal.
+    /// Slack refused for a reason of which nothing more is known here.
     #[error("Slack refused {method}: {error}")]
     Refused {
-        /// Method.
+        /// The method of the Web API that was called.
         method: &'static str,
-        /// Slack's word.
+        /// Slack's code for it.
         error: String,
     },
     /// A thread or reply of another platform.
@@ -146,7 +146,7 @@ impl SlackError {
         }
     }
 
-    /// What this means.
+    /// What the turn has to do about it.
     #[must_use]
     pub fn failure(&self) -> Failure {
         let seen = self.to_string();

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use bobbin_core::card::ShownFile;
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
 use reqwest::Method;
 use serde_json::json;
 
+use super::memory::FILE;
+use super::wanted::Wanted;
 use super::{Slack, SlackError};
+use crate::slack::render::{self, Rendered};
 
 /// A file on its way into a thread.
 pub struct Upload<'a> {
@@ -88,5 +93,102 @@ impl Slack {
         self.call("files.completeUploadExternal", &arguments)
             .await?;
         Ok(())
+    }
+}
+
+impl Slack {
+    /// Brings what a turn changed into the thread as a file, below its summary, unless it is there already. Whether it
+    /// was.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn post_diff(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        patch: &str,
+    ) -> Result<bool, SlackError> {
+        let wanted = Wanted::of(thread, turn, &PostKind::Diff)?;
+        let file = Upload {
+            name: stamped("changes.diff", &wanted.key),
+            title: "What the task changed",
+            comment: Some(render::diff_summary(patch)),
+            bytes: patch.as_bytes(),
+        };
+        self.uploaded_once(&wanted, &file)
+            .await
+            .map(|at| at.is_some())
+    }
+
+    /// A file that the agent left to be shown.
+    pub(super) async fn shown(
+        &self,
+        wanted: &Wanted<'_>,
+        file: &ShownFile,
+    ) -> Result<PostRef, SlackError> {
+        let upload = Upload {
+            name: stamped(&file.name, &wanted.key),
+            title: &file.name,
+            comment: None,
+            bytes: &file.bytes,
+        };
+        let stood = self.uploaded_once(wanted, &upload).await?;
+        // Slack does not tell the `ts` of a file's message; nobody edits it.
+        Ok(PostRef {
+            channel: wanted.channel.to_owned(),
+            id: stood.unwrap_or_default(),
+        })
+    }
+
+    /// Uploads a file unless one of its name is in the thread; where that stands, if it does.
+    pub(super) async fn uploaded_once(
+        &self,
+        wanted: &Wanted<'_>,
+        file: &Upload<'_>,
+    ) -> Result<Option<String>, SlackError> {
+        let key = wanted.memory_key();
+        let mut posts = self.posts(wanted).await?;
+        let name = format!("{FILE}{}", file.name);
+        if let Some(ts) = posts.get(&name) {
+            return Ok(Some(ts.clone()));
+        }
+        // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
+        self.memory().forget(&key);
+        let done = self.upload(wanted.channel, wanted.root, file).await;
+        match &done {
+            Ok(()) => {
+                posts.insert(name, String::new());
+                self.memory().learn(&key, posts);
+            }
+            Err(error) if !error.passes() => self.memory().learn(&key, posts),
+            Err(_) => {}
+        }
+        done.map(|()| None)
+    }
+
+    /// Brings the whole answer into the thread as a file, once; the message that is posted next is the one that counts.
+    pub(super) async fn with_file(
+        &self,
+        wanted: &Wanted<'_>,
+        whole: Rendered,
+        text: &str,
+        file: &str,
+    ) -> Result<Rendered, SlackError> {
+        let upload = Upload {
+            name: stamped("answer.md", &wanted.key),
+            title: "answer.md",
+            comment: None,
+            bytes: file.as_bytes(),
+        };
+        match self.uploaded_once(wanted, &upload).await {
+            Ok(_) => Ok(whole),
+            Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => Err(error),
+            Err(error) => {
+                tracing::warn!(event = "slack.file.refused", %error, "an answer's file cannot be posted to Slack");
+                Ok(render::free(&format!(
+                    "_The answer was too long for messages, and its file could not be attached ({error})._\n\n{text}"
+                )))
+            }
+        }
     }
 }

@@ -6,14 +6,16 @@
 
 mod error;
 mod files;
-mod looks;
+mod memory;
 mod people;
 mod posting;
 mod setting_up;
 mod status;
 mod stream;
+mod styles;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -40,11 +42,11 @@ const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Whose token it is (`auth.test`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Team id.
+    /// Id of the team that the app is installed in.
     pub team: String,
-    /// Our user id.
+    /// Id of the app's bot user, by which people mention it.
     pub user: String,
-    /// Our bot id.
+    /// Id of the bot, which stands on every message that it posts.
     pub bot: String,
     /// Where people see the workspace, with a slash at its end; empty where Slack does not say it.
     pub site: String,
@@ -56,9 +58,9 @@ pub struct Slack {
     base: String,
     token: String,
     identity: OnceCell<Identity>,
-    memory: Mutex<posting::Memory>,
+    memory: Mutex<memory::Memory>,
     statuses: Mutex<status::Statuses>,
-    looks: Mutex<looks::Looks>,
+    styles: Mutex<styles::Styles>,
     members: Mutex<people::Members>,
     /// Answers are streamed where the workspace takes that.
     streams: bool,
@@ -92,13 +94,13 @@ impl Slack {
             identity: OnceCell::new(),
             memory: Mutex::default(),
             statuses: Mutex::default(),
-            looks: Mutex::default(),
+            styles: Mutex::default(),
             members: Mutex::default(),
             streams: false,
         })
     }
 
-    /// The same, with answers as streams where the workspace takes that, or without.
+    /// The same client, with answers as streams where the workspace takes that, or without.
     #[must_use]
     pub fn streaming(self, streams: bool) -> Self {
         Self { streams, ..self }
@@ -198,7 +200,7 @@ impl Slack {
         if channel.starts_with('D') {
             self.call(
                 "chat.postMessage",
-                &render::direct(channel, thread_ts, text),
+                &render::direct_message(channel, thread_ts, text),
             )
             .await?;
             return Ok(());
@@ -206,8 +208,11 @@ impl Slack {
         let arguments = render::ephemeral(channel, thread_ts, user, text);
         match self.call("chat.postEphemeral", &arguments).await {
             Err(SlackError::NotInvited { .. }) => {
-                self.call("chat.postMessage", &render::direct(user, None, text))
-                    .await?;
+                self.call(
+                    "chat.postMessage",
+                    &render::direct_message(user, None, text),
+                )
+                .await?;
             }
             other => {
                 other?;

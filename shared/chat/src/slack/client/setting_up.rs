@@ -15,7 +15,7 @@ use crate::slack::render;
 /// Messages of a thread that are read.
 const MESSAGES_MAX: u32 = 50;
 
-/// An installed app.
+/// What a token says of the app's installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// Whose token it is.
@@ -71,7 +71,7 @@ impl Slack {
     pub async fn say(&self, channel: &str, text: &str) -> Result<String, SlackError> {
         let method = "chat.postMessage";
         let posted = self
-            .call(method, &render::direct(channel, None, text))
+            .call(method, &render::direct_message(channel, None, text))
             .await?;
         let ts = posted["ts"].as_str().map(str::to_owned);
         ts.ok_or(SlackError::Unclear {

@@ -30,7 +30,7 @@ enum Way {
     Session,
     /// `assistant.threads.setStatus`: the older one.
     Assistant,
-    /// Neither.
+    /// The tenant refused both: its threads are given no status.
     None,
 }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use bobbin_core::ids::PostRef;
 
-use super::posting::Wanted;
+use super::wanted::Wanted;
 use super::{Slack, SlackError};
-use crate::slack::message_ts;
+use crate::slack::endpoint::message_ts;
 use crate::slack::render::{self, Recipient, Rendered};
 
 /// Nothing is appended later than this after the beginning; a stream of Slack lives for about 300 s.

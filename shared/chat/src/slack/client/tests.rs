@@ -1,9 +1,9 @@
 //! The client against a small Slack of our own on loopback, which answers as scripted and keeps what it was sent.
 #![allow(clippy::unwrap_used)]
 
-mod looks;
 mod status;
 mod stream;
+mod styles;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -3,11 +3,11 @@
 use bobbin_core::ask::{About, Ask, Opt, Question, WORDS_CHARS_MAX};
 use serde_json::{Value, json};
 
-use super::escape::{code_pieces, line, mrkdwn, quoted, units};
 use super::words::clock;
-use super::{Rendered, context, label, section};
 use crate::press::{FEW_OPTIONS, Input, Press};
-use crate::slack::interactivity::{ASK_ACTION, FIELD_ACTION, SEND};
+use crate::slack::actions::{ASK_ACTION, FIELD_ACTION, SEND};
+use crate::slack::blocks::{Rendered, context, label, section};
+use crate::slack::escape::{code_pieces, line, mrkdwn, quoted, units};
 use crate::slack::limits::{
     ASK_ID_CHARS_MAX, BUTTON_UNITS_MAX, LABEL_UNITS_MAX, OPTION_UNITS_MAX, OPTIONS_MAX,
     SECTION_UNITS_MAX, SUBJECT_SECTIONS_MAX,

@@ -4,12 +4,10 @@ use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepStat
 use bobbin_core::outcome::Outcome;
 use serde_json::{Value, json};
 
-use super::escape::{line, mrkdwn, plain_line, units};
 use super::words::{duration, facts, title};
-use super::{Look, Rendered, context, label, section};
-use crate::slack::interactivity::{
-    AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION,
-};
+use crate::slack::actions::{AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
+use crate::slack::blocks::{Rendered, context, label, section};
+use crate::slack::escape::{line, mrkdwn, plain_line, units};
 use crate::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
     SECTION_UNITS_MAX, TASK_UNITS_MAX, TASKS_MAX,
@@ -20,12 +18,22 @@ const STEP_UNITS_MAX: usize = 280;
 /// Room for the line that counts the steps which are not shown.
 const EARLIER_UNITS: usize = 40;
 
-pub(super) fn card(card: &Card, look: Look) -> Rendered {
+/// How a card shows its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum CardStyle {
+    /// As a `plan` block of tasks.
+    #[default]
+    Plan,
+    /// As lines of a section: where the workspace does not take the newer blocks.
+    Lines,
+}
+
+pub(super) fn card(card: &Card, style: CardStyle) -> Rendered {
     let title = title(&card.state);
     let told = told(card);
     let mut blocks = Vec::new();
     let todo = todo(&card.plan);
-    if look == Look::Plan && !card.steps.is_empty() {
+    if style == CardStyle::Plan && !card.steps.is_empty() {
         blocks.push(plan(title, card));
         blocks.extend(told.as_deref().map(section));
         blocks.extend(todo.as_deref().map(section));

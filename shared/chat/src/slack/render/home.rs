@@ -9,8 +9,8 @@ use bobbin_core::settings::Kind;
 use bobbin_core::text::span;
 use serde_json::{Value, json};
 
-use super::escape::{line, mrkdwn, quoted};
-use super::{context, label, section};
+use crate::slack::blocks::{context, label, section};
+use crate::slack::escape::{line, mrkdwn, quoted};
 use crate::slack::home::{STOP_ACTION, clear_action, default_action, stop_value};
 use crate::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, HEADER_UNITS_MAX, LABEL_UNITS_MAX,
@@ -59,7 +59,7 @@ fn view(blocks: &[Value]) -> Value {
     json!({ "type": "home", "blocks": blocks })
 }
 
-/// The same in words, for one person.
+/// What somebody's Home shows, in words for them alone.
 #[must_use]
 pub fn overview_words(picture: &Picture) -> String {
     let mut lines: Vec<String> = Vec::new();
@@ -90,7 +90,7 @@ fn running(number: usize, run: &Run, now_ms: u64) -> Value {
     let mut lines = vec![format!(
         "*{}* {}, for {}",
         run.state,
-        place(&run.thread),
+        where_it_is(&run.thread),
         span(for_ms)
     )];
     let asks = run.asks.iter().take(ASKS_MAX);
@@ -110,12 +110,12 @@ fn running(number: usize, run: &Run, now_ms: u64) -> Value {
 fn ended_lines(picture: &Picture) -> impl Iterator<Item = String> {
     picture.ended.iter().take(ENDED_MAX).map(|(thread, entry)| {
         let words = line(&ended(entry, picture.now_ms), LINE_UNITS_MAX);
-        format!("• {words} ({})", place(thread))
+        format!("• {words} ({})", where_it_is(thread))
     })
 }
 
 /// Slack shows the channel's name to who may see it.
-fn place(thread: &ThreadKey) -> String {
+fn where_it_is(thread: &ThreadKey) -> String {
     match thread {
         ThreadKey::Slack { channel, .. } if channel.starts_with('D') => {
             "in our direct message".to_owned()

@@ -1,29 +1,26 @@
 //! Posts as Slack's JSON. Pure: the same post gives the same JSON, and every limit of Block Kit holds for any text.
 //!
-//! Progress is a plan of tasks (or sections in mrkdwn, [`Look`]); questions are sections; answers, notices and words for one person are `markdown` blocks, which
-//! take the agent's Markdown as it is. Every message carries a fallback `text` and, as metadata, the name of the post,
+//! Progress is a plan of tasks (or sections in mrkdwn, [`CardStyle`]); questions are sections; answers, notices and words
+//! for one person are `markdown` blocks, which take the agent's Markdown as it is. Every message carries a fallback `text` and, as metadata, the name of the post,
 //! by which a repeat finds it. Absent: emoji as the only bearer of a meaning, mentions, link previews.
 
 mod ask;
 mod card;
-mod escape;
 mod home;
 mod stream;
 mod words;
 
-use serde_json::{Value, json};
-
-pub(super) use self::escape::quoted;
-use self::escape::{markdown, mrkdwn, plain_line};
-pub use self::home::{closed_home, home, overview_words};
-pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::ids::PostRef;
+use serde_json::{Value, json};
 
+pub use self::card::CardStyle;
+pub use self::home::{closed_home, home, overview_words};
+pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
+pub use super::blocks::{EVENT_TYPE, Rendered};
+use super::blocks::{metadata, section};
+use super::escape::{markdown, mrkdwn, units};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
-
-/// `metadata.event_type` of every post of ours.
-pub const EVENT_TYPE: &str = "bobbin";
 
 /// Said below the part of an answer that stands beside its file.
 const WHOLE_IN_FILE: &str =
@@ -31,36 +28,17 @@ const WHOLE_IN_FILE: &str =
 /// A patch up to this length is shown in a block; a longer one is a file.
 const DIFF_INLINE_UNITS_MAX: usize = 3_000;
 
-/// A message's visible part.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rendered {
-    /// For notifications and screen readers, escaped, at most 4,000 characters.
-    pub text: String,
-    /// Block Kit blocks, at most 50.
-    pub blocks: Vec<Value>,
-}
-
-/// How a card shows its steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Look {
-    /// As a `plan` block of tasks.
-    #[default]
-    Plan,
-    /// As lines of a section: where the workspace does not take the newer blocks.
-    Lines,
-}
-
 /// Renders a post with the newest blocks.
 #[must_use]
 pub fn post(post: &Post) -> Rendered {
-    post_as(post, Look::Plan)
+    post_as(post, CardStyle::Plan)
 }
 
-/// Renders a post for a workspace that takes cards in this look.
+/// Renders a post for a workspace that takes cards in this style.
 #[must_use]
-pub fn post_as(post: &Post, look: Look) -> Rendered {
+pub fn post_as(post: &Post, style: CardStyle) -> Rendered {
     match post {
-        Post::Card(card) => card::card(card, look),
+        Post::Card(card) => card::card(card, style),
         Post::Chunk { text, .. } if text.trim().is_empty() => {
             free("The agent finished without words.")
         }
@@ -106,7 +84,7 @@ fn moved(link: Option<&str>) -> Rendered {
 /// People who are called by one message.
 const CALLED_MAX: usize = 4;
 
-/// The same, with these people called by a line of its own: the only thing in it that is not escaped.
+/// A post with these people called by a line of its own: the only thing in it that is not escaped.
 #[must_use]
 pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let is_id = |id: &&String| {
@@ -131,7 +109,7 @@ pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
         mut blocks,
     } = rendered;
     let room = FALLBACK_UNITS_MAX - line.len() - 1;
-    if escape::units(&text) > room {
+    if units(&text) > room {
         // An entity that is cut in half shows as what is left of it.
         text = text.chars().take(room / 2).collect();
     }
@@ -162,7 +140,7 @@ pub fn free(text: &str) -> Rendered {
 #[must_use]
 pub fn diff(patch: &str) -> Option<String> {
     let (summary, changed) = bobbin_core::changes::parts(patch);
-    let fits = escape::units(patch) <= DIFF_INLINE_UNITS_MAX && !patch.contains("```");
+    let fits = units(patch) <= DIFF_INLINE_UNITS_MAX && !patch.contains("```");
     fits.then(|| format!("```\n{summary}\n```\n```diff\n{}\n```", changed.trim_end()))
 }
 
@@ -196,10 +174,6 @@ pub fn update(at: &PostRef, key: &str, rendered: &Rendered) -> Value {
     json!({ "channel": at.channel, "ts": at.id, "text": rendered.text, "blocks": rendered.blocks, "metadata": metadata(key) })
 }
 
-fn metadata(key: &str) -> Value {
-    json!({ "event_type": EVENT_TYPE, "event_payload": { "op_id": key } })
-}
-
 /// The arguments of `chat.postEphemeral`: words that one person sees.
 #[must_use]
 pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, text: &str) -> Value {
@@ -213,7 +187,7 @@ pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, text: &str)
 
 /// The arguments of `chat.postMessage` for words in a direct message, where nobody else is.
 #[must_use]
-pub fn direct(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
+pub fn direct_message(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
     let Rendered { text, blocks } = free(text);
     // With a name like every post of ours: what has none is a stream that was cut off.
     let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "metadata": metadata("word"),
@@ -229,7 +203,7 @@ pub fn direct(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
 pub enum Status {
     /// The agent works; Slack shows its own Stop button.
     Processing,
-    /// Idle.
+    /// Nothing is under way.
     Active,
     /// Waits for a person.
     Suspended,
@@ -247,7 +221,7 @@ impl Status {
         }
     }
 
-    /// Slack's word.
+    /// The word that Slack's API takes for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -266,22 +240,4 @@ impl Status {
             Self::Suspended => "waits for an answer",
         }
     }
-}
-
-fn section(text: &str) -> Value {
-    json!({ "type": "section", "text": text_object(text) })
-}
-
-/// `verbatim`: names and addresses in it are not turned into links or mentions by Slack.
-fn text_object(text: &str) -> Value {
-    json!({ "type": "mrkdwn", "text": text, "verbatim": true })
-}
-
-fn context(text: &str) -> Value {
-    json!({ "type": "context", "elements": [text_object(text)] })
-}
-
-/// A text object without markup, never empty: the label of a button, an option.
-pub(super) fn label(text: &str, units_max: usize) -> Value {
-    json!({ "type": "plain_text", "text": plain_line(text, units_max), "emoji": false })
 }

@@ -4,8 +4,8 @@
 use bobbin_core::text::units;
 use serde_json::{Value, json};
 
-use super::escape::markdown;
-use super::metadata;
+use crate::slack::blocks::metadata;
+use crate::slack::escape::markdown;
 use crate::slack::limits::MARKDOWN_UNITS_MAX;
 
 /// Pieces of one answer: each costs a call.
@@ -16,9 +16,8 @@ const PIECE_UNITS_MIN: usize = 400;
 /// For whom a stream is; Slack wants to know it outside of direct messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
-    /// User id.
     pub user: String,
-    /// Their team.
+    /// Id of the team that the person belongs to.
     pub team: String,
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::block_kit::home_problems;
 use super::{app, signed};
 use crate::slack::{render, suggested};
-use crate::{Intake, Lookup};
+use crate::{Inbound, Lookup};
 
 fn thread(channel: &str) -> ThreadKey {
     ThreadKey::slack("T1", channel, "1790000000.000100").unwrap()
@@ -163,15 +163,15 @@ fn interaction(kind: &str, action: Value, by: &str, team: &str) -> Value {
         "actions": [action], "action_id": action["action_id"], "value": "acme"})
 }
 
-fn pressed(payload: &Value, people: &str) -> Intake {
+fn pressed(payload: &Value, people: &str) -> Inbound {
     let form: String = form_urlencoded::Serializer::new(String::new())
         .append_pair("payload", &payload.to_string())
         .finish();
     signed("interactivity", form.as_bytes(), &app("T1", "", people))
 }
 
-fn overview(intake: Intake) -> Overview {
-    match intake.enqueue {
+fn overview(inbound: Inbound) -> Overview {
+    match inbound.enqueue {
         Some(Body::Overview(overview)) => overview,
         other => panic!("no overview: {other:?}"),
     }
@@ -277,8 +277,8 @@ fn suggestions_are_the_value_as_typed_and_what_is_known_to_who_may_use_it() {
         "U1",
         "T1",
     );
-    let intake = pressed(&payload, "");
-    let lookup = intake.lookup.unwrap();
+    let inbound = pressed(&payload, "");
+    let lookup = inbound.lookup.unwrap();
     assert_eq!(
         (lookup.tenant.as_str(), lookup.kind, lookup.typed.as_str()),
         ("slack:T1", Kind::Repo, "acme")

@@ -73,7 +73,7 @@ fn every_event_of_the_manifest_is_in_use_and_others_are_not() {
 fn the_entrances_are_named_with_the_command_and_the_shortcut_that_are_served() {
     let manifest = manifest("https://bobbin.example/").unwrap();
     let settings = &manifest["settings"];
-    let entrances = [
+    let endpoints = [
         (&settings["event_subscriptions"]["request_url"], "events"),
         (&settings["interactivity"]["request_url"], "interactivity"),
         (
@@ -85,7 +85,7 @@ fn the_entrances_are_named_with_the_command_and_the_shortcut_that_are_served() {
             "commands",
         ),
     ];
-    for (address, last) in entrances {
+    for (address, last) in endpoints {
         assert_eq!(*address, format!("{ADDRESS}/slack/{last}"));
     }
     let shortcut = &manifest["features"]["shortcuts"][0]["callback_id"];

@@ -3,7 +3,7 @@
 
 mod block_kit;
 mod home;
-mod intake;
+mod inbound;
 mod manifest;
 mod recorded;
 mod rendering;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use super::{App, commands, events, interactivity};
-use crate::Intake;
+use crate::Inbound;
 
 const SECRET: &str = "a-signing-secret-for-tests";
 const NOW_MS: u64 = 1_790_000_300_000;
@@ -34,17 +34,17 @@ fn sign(secret: &str, timestamp: &str, raw: &[u8]) -> String {
     format!("v0={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// Sends a raw body, rightly signed, to an entrance.
-fn signed(endpoint: &str, raw: &[u8], app: &App) -> Intake {
+/// Sends a raw body, rightly signed, to an endpoint.
+fn signed(endpoint: &str, raw: &[u8], app: &App) -> Inbound {
     let timestamp = (NOW_MS / 1_000).to_string();
     let signature = sign(SECRET, &timestamp, raw);
-    let entrance = match endpoint {
+    let endpoint = match endpoint {
         "events" => events,
         "interactivity" => interactivity,
         "commands" => commands,
-        other => panic!("no such entrance: {other}"),
+        other => panic!("no such endpoint: {other}"),
     };
-    entrance(raw, &signature, &timestamp, app, NOW_MS)
+    endpoint(raw, &signature, &timestamp, app, NOW_MS)
 }
 
 /// The endpoint and raw body of a request that was taken apart, or was kept as it came.

@@ -6,7 +6,7 @@ use bobbin_core::message::{Body, Work};
 use serde_json::Value;
 
 use super::{app, request, signed};
-use crate::Intake;
+use crate::Inbound;
 
 fn folder() -> Option<PathBuf> {
     let specs = std::env::var_os("BOBBIN_SPECS")?;
@@ -39,8 +39,8 @@ fn tenants(request: &Value) -> String {
         .join(",")
 }
 
-fn turn(intake: &Intake) -> Option<(&str, &bobbin_core::message::Prompt)> {
-    match &intake.enqueue {
+fn turn(inbound: &Inbound) -> Option<(&str, &bobbin_core::message::Prompt)> {
+    match &inbound.enqueue {
         Some(Body::Message(message)) => match &message.work {
             Work::Prompt(prompt) => Some((message.id.as_str(), prompt)),
             _ => None,
@@ -51,43 +51,43 @@ fn turn(intake: &Intake) -> Option<(&str, &bobbin_core::message::Prompt)> {
 
 fn check(id: &str, case: &Value) {
     let (endpoint, raw) = request(&case["request"]);
-    let intake = signed(&endpoint, &raw, &app(&tenants(&case["request"]), "", ""));
+    let inbound = signed(&endpoint, &raw, &app(&tenants(&case["request"]), "", ""));
     let expect = &case["expect"];
     assert_eq!(
-        Some(u64::from(intake.answer.status)),
+        Some(u64::from(inbound.answer.status)),
         expect["status"].as_u64(),
-        "{id}: {intake:?}"
+        "{id}: {inbound:?}"
     );
     if let Some(challenge) = expect["challenge"].as_str() {
-        assert!(intake.answer.body.contains(challenge), "{id}");
+        assert!(inbound.answer.body.contains(challenge), "{id}");
     }
     match &expect["starts_turn"] {
         Value::Bool(starts) => {
             // A mention without any words starts no turn: it is answered with help.
-            assert_eq!(turn(&intake).is_some(), *starts, "{id}: {intake:?}");
+            assert_eq!(turn(&inbound).is_some(), *starts, "{id}: {inbound:?}");
         }
         Value::String(when) if when.contains("exactly once") => {
-            assert!(turn(&intake).is_some(), "{id}")
+            assert!(turn(&inbound).is_some(), "{id}")
         }
         Value::String(_) => assert!(
-            turn(&intake).is_none(),
-            "{id}: a thread is not known to the door: {intake:?}"
+            turn(&inbound).is_none(),
+            "{id}: a thread is not known to the endpoint: {inbound:?}"
         ),
         _ => {}
     }
     if expect["external"].is_boolean() || expect["external_channel"] == true {
-        assert!(turn(&intake).is_none(), "{id}: external");
+        assert!(turn(&inbound).is_none(), "{id}: external");
     }
-    if let (Some(tenant), Some(body)) = (expect["tenant"].as_str(), &intake.enqueue) {
+    if let (Some(tenant), Some(body)) = (expect["tenant"].as_str(), &inbound.enqueue) {
         assert!(
             body.group().starts_with(&format!("slack:{tenant}:")),
             "{id}: {body:?}"
         );
     }
-    if let (Some(text), Some((_, prompt))) = (expect["text"].as_str(), turn(&intake)) {
+    if let (Some(text), Some((_, prompt))) = (expect["text"].as_str(), turn(&inbound)) {
         assert_eq!(prompt.text, text, "{id}");
     }
-    if let (Some(files), Some((_, prompt))) = (expect["files"].as_array(), turn(&intake)) {
+    if let (Some(files), Some((_, prompt))) = (expect["files"].as_array(), turn(&inbound)) {
         let names: Vec<&str> = prompt
             .attachments
             .iter()
@@ -143,8 +143,8 @@ fn the_retries_of_one_event_are_one_message() {
         .map(|name| {
             let case = read(folder.join(format!("slack/{name}.json")));
             let (endpoint, raw) = request(&case["request"]);
-            let intake = signed(&endpoint, &raw, &app(&tenants(&case["request"]), "", ""));
-            turn(&intake).unwrap().0.to_owned()
+            let inbound = signed(&endpoint, &raw, &app(&tenants(&case["request"]), "", ""));
+            turn(&inbound).unwrap().0.to_owned()
         })
         .collect();
     assert_eq!(ids.len(), 1);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::block_kit::problems;
-use crate::slack::render::{self, Look, Rendered, Status};
+use crate::slack::render::{self, CardStyle, Rendered, Status};
 
 fn card(state: CardState) -> Card {
     Card {
@@ -113,7 +113,7 @@ fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
 
 #[test]
 fn where_plans_are_not_taken_the_same_card_is_lines() {
-    let shown = render::post_as(&Post::Card(card(CardState::Working)), Look::Lines);
+    let shown = render::post_as(&Post::Card(card(CardState::Working)), CardStyle::Lines);
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     assert_eq!(
         read(&shown),
@@ -657,8 +657,8 @@ proptest! {
 
     #[test]
     fn any_post_is_within_every_limit_and_cannot_ping(post in any_post()) {
-        for look in [Look::Plan, Look::Lines] {
-            let shown = render::post_as(&post, look);
+        for style in [CardStyle::Plan, CardStyle::Lines] {
+            let shown = render::post_as(&post, style);
             prop_assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
             prop_assert!(!pings(&shown.text), "{}", shown.text);
             prop_assert!(!pings(&read(&shown)), "{}", read(&shown));
@@ -670,7 +670,7 @@ proptest! {
 
     #[test]
     fn any_words_for_one_person_are_within_every_limit_and_cannot_ping(text in hostile()) {
-        for arguments in [render::ephemeral("C1", Some("1.2"), "U1", &text), render::direct("D1", None, &text)] {
+        for arguments in [render::ephemeral("C1", Some("1.2"), "U1", &text), render::direct_message("D1", None, &text)] {
             let blocks = arguments["blocks"].as_array().unwrap();
             prop_assert_eq!(problems(arguments["text"].as_str().unwrap(), blocks), Vec::<String>::new());
             prop_assert!(!pings(blocks[0]["text"].as_str().unwrap()));

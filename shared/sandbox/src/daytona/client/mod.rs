@@ -4,34 +4,29 @@
 //! asked for and never waited for (read the sandbox next: its answer is not the outcome). Deliberately absent:
 //! retries and state (both are `decide`'s), sessions, and the preview traffic itself (see `opencode`).
 
+mod error;
 mod prepared;
 mod secrets;
+mod toolbox;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::endpoint::Endpoint;
-use bobbin_core::failure::Failure;
-use bobbin_core::keys::Key;
 use bobbin_core::sandbox::SandboxState;
 use bobbin_http::{Answer, Hosts, Http, HttpError};
-use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::daytona::{
-    CreateSandbox, ErrorBody, Executed, FileInfo, PROTOCOL_VERSION, Page, PreviewLink, Sandbox,
-};
+pub use self::error::DaytonaError;
+use self::error::{classify, describe};
+pub use self::toolbox::execute_body;
+use crate::daytona::types::{CreateSandbox, PROTOCOL_VERSION, Page, PreviewLink, Sandbox};
 use crate::labels::{LABEL_STACK_ID, Stack, tenant_labels};
-use crate::provider;
 
 /// A lifecycle call: Daytona holds create and start for up to 30 s.
 const LIFECYCLE_MS_MAX: u64 = 45_000;
-/// What an exec may take beyond its own timeout.
-const EXEC_MARGIN_MS: u64 = 15_000;
-/// An upload or download.
-const TRANSFER_MS_MAX: u64 = 60_000;
 /// Sandboxes a page, the most that Daytona gives.
 const PAGE_ITEMS: usize = 200;
 /// Pages of one listing.
@@ -40,131 +35,8 @@ const PAGES_MAX: usize = 50;
 pub const LISTED_MAX: usize = PAGE_ITEMS * PAGES_MAX;
 /// Pages of a count: a tenant with more sandboxes than these hold is over any bound.
 const COUNT_PAGES_MAX: usize = 25;
-/// Characters of a provider's words that are passed on.
-const MESSAGE_CHARS_MAX: usize = 300;
 
-/// What went wrong, by what is to be done about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DaytonaError {
-    /// There is no key: nothing was asked.
-    #[error("{}", Key::DaytonaApiKey.missing())]
-    NoKey,
-    /// 401: the key is bad or expired.
-    #[error("Daytona refused the API key")]
-    BadKey,
-    /// 403: the key may not do this, or the organisation is suspended.
-    #[error("Daytona does not allow it: {message}")]
-    Forbidden {
-        /// Daytona's words.
-        message: String,
-    },
-    /// 404: it does not know the sandbox (or file).
-    #[error("Daytona does not know it")]
-    NotFound,
-    /// 409: the name is taken, or the sandbox is in transition.
-    #[error("not now: {message}")]
-    Conflict {
-        /// Daytona's words.
-        message: String,
-    },
-    /// 429.
-    #[error("Daytona is limiting requests")]
-    RateLimited {
-        /// Milliseconds that it asked for, or 0.
-        after_ms: u64,
-    },
-    /// 400 and its like: validation, quota, wrong state.
-    #[error("Daytona refused the request ({status}): {message}")]
-    Refused {
-        /// Status.
-        status: u16,
-        /// Daytona's words.
-        message: String,
-    },
-    /// The toolbox or proxy cannot reach the sandbox: not started, or a stale cache.
-    #[error("the sandbox cannot be reached: {message}")]
-    Unreachable {
-        /// The proxy's words.
-        message: String,
-    },
-    /// 408: an exec ran over its timeout and was killed.
-    #[error("the command ran over its time")]
-    CommandTimeout,
-    /// 5xx, a redirect, or something that is no answer of Daytona's (HTML of a proxy).
-    #[error("Daytona is not answering properly ({status}): {message}")]
-    Unavailable {
-        /// Status.
-        status: u16,
-        /// What was seen.
-        message: String,
-    },
-    /// No answer at all; whether the call had its effect is unknown.
-    #[error(transparent)]
-    Http(#[from] HttpError),
-}
-
-impl DaytonaError {
-    /// What this means.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        let seen = self.to_string();
-        match self {
-            Self::NoKey => Failure::NonRecoverable { advice: seen },
-            Self::BadKey => Failure::NonRecoverable {
-                advice:
-                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin secrets`."
-                        .to_owned(),
-            },
-            Self::Forbidden { message } => Failure::NonRecoverable {
-                advice: format!(
-                    "Daytona does not allow this: {message} The operator has to check the key's permissions and the organisation."
-                ),
-            },
-            Self::NotFound => Failure::SandboxGone,
-            Self::Conflict { .. } => Failure::Wait { after_ms: 0, seen },
-            Self::RateLimited { after_ms } => Failure::Wait {
-                after_ms: *after_ms,
-                seen,
-            },
-            Self::Refused { message, .. } => Failure::NonRecoverable {
-                advice: format!(
-                    "Daytona refused the request: {message} The operator has to look at the quota and the settings."
-                ),
-            },
-            Self::Unreachable { .. } | Self::CommandTimeout => Failure::SandboxDown { seen },
-            Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable {
-                advice: format!(
-                    "The address of Daytona cannot be used: {seen}. The operator has to check daytona_api of the parameter Overrides."
-                ),
-            },
-            Self::Unavailable { .. }
-            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::Outage { after_ms: 0, seen }
-            }
-            Self::Http(_) => Failure::Wait { after_ms: 0, seen },
-        }
-    }
-
-    /// The same for a call into the sandbox (toolbox): silence and server errors are the sandbox's, not Daytona's.
-    #[must_use]
-    pub fn toolbox_failure(&self) -> Failure {
-        match self {
-            Self::Unavailable { .. }
-            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::SandboxDown {
-                    seen: self.to_string(),
-                }
-            }
-            // A 404 of the toolbox does not say that the control API does not know the sandbox: observe.
-            Self::NotFound => Failure::SandboxDown {
-                seen: self.to_string(),
-            },
-            _ => self.failure(),
-        }
-    }
-}
-
-/// The client.
+/// The client of Daytona's control API, and of the toolbox in each sandbox.
 #[derive(Clone)]
 pub struct Daytona {
     http: Http,
@@ -348,95 +220,6 @@ impl Daytona {
         Ok(link.normalised().into())
     }
 
-    /// Runs a shell script in the sandbox. `env` lives only in its processes. The script is the shell's stdin, so a
-    /// command that reads stdin has to be given another.
-    ///
-    /// # Errors
-    /// [`DaytonaError`]; over the timeout it is killed and answers [`DaytonaError::CommandTimeout`].
-    pub async fn execute(
-        &self,
-        sandbox: &provider::Sandbox,
-        script: &str,
-        env: &BTreeMap<String, String>,
-        timeout: Duration,
-    ) -> Answered<Executed> {
-        let body = execute_body(script, env, timeout);
-        let millis = u64::try_from(timeout.as_millis()).unwrap_or(LIFECYCLE_MS_MAX);
-        let segments = ["process", "execute"];
-        let request = self
-            .toolbox(
-                sandbox,
-                Method::POST,
-                &segments,
-                &[],
-                millis.saturating_add(EXEC_MARGIN_MS),
-            )
-            .await?;
-        self.read(request.json(&body)).await
-    }
-
-    /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
-    ///
-    /// # Errors
-    /// [`DaytonaError`].
-    pub async fn upload(
-        &self,
-        sandbox: &provider::Sandbox,
-        files: Vec<(String, Vec<u8>)>,
-    ) -> Answered<()> {
-        let mut form = Form::new();
-        for (at, (path, bytes)) in files.into_iter().enumerate() {
-            let name = path.rsplit('/').next().unwrap_or("file").to_owned();
-            // The path has to come before its file.
-            form = form.text(format!("files[{at}].path"), path).part(
-                format!("files[{at}].file"),
-                Part::bytes(bytes).file_name(name),
-            );
-        }
-        let segments = ["files", "bulk-upload"];
-        let request = self
-            .toolbox(sandbox, Method::POST, &segments, &[], TRANSFER_MS_MAX)
-            .await?;
-        self.send(request.multipart(form)).await.map(drop)
-    }
-
-    /// The files of a folder, not of those below it, with their bytes.
-    ///
-    /// # Errors
-    /// [`DaytonaError`].
-    pub async fn list_files(
-        &self,
-        sandbox: &provider::Sandbox,
-        path: &str,
-    ) -> Answered<BTreeMap<String, u64>> {
-        let query = [("path", path), ("depth", "1")];
-        let ms_max = bobbin_http::REQUEST_MS;
-        let request = self
-            .toolbox(sandbox, Method::GET, &["files"], &query, ms_max)
-            .await?;
-        let listed: Vec<FileInfo> = self.read(request).await?;
-        let files = listed.into_iter().filter(|file| !file.is_dir);
-        Ok(files.map(|file| (file.name, file.size)).collect())
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`DaytonaError`]; [`DaytonaError::NotFound`] when there is none.
-    pub async fn download(&self, sandbox: &provider::Sandbox, path: &str) -> Answered<Vec<u8>> {
-        let segments = ["files", "download"];
-        let request = self
-            .toolbox(
-                sandbox,
-                Method::GET,
-                &segments,
-                &[("path", path)],
-                TRANSFER_MS_MAX,
-            )
-            .await?;
-        self.send(request).await.map(|answer| answer.body)
-    }
-
     async fn lifecycle(
         &self,
         method: Method,
@@ -456,38 +239,6 @@ impl Daytona {
         ms_max: u64,
     ) -> Answered<RequestBuilder> {
         self.request(method, &self.base, segments, query, ms_max)
-    }
-
-    async fn toolbox(
-        &self,
-        sandbox: &provider::Sandbox,
-        method: Method,
-        segments: &[&str],
-        query: &[(&str, &str)],
-        ms_max: u64,
-    ) -> Answered<RequestBuilder> {
-        let base = match &sandbox.exec_base {
-            Some(url) => url.clone(),
-            None => self.toolbox_base(&sandbox.id).await?,
-        };
-        let base = Url::parse(&base).map_err(|_| DaytonaError::Unavailable {
-            status: 200,
-            message: "its toolbox address cannot be read".to_owned(),
-        })?;
-        let path: Vec<&str> = std::iter::once(sandbox.id.as_str())
-            .chain(segments.iter().copied())
-            .collect();
-        self.request(method, &base, &path, query, ms_max)
-    }
-
-    async fn toolbox_base(&self, id: &str) -> Answered<String> {
-        #[derive(serde::Deserialize)]
-        struct Base {
-            url: String,
-        }
-        let segments = ["sandbox", id, "toolbox-proxy-url"];
-        let request = self.control(Method::GET, &segments, &[], bobbin_http::REQUEST_MS)?;
-        self.read::<Base>(request).await.map(|base| base.url)
     }
 
     fn request(
@@ -531,68 +282,6 @@ impl Daytona {
             Some(error) => Err(error),
         }
     }
-}
-
-/// Body of `POST process/execute`; the timeout is always stated, because none means for ever.
-#[must_use]
-pub fn execute_body(script: &str, env: &BTreeMap<String, String>, timeout: Duration) -> Value {
-    let mut body = json!({ "command": script, "timeout": timeout.as_secs().max(1) });
-    if !env.is_empty() {
-        body["envs"] = json!(env);
-    }
-    body
-}
-
-fn describe(answer: &Answer) -> String {
-    match answer.media_type().as_str() {
-        "" => "an empty or unlabelled answer".to_owned(),
-        "application/json" => "unreadable JSON".to_owned(),
-        kind => kind.to_owned(),
-    }
-}
-
-fn classify(answer: &Answer) -> Option<DaytonaError> {
-    if answer.ok() {
-        return None;
-    }
-    let body = ErrorBody::parse(&answer.body);
-    let status = answer.status;
-    let message = body
-        .message()
-        .chars()
-        .take(MESSAGE_CHARS_MAX)
-        .collect::<String>();
-    let spoken = || {
-        if message.is_empty() {
-            describe(answer)
-        } else {
-            message.clone()
-        }
-    };
-    Some(match status {
-        // A page of something in between is no word of Daytona's about key or sandbox.
-        400..=499 if answer.media_type() == "text/html" => DaytonaError::Unavailable {
-            status,
-            message: "an HTML page where JSON was due".to_owned(),
-        },
-        401 => DaytonaError::BadKey,
-        403 => DaytonaError::Forbidden { message: spoken() },
-        400 if body.says_unreachable() => DaytonaError::Unreachable { message },
-        404 => DaytonaError::NotFound,
-        408 => DaytonaError::CommandTimeout,
-        409 => DaytonaError::Conflict { message: spoken() },
-        429 => DaytonaError::RateLimited {
-            after_ms: answer.retry_after_ms().unwrap_or(0),
-        },
-        400..=499 => DaytonaError::Refused {
-            status,
-            message: spoken(),
-        },
-        _ => DaytonaError::Unavailable {
-            status,
-            message: spoken(),
-        },
-    })
 }
 
 #[cfg(test)]

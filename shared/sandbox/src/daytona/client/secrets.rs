@@ -7,9 +7,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{Answered, Daytona};
-use crate::daytona::secrets::{Secret, WriteSecret, mounts};
+use crate::daytona::secrets::{StoredSecret, WriteSecret, mounts};
 
-/// Secrets a page.
+/// Secrets that are asked for at a time.
 const PAGE_SECRETS: &str = "100";
 /// Pages that are read: an organisation may have as many as these hold.
 const PAGES_MAX: usize = 20;
@@ -19,7 +19,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`super::DaytonaError`]; [`super::DaytonaError::Forbidden`] where the key may not see them.
-    pub async fn secrets(&self) -> Answered<Vec<Secret>> {
+    pub async fn secrets(&self) -> Answered<Vec<StoredSecret>> {
         let query = [("limit", PAGE_SECRETS)];
         self.paged(&["secret", "paginated"], &query, PAGES_MAX)
             .await
@@ -29,7 +29,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`super::DaytonaError`].
-    pub async fn create_secret(&self, body: &WriteSecret) -> Answered<Secret> {
+    pub async fn create_secret(&self, body: &WriteSecret) -> Answered<StoredSecret> {
         let request = self.control(Method::POST, &["secret"], &[], REQUEST_MS)?;
         self.read(request.json(body)).await
     }
@@ -38,7 +38,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`super::DaytonaError`].
-    pub async fn update_secret(&self, id: &str, body: &WriteSecret) -> Answered<Secret> {
+    pub async fn update_secret(&self, id: &str, body: &WriteSecret) -> Answered<StoredSecret> {
         let request = self.control(Method::PATCH, &["secret", id], &[], REQUEST_MS)?;
         self.read(request.json(body)).await
     }

@@ -8,13 +8,16 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::limits::Limits;
 
+use serde_json::{Value, json};
+
 use super::*;
-use crate::Provider as _;
-use crate::daytona::{DaytonaSandboxes, DaytonaSettings};
-use crate::daytona::{Image, Stack};
+use crate::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use crate::labels::Stack;
+use crate::{Provider as _, provider};
 
 type Reply = (u16, &'static str, String, Vec<(&'static str, &'static str)>);
 

@@ -1,6 +1,6 @@
-//! What holds for whatever comes through a door, whichever platform's it is.
+//! What holds for whatever an endpoint of a chat takes in, whichever platform's it is.
 
-use bobbin_chat::{HttpAnswer, Intake};
+use bobbin_chat::{HttpAnswer, Inbound};
 use bobbin_core::message::{Body, Want, Work};
 use serde_json::Value;
 
@@ -8,27 +8,27 @@ use serde_json::Value;
 const QUEUE_ID_CHARS_MAX: usize = 128;
 
 /// Refused as unsigned: nothing is done, and nothing of the request is said back.
-pub(super) fn refused(intake: &Intake) {
-    assert_eq!(intake.answer.status, 401, "{intake:?}");
-    assert_eq!(intake.on_queue_failure, intake.answer, "{intake:?}");
-    assert_eq!(intake.enqueue, None, "{intake:?}");
-    assert!(intake.answer.body.len() < 100, "{intake:?}");
+pub(super) fn refused(inbound: &Inbound) {
+    assert_eq!(inbound.answer.status, 401, "{inbound:?}");
+    assert_eq!(inbound.on_queue_failure, inbound.answer, "{inbound:?}");
+    assert_eq!(inbound.enqueue, None, "{inbound:?}");
+    assert!(inbound.answer.body.len() < 100, "{inbound:?}");
 }
 
 /// Signed: a known status, readable JSON, and work that the queue takes and the worker reads.
-pub(super) fn taken(intake: &Intake, tenant: &str) {
-    for answer in [&intake.answer, &intake.on_queue_failure] {
+pub(super) fn taken(inbound: &Inbound, tenant: &str) {
+    for answer in [&inbound.answer, &inbound.on_queue_failure] {
         assert!(
             [200, 400, 413, 503].contains(&answer.status),
-            "status of {intake:?}"
+            "status of {inbound:?}"
         );
         json(answer);
     }
-    let Some(body) = &intake.enqueue else {
-        assert_eq!(intake.on_queue_failure, intake.answer, "{intake:?}");
+    let Some(body) = &inbound.enqueue else {
+        assert_eq!(inbound.on_queue_failure, inbound.answer, "{inbound:?}");
         return;
     };
-    assert_eq!(intake.answer.status, 200, "{intake:?}");
+    assert_eq!(inbound.answer.status, 200, "{inbound:?}");
     let written = body.encode();
     assert_eq!(
         &Body::decode(&written).expect("the worker reads it"),
@@ -71,8 +71,8 @@ pub(super) fn taken(intake: &Intake, tenant: &str) {
 }
 
 /// Whether all that is wanted is a word to the person themselves.
-pub(super) fn only_a_word(intake: &Intake) -> bool {
-    match &intake.enqueue {
+pub(super) fn only_a_word(inbound: &Inbound) -> bool {
+    match &inbound.enqueue {
         None => true,
         Some(Body::Control(control)) => matches!(control.want, Want::Say { .. }),
         Some(Body::Overview(overview)) => overview.refused.is_some() && overview.change.is_none(),

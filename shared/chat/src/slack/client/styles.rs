@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use super::Slack;
-use crate::slack::render::Look;
+use crate::slack::render::CardStyle;
 
 /// Tenants that are remembered.
 const TENANTS_MAX: usize = 256;
@@ -19,30 +19,30 @@ struct Refused {
 
 /// What each tenant has refused.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct Styles {
     refused: BTreeMap<String, Refused>,
 }
 
 impl Slack {
     /// How cards are shown to a tenant.
-    pub(super) fn look(&self, tenant: &str) -> Look {
-        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        if looks
+    pub(super) fn card_style(&self, tenant: &str) -> CardStyle {
+        let styles = self.styles.lock().unwrap_or_else(PoisonError::into_inner);
+        if styles
             .refused
             .get(tenant)
             .is_some_and(|refused| refused.plans)
         {
-            Look::Lines
+            CardStyle::Lines
         } else {
-            Look::Plan
+            CardStyle::Plan
         }
     }
 
     /// Whether answers are streamed to a tenant.
     pub(super) fn may_stream(&self, tenant: &str) -> bool {
-        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let styles = self.styles.lock().unwrap_or_else(PoisonError::into_inner);
         self.streams
-            && !looks
+            && !styles
                 .refused
                 .get(tenant)
                 .is_some_and(|refused| refused.streams)
@@ -59,10 +59,10 @@ impl Slack {
     }
 
     fn remember(&self, tenant: &str, what: impl FnOnce(&mut Refused)) {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        if looks.refused.len() >= TENANTS_MAX {
-            looks.refused.clear();
+        let mut styles = self.styles.lock().unwrap_or_else(PoisonError::into_inner);
+        if styles.refused.len() >= TENANTS_MAX {
+            styles.refused.clear();
         }
-        what(looks.refused.entry(tenant.to_owned()).or_default());
+        what(styles.refused.entry(tenant.to_owned()).or_default());
     }
 }

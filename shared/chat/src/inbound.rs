@@ -5,9 +5,9 @@ use bobbin_core::person::Standing;
 use bobbin_core::settings::Kind;
 use bobbin_http::HttpAnswer;
 
-/// What became of a request at the door.
+/// What a request comes to: work for the queue, and the answer over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Intake {
+pub struct Inbound {
     /// Goes on the queue before anything is answered.
     pub enqueue: Option<Body>,
     /// The answer, once the queue has accepted (or there is nothing to enqueue).
@@ -20,7 +20,7 @@ pub struct Intake {
     pub lookup: Option<Lookup>,
 }
 
-impl Intake {
+impl Inbound {
     /// An answer with nothing behind it.
     #[must_use]
     pub fn only(answer: HttpAnswer, note: &'static str) -> Self {
@@ -34,14 +34,14 @@ impl Intake {
     }
 }
 
-/// Somebody types into a field that suggests values; `answer` of the intake suggests none.
+/// Somebody types into a field that suggests values; `answer` of the inbound suggests none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lookup {
     /// Whose settings and catalogue are to be read.
     pub tenant: String,
     /// Where they type, and as what they count there.
     pub standing: Standing,
-    /// Their id.
+    /// Id of who types: only people who may use Bobbin are shown what others used.
     pub user: String,
     /// What is to be suggested.
     pub kind: Kind,

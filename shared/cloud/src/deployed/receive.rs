@@ -19,16 +19,16 @@ const ACTIONS: &str =
 
 /// A delivery of a message.
 #[derive(Debug, Clone)]
-pub struct Taken {
+pub struct ReceivedMessage {
     /// SQS's own id of it.
     pub message_id: String,
-    /// Names this delivery.
+    /// Names this delivery of it, and no later one.
     pub receipt_handle: String,
-    /// What was sent.
+    /// The body as it was sent.
     pub body: String,
-    /// Digest of that.
+    /// MD5 of the body in hex, as Lambda's event has it.
     pub md5_of_body: String,
-    /// Such as `ApproximateReceiveCount`.
+    /// System attributes by name, such as `ApproximateReceiveCount`.
     pub attributes: BTreeMap<String, String>,
 }
 
@@ -38,14 +38,14 @@ impl Deployed {
     ///
     /// # Errors
     /// What is missing and what to do; that somebody else was quicker.
-    pub async fn send_and_take(
+    pub async fn send_and_receive(
         &self,
         queue_url: &str,
         body: &str,
         group: &str,
         id: &str,
         held_seconds: i32,
-    ) -> Result<Taken, String> {
+    ) -> Result<ReceivedMessage, String> {
         let sqs = self.aws.sqs(CALL_MS_MAX);
         let send = sqs.client.send_message();
         let send = send
@@ -82,7 +82,7 @@ impl Deployed {
             if let Some(message) = found {
                 let attributes = message.attributes.unwrap_or_default();
                 let attributes = attributes.into_iter();
-                return Ok(Taken {
+                return Ok(ReceivedMessage {
                     message_id: sent,
                     receipt_handle: message.receipt_handle.unwrap_or_default(),
                     body: message.body.unwrap_or_default(),

@@ -37,7 +37,7 @@ pub(super) fn plain_line(text: &str, units_max: usize) -> String {
 }
 
 /// For mrkdwn between backticks on one line.
-pub(in super::super) fn quoted(text: &str, units_max: usize) -> String {
+pub(super) fn quoted(text: &str, units_max: usize) -> String {
     line(&text.replace('`', "\u{2cb}"), units_max)
 }
 

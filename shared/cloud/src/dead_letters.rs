@@ -11,11 +11,11 @@ use bobbin_core::decide::replay::again_id;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::Body;
 
-use crate::aws::{Aws, Bounded, CallError, Told};
+use crate::aws::{Aws, Bounded, CallError, IntoCallError};
 
 /// Seconds for which a letter that is looked at stays hidden.
 pub const HELD_SECONDS: i32 = 60;
-/// Letters of one queue that are looked at.
+/// DeadLetters of one queue that are looked at.
 pub const LETTERS_MAX: usize = 200;
 /// Most that SQS gives out at once.
 const BATCH_MAX: i32 = 10;
@@ -35,7 +35,7 @@ pub struct Pair {
 
 /// A dead letter in hand.
 #[derive(Clone)]
-pub struct Letter {
+pub struct DeadLetter {
     /// Name of the queue that it came from.
     pub queue: &'static str,
     /// SQS's own id of it.
@@ -56,19 +56,19 @@ pub struct Letter {
 /// A call about dead letters failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the {queue} queue's dead letters: {}", error.with_remedy())]
-pub struct LettersError {
+pub struct DeadLettersError {
     queue: &'static str,
     error: CallError,
 }
 
 /// The dead letters of a stack.
 #[derive(Debug, Clone)]
-pub struct Letters {
+pub struct DeadLetters {
     sqs: Bounded<Client>,
     pairs: [Pair; 2],
 }
 
-impl Letters {
+impl DeadLetters {
     /// Those of these queues.
     #[must_use]
     pub fn new(aws: &Aws, pairs: [Pair; 2]) -> Self {
@@ -79,8 +79,8 @@ impl Letters {
     /// Takes out the letters of both queues, at most [`LETTERS_MAX`] of each. Who takes them puts them back.
     ///
     /// # Errors
-    /// [`LettersError`]; what was taken by then comes back by itself.
-    pub async fn take(&self) -> Result<Vec<Letter>, LettersError> {
+    /// [`DeadLettersError`]; what was taken by then comes back by itself.
+    pub async fn take(&self) -> Result<Vec<DeadLetter>, DeadLettersError> {
         let mut taken = Vec::new();
         for pair in &self.pairs {
             let before = taken.len();
@@ -95,7 +95,7 @@ impl Letters {
         Ok(taken)
     }
 
-    async fn batch(&self, pair: &Pair) -> Result<Vec<Letter>, LettersError> {
+    async fn batch(&self, pair: &Pair) -> Result<Vec<DeadLetter>, DeadLettersError> {
         let receive = self.sqs.client.receive_message();
         let receive = receive
             .queue_url(&pair.dead_url)
@@ -113,8 +113,8 @@ impl Letters {
     /// Puts a letter back among the dead ones, where the worker finds it again.
     ///
     /// # Errors
-    /// [`LettersError`]; it comes back by itself.
-    pub async fn put_back(&self, letter: &Letter) -> Result<(), LettersError> {
+    /// [`DeadLettersError`]; it comes back by itself.
+    pub async fn put_back(&self, letter: &DeadLetter) -> Result<(), DeadLettersError> {
         let change = self.sqs.client.change_message_visibility();
         let change = change
             .queue_url(&self.pair(letter).dead_url)
@@ -129,8 +129,8 @@ impl Letters {
     /// Sends it to the queue that it came from, as it was, then takes it from the dead ones.
     ///
     /// # Errors
-    /// [`LettersError`]; a repeat is harmless.
-    pub async fn send_again(&self, letter: &Letter) -> Result<(), LettersError> {
+    /// [`DeadLettersError`]; a repeat is harmless.
+    pub async fn send_again(&self, letter: &DeadLetter) -> Result<(), DeadLettersError> {
         let again = again_id(&letter.group, &letter.id, letter.dead_since_ms);
         let send = self.sqs.client.send_message();
         let send = send
@@ -143,7 +143,7 @@ impl Letters {
         if sent.message_id().is_none() {
             let error = self.sqs.unreadable("MessageId");
             let queue = letter.queue;
-            return Err(LettersError { queue, error });
+            return Err(DeadLettersError { queue, error });
         }
         self.remove(letter).await
     }
@@ -151,8 +151,8 @@ impl Letters {
     /// Takes it from the dead ones for good.
     ///
     /// # Errors
-    /// [`LettersError`].
-    pub async fn remove(&self, letter: &Letter) -> Result<(), LettersError> {
+    /// [`DeadLettersError`].
+    pub async fn remove(&self, letter: &DeadLetter) -> Result<(), DeadLettersError> {
         let delete = self.sqs.client.delete_message();
         let delete = delete
             .queue_url(&self.pair(letter).dead_url)
@@ -163,7 +163,7 @@ impl Letters {
         }
     }
 
-    fn pair(&self, letter: &Letter) -> &Pair {
+    fn pair(&self, letter: &DeadLetter) -> &Pair {
         if self.pairs[0].name == letter.queue {
             &self.pairs[0]
         } else {
@@ -171,21 +171,21 @@ impl Letters {
         }
     }
 
-    fn failed<E: Told>(&self, queue: &'static str, error: E) -> LettersError {
+    fn failed<E: IntoCallError>(&self, queue: &'static str, error: E) -> DeadLettersError {
         let error = self.sqs.failed(error);
-        LettersError { queue, error }
+        DeadLettersError { queue, error }
     }
 }
 
 /// One without its group was never sent by us, and cannot be sent again as it was.
-fn letter(queue: &'static str, message: Message) -> Option<Letter> {
+fn letter(queue: &'static str, message: Message) -> Option<DeadLetter> {
     use MessageSystemAttributeName::{MessageGroupId, SentTimestamp};
     let attributes = message.attributes?;
     let text = message.body?;
     let sqs_id = message.message_id?;
     let body = Body::decode(&text).ok();
     let id = body.as_ref().map_or(&sqs_id[..], Body::id).to_owned();
-    Some(Letter {
+    Some(DeadLetter {
         queue,
         id,
         sqs_id,

@@ -1,4 +1,4 @@
-//! What every entrance shares: the app, the order of checks, ids, and how an outcome becomes an answer.
+//! What every endpoint shares: the app, the order of checks, ids, and how an outcome becomes an answer.
 
 use bobbin_core::access::Policy;
 use bobbin_core::ids::{Ms, ThreadKey, digest};
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};
 use super::verify::{Unverified, verify};
-use super::who::{Verdict, verdict};
-use crate::{HttpAnswer, Intake};
+use super::who::{Admission, admission};
+use crate::{HttpAnswer, Inbound};
 
 /// The note of a request that looks signed and was not signed with our secret: with another value of it, it may be.
 pub const BAD_SIGNATURE: &str = "bad signature";
 
-/// What the door knows about the Slack app.
+/// What ingress knows of the Slack app.
 #[derive(Clone, Default)]
 pub struct App {
     /// Signing secret; empty: nothing is accepted.
@@ -40,10 +40,10 @@ pub(super) struct Request<'a> {
 
 impl Request<'_> {
     /// Why the request is not let in, if it is not: size, then signature. Only after that may the body be read.
-    pub(super) fn refusal(&self, app: &App, now_ms: Ms) -> Option<Intake> {
+    pub(super) fn refusal(&self, app: &App, now_ms: Ms) -> Option<Inbound> {
         if self.raw.len() > BODY_BYTES_MAX {
             let answer = HttpAnswer::text(413, "The body is larger than 1 MiB.");
-            return Some(Intake::only(answer, "oversized body"));
+            return Some(Inbound::only(answer, "oversized body"));
         }
         let why = verify(
             &app.signing_secret,
@@ -59,7 +59,7 @@ impl Request<'_> {
             Unverified::Signature => BAD_SIGNATURE,
         };
         let answer = HttpAnswer::text(401, "The request signature is not valid.");
-        Some(Intake::only(answer, note))
+        Some(Inbound::only(answer, note))
     }
 }
 
@@ -68,8 +68,8 @@ pub(super) const NOT_TAKEN: &str =
     "Bobbin could not take that just now. Please try again in a minute.";
 
 /// Taken, with nothing to show: the answer comes by itself. If the queue refuses it, the person is told.
-pub(super) fn accept(body: Body, note: &'static str) -> Intake {
-    Intake {
+pub(super) fn accept(body: Body, note: &'static str) -> Inbound {
+    Inbound {
         enqueue: Some(body),
         answer: HttpAnswer::text(200, ""),
         on_queue_failure: ephemeral(NOT_TAKEN),
@@ -79,13 +79,13 @@ pub(super) fn accept(body: Body, note: &'static str) -> Intake {
 }
 
 /// Acknowledged, nothing to do.
-pub(super) fn nothing(note: &'static str) -> Intake {
-    Intake::only(HttpAnswer::text(200, ""), note)
+pub(super) fn nothing(note: &'static str) -> Inbound {
+    Inbound::only(HttpAnswer::text(200, ""), note)
 }
 
 /// Signed, but not what Slack sends.
-pub(super) fn malformed(what: &str) -> Intake {
-    Intake::only(HttpAnswer::text(400, what), "malformed body")
+pub(super) fn malformed(what: &str) -> Inbound {
+    Inbound::only(HttpAnswer::text(400, what), "malformed body")
 }
 
 /// Words that only the person sees, as the answer to their own request.
@@ -151,8 +151,8 @@ pub(super) struct Asked {
 
 impl Asked {
     /// What the policy says to it.
-    pub(super) fn verdict(&self, policy: &Policy, external: bool) -> Verdict {
-        verdict(policy, &self.team, external, &self.channel, &self.by.id)
+    pub(super) fn admission(&self, policy: &Policy, external: bool) -> Admission {
+        admission(policy, &self.team, external, &self.channel, &self.by.id)
     }
 
     pub(super) fn control(self, want: Want) -> Body {
@@ -172,8 +172,8 @@ impl Asked {
 }
 
 /// What to do, once it is accepted: answered with 503 if the queue is not there, so that Slack tries again.
-pub(super) fn take(body: Body, note: &'static str) -> Intake {
-    Intake {
+pub(super) fn take(body: Body, note: &'static str) -> Inbound {
+    Inbound {
         enqueue: Some(body),
         answer: HttpAnswer::text(200, ""),
         on_queue_failure: HttpAnswer::text(

@@ -1,14 +1,16 @@
 use std::path::PathBuf;
 
 use bobbin_core::access::Policy;
-use bobbin_core::ask::Field;
+use bobbin_core::ask::{Choice, Field};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::Quote;
-use bobbin_core::settings::Change;
+use bobbin_core::message::{Body, Message, Prompt, Quote, Reply, Want, Work};
+use bobbin_core::settings::{Change, Kind};
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
 
 use super::super::check::{outside, wrong_answer};
+use super::super::flags::{EPHEMERAL, SUPPRESS_EMBEDS};
+use super::super::interaction::{Command, Component};
 use super::super::quoting::WORK_ON_QUOTED;
 use super::*;
 
@@ -36,19 +38,19 @@ fn open_app() -> App {
     app(GUILD, "", "")
 }
 
-/// Passes the request through the door, correctly signed, and checks what every answer must satisfy.
-fn given(raw: &[u8], app: &App) -> Intake {
+/// Passes the request through the endpoint, correctly signed, and checks what every answer must satisfy.
+fn given(raw: &[u8], app: &App) -> Inbound {
     let timestamp = (NOW_MS / 1000).to_string();
     let signature = hex::encode(
         signing()
             .sign(&[timestamp.as_bytes(), raw].concat())
             .to_bytes(),
     );
-    let intake = intake(raw, Some(&signature), Some(&timestamp), app, NOW_MS);
+    let inbound = interactions(raw, Some(&signature), Some(&timestamp), app, NOW_MS);
     let kind = serde_json::from_slice::<Value>(raw)
         .ok()
         .and_then(|value| value["type"].as_u64());
-    for answer in [&intake.answer, &intake.on_queue_failure]
+    for answer in [&inbound.answer, &inbound.on_queue_failure]
         .into_iter()
         .filter(|answer| answer.status == 200)
     {
@@ -57,10 +59,14 @@ fn given(raw: &[u8], app: &App) -> Intake {
         let wrong = wrong_answer(kind.expect("a type"), true, &body);
         assert!(wrong.is_empty(), "{wrong:#?}\n{body:#}");
     }
-    if let Some(taken) = &intake.enqueue {
+    if let Some(taken) = &inbound.enqueue {
         // Only of a task that opens a thread the worker sees that it was refused, and starts nothing.
-        assert_eq!(denies(&intake), matches!(taken, Body::Open(_)), "{taken:?}");
-        let failure = body(&intake.on_queue_failure);
+        assert_eq!(
+            denies(&inbound),
+            matches!(taken, Body::Open(_)),
+            "{taken:?}"
+        );
+        let failure = body(&inbound.on_queue_failure);
         assert_eq!(
             (failure["type"].as_u64(), failure["data"]["flags"].as_u64()),
             (Some(4), Some(64))
@@ -72,12 +78,15 @@ fn given(raw: &[u8], app: &App) -> Intake {
                 .contains("reference")
         );
     }
-    intake
+    inbound
 }
 
 /// Whether the words for a queue that may have taken it claim that it did not.
-fn denies(intake: &Intake) -> bool {
-    intake.on_queue_failure.body.contains("nothing was started")
+fn denies(inbound: &Inbound) -> bool {
+    inbound
+        .on_queue_failure
+        .body
+        .contains("nothing was started")
 }
 
 fn body(answer: &HttpAnswer) -> Value {
@@ -95,14 +104,14 @@ fn event(name: &str) -> Value {
     serde_json::from_str(body).expect("JSON")
 }
 
-fn send(event: &Value) -> Intake {
+fn send(event: &Value) -> Inbound {
     given(event.to_string().as_bytes(), &open_app())
 }
 
 /// The words of an answer that only the person sees, with nothing enqueued.
-fn refusal(intake: &Intake) -> String {
-    let body = body(&intake.answer);
-    assert_eq!(intake.enqueue, None, "{}", intake.note);
+fn refusal(inbound: &Inbound) -> String {
+    let body = body(&inbound.answer);
+    assert_eq!(inbound.enqueue, None, "{}", inbound.note);
     assert_eq!(
         (body["type"].as_u64(), body["data"]["flags"].as_u64()),
         (Some(4), Some(64)),
@@ -111,8 +120,8 @@ fn refusal(intake: &Intake) -> String {
     body["data"]["content"].as_str().expect("words").to_owned()
 }
 
-fn prompt_of(intake: &Intake) -> (&str, &Prompt) {
-    match intake.enqueue.as_ref().expect("work") {
+fn prompt_of(inbound: &Inbound) -> (&str, &Prompt) {
+    match inbound.enqueue.as_ref().expect("work") {
         Body::Message(Message {
             work: Work::Prompt(prompt),
             thread,
@@ -137,8 +146,8 @@ fn prompt_of(intake: &Intake) -> (&str, &Prompt) {
     }
 }
 
-fn want_of(intake: &Intake) -> Want {
-    match intake.enqueue.as_ref().expect("work") {
+fn want_of(inbound: &Inbound) -> Want {
+    match inbound.enqueue.as_ref().expect("work") {
         Body::Control(control) => {
             assert_eq!(control.thread.to_string(), THREAD);
             assert_eq!(control.by.name, "Robin");
@@ -148,8 +157,8 @@ fn want_of(intake: &Intake) -> Want {
     }
 }
 
-fn kind_of(intake: &Intake) -> (u64, u64) {
-    let body = body(&intake.answer);
+fn kind_of(inbound: &Inbound) -> (u64, u64) {
+    let body = body(&inbound.answer);
     (
         body["type"].as_u64().expect("type"),
         body["data"]["flags"].as_u64().unwrap_or(0),
@@ -163,7 +172,7 @@ fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
         r#"{"type":1}"#,
         r#"{"type":1,"id":{"odd":[]},"member":7}"#,
     ] {
-        let intake = given(
+        let inbound = given(
             raw.as_bytes(),
             &App {
                 policy: Policy::default(),
@@ -171,14 +180,14 @@ fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
             },
         );
         assert_eq!(
-            intake.answer,
+            inbound.answer,
             HttpAnswer {
                 status: 200,
                 content_type: "application/json",
                 body: r#"{"type":1}"#.to_owned()
             }
         );
-        assert_eq!(intake.enqueue, None);
+        assert_eq!(inbound.enqueue, None);
     }
 }
 
@@ -199,8 +208,8 @@ fn an_unsigned_or_badly_signed_request_gets_401_and_nothing_is_enqueued() {
         (Some(bad.as_str()), Some(timestamp.as_str())),
         (Some(good.as_str()), Some("1795200000")),
     ] {
-        let intake = intake(raw.as_bytes(), signature, timestamp, &open_app(), NOW_MS);
-        assert_eq!((intake.answer.status, intake.enqueue), (401, None));
+        let inbound = interactions(raw.as_bytes(), signature, timestamp, &open_app(), NOW_MS);
+        assert_eq!((inbound.answer.status, inbound.enqueue), (401, None));
     }
 }
 
@@ -225,28 +234,32 @@ fn what_is_no_interaction_gets_400_with_a_clear_word() {
         ),
         (&large, "larger than"),
     ] {
-        let intake = given(raw.as_bytes(), &open_app());
+        let inbound = given(raw.as_bytes(), &open_app());
         assert_eq!(
-            (intake.answer.status, &intake.enqueue),
+            (inbound.answer.status, &inbound.enqueue),
             (400, &None),
             "{}",
             &raw[..raw.len().min(80)]
         );
-        assert!(intake.answer.body.contains(word), "{}", intake.answer.body);
+        assert!(
+            inbound.answer.body.contains(word),
+            "{}",
+            inbound.answer.body
+        );
     }
 }
 
 #[test]
 fn a_task_in_a_channel_is_deferred_for_all_to_see_and_opens_a_thread() {
-    let intake = send(&event("sandbox-in-channel"));
-    assert_eq!(body(&intake.answer), json!({"type": 5}));
-    let (how, prompt) = prompt_of(&intake);
+    let inbound = send(&event("sandbox-in-channel"));
+    assert_eq!(body(&inbound.answer), json!({"type": 5}));
+    let (how, prompt) = prompt_of(&inbound);
     assert_eq!(
         (how, prompt.text.as_str(), prompt.by.name.as_str()),
         ("open", "Add a health check to the service", "Robin")
     );
     assert_eq!(
-        intake.enqueue.as_ref().expect("work").id(),
+        inbound.enqueue.as_ref().expect("work").id(),
         event("sandbox-in-channel")["id"]
     );
 }
@@ -254,8 +267,8 @@ fn a_task_in_a_channel_is_deferred_for_all_to_see_and_opens_a_thread() {
 #[test]
 fn a_file_comes_along_with_its_prompt() {
     for name in ["sandbox-with-file", "reply-form"] {
-        let intake = send(&event(name));
-        let file = &prompt_of(&intake).1.attachments[0];
+        let inbound = send(&event(name));
+        let file = &prompt_of(&inbound).1.attachments[0];
         assert_eq!((file.name.as_str(), file.size), ("notes.txt", 1234));
         assert!(file.url.starts_with("https://cdn.discordapp.com/") && file.media_type.is_some());
     }
@@ -268,13 +281,13 @@ fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
         ("say-in-thread", "Rename it to readiness check"),
         ("reply-form", "Also log the build number"),
     ] {
-        let intake = send(&event(name));
-        let (how, prompt) = prompt_of(&intake);
+        let inbound = send(&event(name));
+        let (how, prompt) = prompt_of(&inbound);
         assert_eq!((how, prompt.text.as_str()), ("thread", text));
-        let answer = body(&intake.answer);
+        let answer = body(&inbound.answer);
         assert_eq!(answer["type"], 4);
         assert_eq!(
-            answer["data"]["flags"].as_u64().expect("flags") & answer::EPHEMERAL,
+            answer["data"]["flags"].as_u64().expect("flags") & EPHEMERAL,
             0
         );
         assert!(
@@ -292,8 +305,8 @@ fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
         ("send-to-sandbox", "open"),
         ("send-to-sandbox-in-thread", "thread"),
     ] {
-        let intake = send(&event(name));
-        let (how, prompt) = prompt_of(&intake);
+        let inbound = send(&event(name));
+        let (how, prompt) = prompt_of(&inbound);
         assert_eq!((how, prompt.text.as_str()), (expected, WORK_ON_QUOTED));
         let quote = Quote {
             by: "Kim".to_owned(),
@@ -309,8 +322,8 @@ fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
 
 #[test]
 fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
-    let intake = send(&event("send-reply-to-sandbox"));
-    let (how, prompt) = prompt_of(&intake);
+    let inbound = send(&event("send-reply-to-sandbox"));
+    let (how, prompt) = prompt_of(&inbound);
     assert_eq!(
         (how, prompt.text.as_str()),
         ("thread", "Please fix what Kim saw")
@@ -320,12 +333,12 @@ fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
         "The nightly job fails since Tuesday."
     );
     assert_eq!(
-        body(&intake.answer)["data"]["content"],
+        body(&inbound.answer)["data"]["content"],
         "**Robin**: Please fix what Kim saw\n> **Kim**: The nightly job fails since Tuesday."
     );
 
-    let intake = send(&event("send-forward-to-sandbox"));
-    let (how, prompt) = prompt_of(&intake);
+    let inbound = send(&event("send-forward-to-sandbox"));
+    let (how, prompt) = prompt_of(&inbound);
     assert_eq!((how, prompt.text.as_str()), ("open", WORK_ON_QUOTED));
     assert_eq!(
         (prompt.quotes[0].by.as_str(), prompt.quotes[0].text.as_str()),
@@ -336,8 +349,8 @@ fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
 
 #[test]
 fn what_was_chosen_travels_with_the_task_in_a_usable_form() {
-    let intake = send(&event("sandbox-with-choices"));
-    let wants = &prompt_of(&intake).1.wants;
+    let inbound = send(&event("sandbox-with-choices"));
+    let wants = &prompt_of(&inbound).1.wants;
     assert_eq!(
         [&wants.repo, &wants.model, &wants.agent].map(|one| one.as_deref().unwrap_or_default()),
         ["octo/service", "anthropic/claude-sonnet-4-5", "plan"]
@@ -377,10 +390,10 @@ fn a_prompt_waits_unless_it_is_said_that_it_shall_not() {
 
 #[test]
 fn settings_are_for_the_control_lane_with_the_standing_of_who_asks() {
-    let intake = send(&event("config-default"));
-    assert_eq!(kind_of(&intake), (5, 64));
-    let Some(Body::Control(control)) = &intake.enqueue else {
-        panic!("not a control: {:?}", intake.enqueue)
+    let inbound = send(&event("config-default"));
+    assert_eq!(kind_of(&inbound), (5, 64));
+    let Some(Body::Control(control)) = &inbound.enqueue else {
+        panic!("not a control: {:?}", inbound.enqueue)
     };
     assert_eq!(control.thread.tenant(), format!("discord:{GUILD}"));
     assert!(matches!(
@@ -398,8 +411,8 @@ fn settings_are_for_the_control_lane_with_the_standing_of_who_asks() {
     );
     let mut managing = event("config-default");
     managing["member"]["permissions"] = json!("32");
-    let intake = send(&managing);
-    assert!(matches!(&intake.enqueue, Some(Body::Control(control)) if control.standing.manages));
+    let inbound = send(&managing);
+    assert!(matches!(&inbound.enqueue, Some(Body::Control(control)) if control.standing.manages));
     let mut odd = event("config-default");
     odd["data"]["options"][0]["name"] = json!("allow");
     odd["data"]["options"][0]["options"] = json!([]);
@@ -465,9 +478,9 @@ fn answered_form(fields: Value) -> Value {
 #[test]
 fn an_answer_button_opens_its_form_at_once_with_the_words_of_its_message() {
     let shown = json!([{"type": 17, "components": [{"type": 10, "id": 100, "content": "**1. DB**\n> Which\\_one?\n1. Postgres — relational\n2. SQLite"}]}]);
-    let intake = send(&clicked("v1:form:que_01jd2m4q8y:s0.2-w0.0", shown));
-    assert_eq!((kind_of(&intake).0, &intake.enqueue), (9, &None));
-    let form = &body(&intake.answer)["data"];
+    let inbound = send(&clicked("v1:form:que_01jd2m4q8y:s0.2-w0.0", shown));
+    assert_eq!((kind_of(&inbound).0, &inbound.enqueue), (9, &None));
+    let form = &body(&inbound.answer)["data"];
     assert_eq!(form["custom_id"], "v1:answer:que_01jd2m4q8y");
     let first = &form["components"][0];
     assert_eq!(
@@ -495,7 +508,7 @@ fn a_filled_form_settles_its_ask() {
         {"type": 18, "component": {"type": 4, "custom_id": "w0", "value": "and more"}},
         {"type": 1, "components": [{"type": 4, "custom_id": "x", "value": "2: 1"}]},
     ]);
-    let intake = send(&answered_form(fields));
+    let inbound = send(&answered_form(fields));
     let choice = Choice::Form(vec![
         Field::Picked {
             question: 0,
@@ -511,7 +524,7 @@ fn a_filled_form_settles_its_ask() {
     ]);
     let ask = "que_01jd2m4q8y".to_owned();
     assert_eq!(
-        (want_of(&intake), kind_of(&intake)),
+        (want_of(&inbound), kind_of(&inbound)),
         (Want::Settle { ask, choice }, (6, 0))
     );
     for odd in [
@@ -538,23 +551,23 @@ fn who_may_not_use_it_is_refused_at_each_click_and_each_form() {
             app(GUILD, "1240000000000000999", ""),
             app("1240000000000000999", "", ""),
         ] {
-            let intake = given(event.to_string().as_bytes(), &other);
-            assert_eq!(intake.note, "discord: refused by policy");
-            refusal(&intake);
+            let inbound = given(event.to_string().as_bytes(), &other);
+            assert_eq!(inbound.note, "discord: refused by policy");
+            refusal(&inbound);
         }
     }
 }
 
 #[test]
 fn a_pressed_stop_button_says_so_in_the_answer_itself() {
-    let intake = send(&event("stop-button"));
+    let inbound = send(&event("stop-button"));
     assert_eq!(
-        want_of(&intake),
+        want_of(&inbound),
         Want::Stop {
             turn: Some("1240000000000000501".to_owned())
         }
     );
-    let answer = body(&intake.answer);
+    let answer = body(&inbound.answer);
     assert_eq!(answer["type"], 7);
     let text = answer.to_string();
     assert!(
@@ -567,8 +580,8 @@ fn a_pressed_stop_button_says_so_in_the_answer_itself() {
         let mut event = event("stop-button");
         event["message"]["components"] = odd;
         let raw = event.to_string();
-        let intake = given(raw.as_bytes(), &open_app());
-        assert!(intake.answer.status == 400 || body(&intake.answer)["type"] == 6);
+        let inbound = given(raw.as_bytes(), &open_app());
+        assert!(inbound.answer.status == 400 || body(&inbound.answer)["type"] == 6);
     }
     let mut trimmed = event("stop-button");
     trimmed["message"] = json!({"id": "1240000000000000351"});
@@ -577,21 +590,21 @@ fn a_pressed_stop_button_says_so_in_the_answer_itself() {
 
 #[test]
 fn a_reset_is_work_for_the_thread_and_seen_by_all() {
-    let intake = send(&event("reset"));
+    let inbound = send(&event("reset"));
     assert!(
-        matches!(&intake.enqueue, Some(Body::Message(Message { work: Work::Reset { by, .. }, .. })) if by.name == "Robin")
+        matches!(&inbound.enqueue, Some(Body::Message(Message { work: Work::Reset { by, .. }, .. })) if by.name == "Robin")
     );
-    assert_eq!(kind_of(&intake), (4, answer::SUPPRESS_EMBEDS));
+    assert_eq!(kind_of(&inbound), (4, SUPPRESS_EMBEDS));
 }
 
 #[test]
 fn the_reply_button_opens_a_form_at_once() {
-    let intake = send(&event("reply-button"));
-    assert_eq!((kind_of(&intake).0, &intake.enqueue), (9, &None));
+    let inbound = send(&event("reply-button"));
+    assert_eq!((kind_of(&inbound).0, &inbound.enqueue), (9, &None));
     assert!(
-        intake.answer.body.contains(r#""max_length":4000"#)
-            && intake.answer.body.contains(r#""type":19"#)
-            && intake.answer.body.contains(r#""type":21"#)
+        inbound.answer.body.contains(r#""max_length":4000"#)
+            && inbound.answer.body.contains(r#""type":19"#)
+            && inbound.answer.body.contains(r#""type":21"#)
     );
 }
 
@@ -670,12 +683,12 @@ fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
 #[test]
 fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     let none = json!({"type": 8, "data": {"choices": []}});
-    let intake = send(&event("autocomplete"));
+    let inbound = send(&event("autocomplete"));
     assert_eq!(
-        (body(&intake.answer), &intake.enqueue),
+        (body(&inbound.answer), &inbound.enqueue),
         (none.clone(), &None)
     );
-    let lookup = intake.lookup.expect("a lookup");
+    let lookup = inbound.lookup.expect("a lookup");
     assert_eq!(
         (lookup.tenant, lookup.kind, lookup.typed.as_str()),
         (format!("discord:{GUILD}"), Kind::Model, "son")
@@ -695,8 +708,11 @@ fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     let mut words = event("autocomplete");
     words["data"]["options"] =
         json!([{"name": "prompt", "type": 3, "value": "Add", "focused": true}]);
-    let intake = send(&words);
-    assert_eq!((body(&intake.answer), intake.lookup), (none.clone(), None));
+    let inbound = send(&words);
+    assert_eq!(
+        (body(&inbound.answer), inbound.lookup),
+        (none.clone(), None)
+    );
     words["data"] = Value::Null;
     assert_eq!(body(&send(&words).answer), none);
 }
@@ -796,13 +812,13 @@ fn recorded_payloads_are_answered_as_a_right_bot_would() {
         seen += 1;
         let (request, expect, name) = (&file["request"]["json"], &file["expect"], &file["id"]);
         let guild = request["guild_id"].as_str().unwrap_or("1");
-        let intake = given(request.to_string().as_bytes(), &app(guild, "", ""));
-        assert_eq!(json!(intake.answer.status), expect["status"], "{name}");
-        let kind = &body(&intake.answer)["type"];
+        let inbound = given(request.to_string().as_bytes(), &app(guild, "", ""));
+        assert_eq!(json!(inbound.answer.status), expect["status"], "{name}");
+        let kind = &body(&inbound.answer)["type"];
         match &expect["callback_type"] {
             Value::Array(kinds) => assert!(kinds.contains(kind), "{name}: {kind}"),
             Value::Null => assert_eq!(
-                intake.enqueue, None,
+                inbound.enqueue, None,
                 "{name}: none of these is a command of ours"
             ),
             one => assert_eq!(kind, one, "{name}"),
@@ -838,7 +854,7 @@ fn recorded_payloads_are_answered_as_a_right_bot_would() {
             );
         }
         if expect["starts_turn"] == false {
-            assert_eq!(intake.enqueue, None, "{name}");
+            assert_eq!(inbound.enqueue, None, "{name}");
         }
     }
     assert!(seen >= 13, "only {seen} payloads");

@@ -1,4 +1,4 @@
-//! What becomes of each request at the door: our own payloads (`events/slack`), then bad input.
+//! What becomes of each request: our own payloads (`events/slack`), then bad input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use bobbin_core::settings::{Change, Kind};
 use serde_json::{Value, json};
 
 use super::{NOW_MS, app, request, sign, signed};
-use crate::Intake;
+use crate::Inbound;
 use crate::slack::{HELP, events, message_id, message_ts};
 
 const TEAM: &str = "T0BOBBIN01";
@@ -50,32 +50,32 @@ fn stored(name: &str) -> Value {
     }
 }
 
-fn sent(name: &str, teams: &str) -> Intake {
+fn sent(name: &str, teams: &str) -> Inbound {
     let (endpoint, raw) = request(&stored(name));
     signed(&endpoint, &raw, &app(teams, "", ""))
 }
 
-fn admitted(name: &str) -> Intake {
+fn admitted(name: &str) -> Inbound {
     sent(name, "T0BOBBIN01,E0BOBBIN01")
 }
 
-fn message(intake: &Intake) -> &Message {
-    let Some(Body::Message(message)) = &intake.enqueue else {
-        panic!("no message: {intake:?}")
+fn message(inbound: &Inbound) -> &Message {
+    let Some(Body::Message(message)) = &inbound.enqueue else {
+        panic!("no message: {inbound:?}")
     };
     message
 }
 
-fn prompt(intake: &Intake) -> &Prompt {
-    let Work::Prompt(prompt) = &message(intake).work else {
-        panic!("no prompt: {intake:?}")
+fn prompt(inbound: &Inbound) -> &Prompt {
+    let Work::Prompt(prompt) = &message(inbound).work else {
+        panic!("no prompt: {inbound:?}")
     };
     prompt
 }
 
-fn control(intake: &Intake) -> &Control {
-    let Some(Body::Control(control)) = &intake.enqueue else {
-        panic!("no control: {intake:?}")
+fn control(inbound: &Inbound) -> &Control {
+    let Some(Body::Control(control)) = &inbound.enqueue else {
+        panic!("no control: {inbound:?}")
     };
     control
 }
@@ -120,8 +120,8 @@ fn every_stored_payload_has_the_outcome_stated_here() {
         ("ssl_check", "ssl check"),
     ];
     for (name, note) in table {
-        let intake = admitted(name);
-        assert_eq!((intake.answer.status, intake.note), (200, note), "{name}");
+        let inbound = admitted(name);
+        assert_eq!((inbound.answer.status, inbound.note), (200, note), "{name}");
     }
     let files: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()
@@ -139,9 +139,9 @@ fn every_stored_payload_has_the_outcome_stated_here() {
 
 #[test]
 fn url_verification_echoes_its_challenge_and_only_when_signed() {
-    let intake = sent("url_verification", "");
+    let inbound = sent("url_verification", "");
     assert_eq!(
-        serde_json::from_str::<Value>(&intake.answer.body).unwrap(),
+        serde_json::from_str::<Value>(&inbound.answer.body).unwrap(),
         json!({ "challenge": "kYx3mB7qT1cVw9" })
     );
     let (_, raw) = request(&stored("url_verification"));
@@ -223,18 +223,18 @@ fn a_file_without_words_is_a_prompt() {
     let mut stored = stored("file_share");
     stored["json"]["event"]["text"] = "<@U0BOBBINBOT>".into();
     let (_, raw) = request(&stored);
-    let intake = signed("events", &raw, &app(TEAM, "", ""));
+    let inbound = signed("events", &raw, &app(TEAM, "", ""));
     assert_eq!(
         (
-            prompt(&intake).text.as_str(),
-            prompt(&intake).attachments.len()
+            prompt(&inbound).text.as_str(),
+            prompt(&inbound).attachments.len()
         ),
         ("", 1)
     );
 }
 
 /// The mention with these words.
-fn mention(words: &str, policy: &crate::slack::App) -> Intake {
+fn mention(words: &str, policy: &crate::slack::App) -> Inbound {
     let mut stored = stored("app_mention");
     stored["json"]["event"]["text"] = format!("<@U0BOBBINBOT> {words}").into();
     let (_, raw) = request(&stored);
@@ -278,19 +278,19 @@ fn an_unknown_team_gets_nothing_and_a_refusal_is_told_only_to_its_person() {
         "message_shortcut",
         "agent_session_stopped",
     ] {
-        let intake = sent(name, "T0SOMEBODY");
+        let inbound = sent(name, "T0SOMEBODY");
         assert_eq!(
             (
-                intake.answer.status,
-                intake.answer.body.as_str(),
-                intake.enqueue
+                inbound.answer.status,
+                inbound.answer.body.as_str(),
+                inbound.enqueue
             ),
             (200, "", None),
             "{name}"
         );
     }
-    let intake = mention("hello", &app(TEAM, "C0OTHER", ""));
-    let refused = control(&intake);
+    let inbound = mention("hello", &app(TEAM, "C0OTHER", ""));
+    let refused = control(&inbound);
     assert_eq!(
         refused.want,
         Want::Say {
@@ -305,9 +305,9 @@ fn an_unknown_team_gets_nothing_and_a_refusal_is_told_only_to_its_person() {
             user: ANNA.into()
         }
     );
-    let intake = mention("hello", &app(TEAM, "", "U0BEN"));
+    let inbound = mention("hello", &app(TEAM, "", "U0BEN"));
     assert_eq!(
-        control(&intake).want,
+        control(&inbound).want,
         Want::Say {
             text: Refusal::Person.to_string()
         }
@@ -343,8 +343,8 @@ fn an_organisation_wide_installation_is_its_enterprise() {
 
 #[test]
 fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
-    let intake = admitted("block_actions_stop");
-    let stop = control(&intake);
+    let inbound = admitted("block_actions_stop");
+    let stop = control(&inbound);
     assert_eq!(
         stop.want,
         Want::Stop {
@@ -358,7 +358,8 @@ fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
         "slack_T0BOBBIN01_C0BUILD0001_1790000002.000200_1790000010.000001_U0ANNA00001"
     );
     assert!(
-        intake.on_queue_failure.status == 200 && intake.on_queue_failure.body.contains("try again")
+        inbound.on_queue_failure.status == 200
+            && inbound.on_queue_failure.body.contains("try again")
     );
     let slacks_own = admitted("agent_session_stopped");
     assert_eq!(control(&slacks_own).want, Want::Stop { turn: None });
@@ -418,12 +419,12 @@ fn inputs_that_are_not_ours_are_not_read_and_a_form_can_be_empty() {
         let mut stored = stored("block_actions_form");
         stored["payload"]["state"] = odd;
         let (_, raw) = request(&stored);
-        let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
+        let inbound = signed("interactivity", &raw, &app(TEAM, "", ""));
         let form = |fields| Want::Settle {
             ask: "que_0123456789abcdef".into(),
             choice: Choice::Form(fields),
         };
-        assert_eq!(control(&intake).want, form(vec![]));
+        assert_eq!(control(&inbound).want, form(vec![]));
     }
 }
 
@@ -461,9 +462,9 @@ fn a_click_with_a_value_that_is_not_ours_does_nothing() {
         let mut stored = stored("block_actions_ask");
         stored["payload"]["actions"][0]["value"] = value.into();
         let (_, raw) = request(&stored);
-        let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
+        let inbound = signed("interactivity", &raw, &app(TEAM, "", ""));
         assert_eq!(
-            (intake.enqueue, intake.note),
+            (inbound.enqueue, inbound.note),
             (None, "element not in use"),
             "{value:?}"
         );
@@ -475,25 +476,25 @@ fn a_click_of_another_organisations_member_is_refused() {
     let mut stored = stored("block_actions_stop");
     stored["payload"]["user"]["team_id"] = "T0FOREIGN01".into();
     let (_, raw) = request(&stored);
-    let intake = signed("interactivity", &raw, &app(TEAM, "", ""));
-    assert!(matches!(&control(&intake).want, Want::Say { .. }));
+    let inbound = signed("interactivity", &raw, &app(TEAM, "", ""));
+    assert!(matches!(&control(&inbound).want, Want::Say { .. }));
 }
 
 #[test]
 fn the_shortcut_starts_a_turn_in_the_thread_of_its_message() {
-    let intake = admitted("message_shortcut");
-    assert_eq!(message(&intake).thread, thread("1789999000.000300"));
+    let inbound = admitted("message_shortcut");
+    assert_eq!(message(&inbound).thread, thread("1789999000.000300"));
     let quote = Quote {
         by: String::new(),
         text: "The build fails on https://ci.example/9".to_owned(),
     };
-    assert_eq!(prompt(&intake).quotes, [quote]);
+    assert_eq!(prompt(&inbound).quotes, [quote]);
     assert_eq!(
-        prompt(&intake).text,
+        prompt(&inbound).text,
         "Do what this message asks for, or look into what it reports."
     );
-    assert_eq!(prompt(&intake).by.id, ANNA);
-    assert_eq!(message_ts(&message(&intake).id), Some("1789999000.000300"));
+    assert_eq!(prompt(&inbound).by.id, ANNA);
+    assert_eq!(message_ts(&message(&inbound).id), Some("1789999000.000300"));
 }
 
 #[test]
@@ -501,12 +502,12 @@ fn ones_own_message_is_the_task_itself() {
     let mut own = stored("message_shortcut");
     own["payload"]["message"]["user"] = ANNA.into();
     let (endpoint, raw) = request(&own);
-    let intake = signed(&endpoint, &raw, &app(TEAM, "", ""));
+    let inbound = signed(&endpoint, &raw, &app(TEAM, "", ""));
     assert_eq!(
-        prompt(&intake).text,
+        prompt(&inbound).text,
         "The build fails on https://ci.example/9"
     );
-    assert!(prompt(&intake).quotes.is_empty());
+    assert!(prompt(&inbound).quotes.is_empty());
 }
 
 #[test]
@@ -538,13 +539,13 @@ fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
 
 #[test]
 fn a_deleted_prompt_is_withdrawn_under_the_id_of_its_turn_and_nothing_else_is() {
-    let intake = admitted("message_deleted");
+    let inbound = admitted("message_deleted");
     let expected = Want::Withdraw {
         turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]),
     };
-    assert_eq!(control(&intake).want, expected);
-    assert_eq!(control(&intake).thread, thread("1790000000.000100"));
-    assert_eq!(control(&intake).by.id, ANNA);
+    assert_eq!(control(&inbound).want, expected);
+    assert_eq!(control(&inbound).thread, thread("1790000000.000100"));
+    assert_eq!(control(&inbound).by.id, ANNA);
     let changed = |path: &str, value: Value| {
         let mut event = stored("message_deleted");
         event["json"]["event"]["previous_message"][path] = value;
@@ -576,9 +577,9 @@ fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
         channel: CHANNEL.to_owned(),
     };
     assert_eq!((overview.team.as_str(), overview.place), (TEAM, place));
-    let intake = admitted("slash_config");
-    assert_eq!(intake.answer.body, "");
-    assert!(intake.on_queue_failure.body.contains("ephemeral"));
+    let inbound = admitted("slash_config");
+    assert_eq!(inbound.answer.body, "");
+    assert!(inbound.on_queue_failure.body.contains("ephemeral"));
     let expected = Want::Configure {
         change: Change::Default {
             channel: Some(CHANNEL.to_owned()),
@@ -586,7 +587,7 @@ fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
             value: Some("openai/gpt".to_owned()),
         },
     };
-    let control = control(&intake);
+    let control = control(&inbound);
     assert_eq!((&control.want, &control.reply), (&expected, &reply));
     assert_eq!(control.thread.tenant(), format!("slack:{TEAM}"));
 }
@@ -598,10 +599,10 @@ fn slash_commands_answer_the_person_alone() {
         ("slash_help", "Mention me"),
         ("slash_unknown", "`dance` is not"),
     ] {
-        let intake = admitted(name);
-        let answer: Value = serde_json::from_str(&intake.answer.body).unwrap();
+        let inbound = admitted(name);
+        let answer: Value = serde_json::from_str(&inbound.answer.body).unwrap();
         assert_eq!(
-            (answer["response_type"].as_str(), intake.enqueue),
+            (answer["response_type"].as_str(), inbound.enqueue),
             (Some("ephemeral"), None)
         );
         assert!(
@@ -640,14 +641,14 @@ fn a_body_that_is_not_what_slack_sends_gets_a_clear_400() {
         ("commands", b"command=%2Fbobbin"),
     ];
     for (endpoint, raw) in bad {
-        let intake = signed(endpoint, raw, &app(TEAM, "", ""));
+        let inbound = signed(endpoint, raw, &app(TEAM, "", ""));
         assert_eq!(
-            (intake.answer.status, &intake.enqueue),
+            (inbound.answer.status, &inbound.enqueue),
             (400, &None),
             "{endpoint} {:?}",
             String::from_utf8_lossy(raw)
         );
-        assert!(intake.answer.body.len() > 10);
+        assert!(inbound.answer.body.len() > 10);
     }
     let deep = format!("{{\"type\":{}", "[".repeat(100_000));
     assert_eq!(
@@ -676,13 +677,13 @@ fn every_entrance_refuses_what_is_not_signed_and_reads_nothing_of_it() {
         "ssl_check",
     ] {
         let (endpoint, raw) = request(&stored(name));
-        let entrance = match endpoint.as_str() {
+        let endpoint = match endpoint.as_str() {
             "events" => events,
             "interactivity" => crate::slack::interactivity,
             _ => crate::slack::commands,
         };
         let timestamp = (NOW_MS / 1_000).to_string();
-        let intake = entrance(
+        let inbound = endpoint(
             &raw,
             &sign("another secret", &timestamp, &raw),
             &timestamp,
@@ -690,7 +691,7 @@ fn every_entrance_refuses_what_is_not_signed_and_reads_nothing_of_it() {
             NOW_MS,
         );
         assert_eq!(
-            (intake.answer.status, intake.enqueue, intake.note),
+            (inbound.answer.status, inbound.enqueue, inbound.note),
             (401, None, "bad signature"),
             "{name}"
         );
@@ -707,9 +708,9 @@ fn unknown_kinds_and_odd_fields_are_acknowledged_without_effect() {
         json!({"type": "app_rate_limited", "team_id": TEAM, "minute_rate_limited": 1}),
     ];
     for body in odd {
-        let intake = signed("events", body.to_string().as_bytes(), &app(TEAM, "", ""));
+        let inbound = signed("events", body.to_string().as_bytes(), &app(TEAM, "", ""));
         assert_eq!(
-            (intake.answer.status, intake.enqueue),
+            (inbound.answer.status, inbound.enqueue),
             (200, None),
             "{body}"
         );
@@ -723,8 +724,8 @@ fn unknown_kinds_and_odd_fields_are_acknowledged_without_effect() {
 
 #[test]
 fn a_prompt_beyond_the_bound_is_told_how_to_be_sent() {
-    let intake = mention(&"x".repeat(100_001), &app(TEAM, "", ""));
-    assert!(matches!(&control(&intake).want, Want::Say { text } if text.contains("attach")));
+    let inbound = mention(&"x".repeat(100_001), &app(TEAM, "", ""));
+    assert!(matches!(&control(&inbound).want, Want::Say { text } if text.contains("attach")));
 }
 
 #[test]

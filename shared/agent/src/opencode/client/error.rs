@@ -1,0 +1,192 @@
+//! What went wrong between Bobbin and an OpenCode server, and what an answer that is none says of it.
+
+use bobbin_core::endpoint::NoEndpoint;
+use bobbin_core::failure::Failure;
+use bobbin_http::{Answer, HttpError, sentence};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What went wrong, by what is to be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenCodeError {
+    /// Neither proxy nor server gave an answer of OpenCode's.
+    #[error("the server does not answer: {seen}")]
+    Unreachable {
+        /// What came in place of an answer: an error of the connection, a status, a media type.
+        seen: String,
+    },
+    /// A redirect, twice: the endpoint's token is not taken.
+    #[error("the preview refuses its token")]
+    StaleEndpoint,
+    /// 401: the server was started with another password.
+    #[error("the server refuses its password")]
+    WrongPassword,
+    /// OpenCode does not know the session.
+    #[error("OpenCode does not know the session")]
+    SessionMissing,
+    /// OpenCode does not know the message, or the ask is settled already.
+    #[error("OpenCode does not know it: {message}")]
+    NotFound {
+        /// What OpenCode says of it; empty where it says nothing.
+        message: String,
+    },
+    /// OpenCode refused, or failed within. A 500 may be the request's own fault, so it is not repeated blindly.
+    #[error("OpenCode refused the request ({status}): {message}")]
+    Refused {
+        /// HTTP status of the answer.
+        status: u16,
+        /// What OpenCode says of it; empty where it says nothing.
+        message: String,
+    },
+    /// OpenCode's answer is larger than we take.
+    #[error("OpenCode's answer is too large: {seen}")]
+    TooLarge {
+        /// How large it is, and what it may be.
+        seen: String,
+    },
+    /// The provider gave no endpoint.
+    #[error(transparent)]
+    NoEndpoint(#[from] NoEndpoint),
+    /// The guard did not let the request out.
+    #[error("{0}")]
+    Guard(HttpError),
+}
+
+impl OpenCodeError {
+    /// What the turn has to do about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let seen = self.to_string();
+        match self {
+            Self::Unreachable { .. } | Self::StaleEndpoint | Self::WrongPassword => {
+                Failure::SandboxDown { seen }
+            }
+            Self::SessionMissing => Failure::SessionMissing,
+            Self::NotFound { .. } | Self::Refused { .. } | Self::TooLarge { .. } => {
+                Failure::TurnFailed { reason: seen }
+            }
+            Self::NoEndpoint(none) => none.failure.clone(),
+            Self::Guard(_) => Failure::NonRecoverable {
+                advice: format!(
+                    "The sandbox's address cannot be used: {seen}. The operator has to check daytona_api of the parameter Overrides."
+                ),
+            },
+        }
+    }
+
+    /// Whether a fresh endpoint may help.
+    pub(super) const fn is_of_the_endpoint(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::StaleEndpoint)
+    }
+}
+
+impl From<HttpError> for OpenCodeError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Refused { .. } => Self::Guard(error),
+            HttpError::TooLarge { .. } => Self::TooLarge {
+                seen: error.to_string(),
+            },
+            _ => Self::Unreachable {
+                seen: error.to_string(),
+            },
+        }
+    }
+}
+
+/// A request that came to nothing, and what is certain about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAccepted {
+    /// What went wrong last.
+    pub error: OpenCodeError,
+    /// OpenCode did nothing of it: it was never sent, or was refused by the proxy or by OpenCode itself.
+    pub certain: bool,
+}
+
+/// Which kind of call it is, for the answers that depend on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Session,
+    Other,
+}
+
+/// Whether whoever answers so has not passed the request on, or has not accepted it: a redirect of the proxy, or a fault of
+/// the request's own. A proxy's 5xx may come after the request was passed on, and so may its "took too long".
+pub(super) const fn is_refusal(status: u16) -> bool {
+    matches!(status, 300..=407 | 409..=499)
+}
+
+pub(super) fn not_an_answer(answer: &Answer) -> OpenCodeError {
+    let kind = answer.media_type();
+    let kind = if kind.is_empty() { "nothing" } else { &kind };
+    OpenCodeError::Unreachable {
+        seen: format!(
+            "{kind} with status {} where OpenCode's JSON was due",
+            answer.status
+        ),
+    }
+}
+
+/// OpenCode's errors have two shapes; an error of neither shape is the proxy's.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorBody {
+    name: Option<String>,
+    _tag: Option<String>,
+    message: String,
+    data: ErrorBodyData,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorBodyData {
+    message: String,
+}
+
+pub(super) fn classify(answer: &Answer, about: CallKind) -> Option<OpenCodeError> {
+    let status = answer.status;
+    if answer.ok() {
+        return None;
+    }
+    if (300..400).contains(&status) {
+        return Some(OpenCodeError::StaleEndpoint);
+    }
+    if status == 401 && answer.headers.contains_key("www-authenticate") {
+        return Some(OpenCodeError::WrongPassword);
+    }
+    let body: ErrorBody = answer.json().unwrap_or_default();
+    let own = body.name.is_some() || body._tag.is_some();
+    if !own {
+        let body: Value = answer.json().unwrap_or_default();
+        let said = sentence(&body["message"]);
+        let seen = if said.is_empty() {
+            format!("status {status}")
+        } else {
+            format!("status {status}: {said}")
+        };
+        return Some(OpenCodeError::Unreachable {
+            seen: seen.chars().take(300).collect(),
+        });
+    }
+    let message = if body.data.message.is_empty() {
+        body.message
+    } else {
+        body.data.message
+    };
+    Some(match status {
+        404 if about == CallKind::Session && message.starts_with("Session not found") => {
+            OpenCodeError::SessionMissing
+        }
+        404 => OpenCodeError::NotFound { message },
+        _ => OpenCodeError::Refused {
+            status,
+            message: message
+                .lines()
+                .next()
+                .unwrap_or("")
+                .chars()
+                .take(300)
+                .collect(),
+        },
+    })
+}

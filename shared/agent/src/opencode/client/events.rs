@@ -1,0 +1,88 @@
+//! The event stream of a server.
+
+use std::time::Duration;
+
+use bobbin_http::{Answer, broken, media_type};
+use reqwest::{Method, Response};
+
+use super::error::{CallKind, OpenCodeError, classify, not_an_answer};
+use super::{Answered, OpenCode};
+use crate::opencode::event::Event;
+use crate::opencode::sse::Sse;
+
+/// Time for the head of the event stream.
+const STREAM_HEAD_MS_MAX: u64 = 15_000;
+/// Life of one event stream; it is opened anew after that.
+const STREAM_MS_MAX: u64 = 14 * 60_000;
+
+impl OpenCode {
+    /// Opens the event stream. Nothing is replayed: read everything anew once [`Event::Connected`] has come.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn events(&self) -> Answered<Events> {
+        match self.open_events().await {
+            Err(error) if error.is_of_the_endpoint() && self.renew().await? => {
+                self.open_events().await
+            }
+            other => other,
+        }
+    }
+
+    async fn open_events(&self) -> Answered<Events> {
+        let request = self
+            .request(Method::GET, "/event", &[])?
+            .timeout(Duration::from_millis(STREAM_MS_MAX));
+        let head = tokio::time::timeout(
+            Duration::from_millis(STREAM_HEAD_MS_MAX),
+            self.http.open(request),
+        );
+        let response = head.await.map_err(|_| OpenCodeError::Unreachable {
+            seen: "no head of the event stream in time".to_owned(),
+        })??;
+        let status = response.status().as_u16();
+        if status == 200 && media_type(response.headers()) == "text/event-stream" {
+            return Ok(Events {
+                response,
+                sse: Sse::default(),
+                ready: Vec::new(),
+            });
+        }
+        let headers = response.headers().clone();
+        let answer = Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        };
+        Err(classify(&answer, CallKind::Other).unwrap_or_else(|| not_an_answer(&answer)))
+    }
+}
+
+/// An open event stream.
+pub struct Events {
+    response: Response,
+    sse: Sse,
+    ready: Vec<Event>,
+}
+
+impl Events {
+    /// The next events, at least one; `None` at the end of the stream. Safe to drop and call again.
+    ///
+    /// # Errors
+    /// [`OpenCodeError::Unreachable`] when the stream broke.
+    pub async fn next(&mut self) -> Answered<Option<Vec<Event>>> {
+        while self.ready.is_empty() {
+            let Some(bytes) = self.response.chunk().await.map_err(broken)? else {
+                return Ok(None);
+            };
+            let data = self
+                .sse
+                .push(&bytes)
+                .map_err(|e| OpenCodeError::Unreachable {
+                    seen: e.to_string(),
+                })?;
+            self.ready = data.iter().map(|data| Event::parse(data)).collect();
+        }
+        Ok(Some(std::mem::take(&mut self.ready)))
+    }
+}

@@ -1,0 +1,104 @@
+//! The messages of a session: one, those from a prompt on, the newest.
+
+use reqwest::Method;
+
+use super::error::{CallKind, OpenCodeError, not_an_answer};
+use super::{Answered, OpenCode};
+use crate::opencode::answer::{in_order, is_whole};
+use crate::opencode::types::Message;
+
+/// Newest messages that are looked at to see whether an answer is under way: prompts that were sent into a run lie behind
+/// what it is writing.
+const NEWEST_MESSAGES: u32 = 20;
+/// Messages that are asked for at a time.
+const PAGE_MESSAGES: u32 = 50;
+/// Pages that are read to find a prompt.
+const PAGES_MAX: usize = 10;
+
+impl OpenCode {
+    /// Reads a message; `None` when OpenCode does not have it.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn message(&self, session: &str, message: &str) -> Answered<Option<Message>> {
+        match self
+            .get(
+                &format!("/session/{session}/message/{message}"),
+                &[],
+                CallKind::Session,
+            )
+            .await
+        {
+            Ok(found) => Ok(Some(found)),
+            Err(OpenCodeError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The messages of a session from a prompt on, oldest first; the newest page when the prompt is not there.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn messages_since(&self, session: &str, prompt: &str) -> Answered<Vec<Message>> {
+        let mut messages = PAGE_MESSAGES;
+        loop {
+            match self.pages_since(session, prompt, messages).await {
+                Err(OpenCodeError::TooLarge { .. }) if messages > 1 => messages = fewer(messages),
+                other => return other,
+            }
+        }
+    }
+
+    async fn pages_since(
+        &self,
+        session: &str,
+        prompt: &str,
+        messages: u32,
+    ) -> Answered<Vec<Message>> {
+        let path = format!("/session/{session}/message");
+        let limit = messages.to_string();
+        let mut found: Vec<Message> = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut query = vec![("limit", limit.as_str())];
+            query.extend(cursor.as_deref().map(|cursor| ("before", cursor)));
+            let answer = self
+                .call(Method::GET, &path, &query, None, CallKind::Session)
+                .await?;
+            let mut page: Vec<Message> = answer.json().ok_or_else(|| not_an_answer(&answer))?;
+            page.append(&mut found);
+            found = page;
+            let next = answer
+                .headers
+                .get("x-next-cursor")
+                .and_then(|value| value.to_str().ok());
+            cursor = next.filter(|next| !next.is_empty()).map(str::to_owned);
+            if cursor.is_none() || is_whole(&in_order(&found), prompt) {
+                break;
+            }
+        }
+        Ok(in_order(&found).into_owned())
+    }
+
+    /// The newest messages of a session, oldest first.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn newest(&self, session: &str) -> Answered<Vec<Message>> {
+        let path = format!("/session/{session}/message");
+        let mut messages = NEWEST_MESSAGES;
+        loop {
+            let limit = messages.to_string();
+            let query = [("limit", limit.as_str())];
+            match self.get(&path, &query, CallKind::Session).await {
+                Err(OpenCodeError::TooLarge { .. }) if messages > 1 => messages = fewer(messages),
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Messages with images are large: where so many are more than an answer may hold, these are asked for.
+const fn fewer(messages: u32) -> u32 {
+    if messages > 5 { messages / 5 } else { 1 }
+}

@@ -1,0 +1,137 @@
+//! How a call reaches the server: with the password, to the endpoint at hand, and once more to a fresh one.
+
+use bobbin_http::Answer;
+use reqwest::{Method, RequestBuilder, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::{CallKind, NotAccepted, OpenCodeError, classify, is_refusal, not_an_answer};
+use super::{Answered, OpenCode};
+
+impl OpenCode {
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        about: CallKind,
+    ) -> Answered<T> {
+        let answer = self.call(Method::GET, path, query, None, about).await?;
+        answer.json().ok_or_else(|| not_an_answer(&answer))
+    }
+
+    pub(super) async fn post_json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Option<Value>,
+        about: CallKind,
+    ) -> Answered<T> {
+        let answer = self.call(Method::POST, path, &[], body, about).await?;
+        answer.json().ok_or_else(|| not_an_answer(&answer))
+    }
+
+    pub(super) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Value>,
+        about: CallKind,
+    ) -> Answered<Answer> {
+        match self
+            .once(method.clone(), path, query, body.as_ref(), about)
+            .await
+        {
+            Err(error) if error.is_of_the_endpoint() && self.renew().await? => {
+                self.once(method, path, query, body.as_ref(), about).await
+            }
+            other => other,
+        }
+    }
+
+    pub(super) async fn once(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+        about: CallKind,
+    ) -> Answered<Answer> {
+        let attempt = self.attempt(method, path, query, body, about);
+        attempt.await.map_err(|missed| missed.error)
+    }
+
+    pub(super) async fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+        about: CallKind,
+    ) -> Result<Answer, NotAccepted> {
+        let request = self.request(method, path, query);
+        let mut request = request.map_err(|error| NotAccepted {
+            error,
+            certain: true,
+        })?;
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = self.http.send(request).await.map_err(|error| NotAccepted {
+            certain: error.is_unsent(),
+            error: error.into(),
+        })?;
+        let error = match classify(&answer, about) {
+            Some(error) => error,
+            None if answer.status == 200 && answer.media_type() == "text/html" => {
+                not_an_answer(&answer)
+            }
+            None => return Ok(answer),
+        };
+        Err(NotAccepted {
+            error,
+            certain: is_refusal(answer.status),
+        })
+    }
+
+    /// Fetches a fresh endpoint; false when there is no way to.
+    pub(super) async fn renew(&self) -> Answered<bool> {
+        let Some(refresh) = &self.refresh else {
+            return Ok(false);
+        };
+        let fresh = refresh().await?;
+        *self
+            .endpoint
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = fresh;
+        Ok(true)
+    }
+
+    pub(super) fn request(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Answered<RequestBuilder> {
+        let endpoint = self
+            .endpoint
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
+        let mut url = Url::parse(&format!("{}{path}", endpoint.url)).map_err(|_| {
+            OpenCodeError::Unreachable {
+                seen: "the preview's address cannot be read".to_owned(),
+            }
+        })?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut request = self
+            .http
+            .request(method, url.as_str())?
+            .header("authorization", &self.authorization);
+        for (name, value) in &endpoint.headers {
+            request = request.header(*name, value);
+        }
+        Ok(request)
+    }
+}

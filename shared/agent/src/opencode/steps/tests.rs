@@ -1,0 +1,181 @@
+use super::*;
+
+#[test]
+fn what_looks_like_a_secret_is_masked_and_the_rest_stays() {
+    let table = [
+        (
+            "curl -H \"Authorization: Bearer abc.def\" https://x.test",
+            "curl -H \"Authorization: Bearer *** https://x.test",
+        ),
+        ("GITHUB_TOKEN=abc gh pr list", "GITHUB_TOKEN=*** gh pr list"),
+        ("echo sk-ant-0123456789abc", "echo ***"),
+        (
+            "git clone https://me:pw@github.com/a/b",
+            "git clone https://***@github.com/a/b",
+        ),
+        ("login --password hunter2 now", "login --password *** now"),
+        ("login --password=hunter2", "login --password=***"),
+        (
+            "echo $API_TOKEN && cargo test",
+            "echo $API_TOKEN && cargo test",
+        ),
+        ("TOKEN=$OTHER make", "TOKEN=$OTHER make"),
+    ];
+    for (text, masked) in table {
+        assert_eq!(redact(text), masked);
+    }
+}
+
+#[test]
+fn a_step_is_one_short_line() {
+    assert_eq!(first_line("one\ntwo", 80), "one…");
+    assert_eq!(first_line(&"é".repeat(100), 80).chars().count(), 81);
+    assert_eq!(first_line(" short ", 80), "short");
+}
+
+#[test]
+fn every_tool_has_words_for_now_and_for_then() {
+    let table = [
+        (
+            "bash",
+            serde_json::json!({"command": "cargo test"}),
+            "Running `cargo test`",
+            "Ran `cargo test`",
+        ),
+        (
+            "edit",
+            serde_json::json!({"filePath": "/w/src/a.rs"}),
+            "Editing src/a.rs",
+            "Edited src/a.rs",
+        ),
+        (
+            "write",
+            serde_json::json!({"filePath": "/w/b.md"}),
+            "Writing b.md",
+            "Wrote b.md",
+        ),
+        (
+            "read",
+            serde_json::json!({"filePath": "/etc/hosts"}),
+            "Reading /etc/hosts",
+            "Read /etc/hosts",
+        ),
+        (
+            "grep",
+            serde_json::json!({"pattern": "fn .*"}),
+            "Searching for `fn .*`",
+            "Searched for `fn .*`",
+        ),
+        (
+            "glob",
+            serde_json::json!({"pattern": "*.rs"}),
+            "Looking for `*.rs`",
+            "Looked for `*.rs`",
+        ),
+        (
+            "list",
+            serde_json::json!({"path": "/w/src"}),
+            "Listing src",
+            "Listed src",
+        ),
+        (
+            "webfetch",
+            serde_json::json!({"url": "https://a.test/x?k=1"}),
+            "Fetching from a.test",
+            "Fetched from a.test",
+        ),
+        (
+            "websearch",
+            serde_json::json!({"query": "rust"}),
+            "Searching the web for rust",
+            "Searched the web for rust",
+        ),
+        (
+            "task",
+            serde_json::json!({"description": "find it"}),
+            "Delegating: find it",
+            "Delegated: find it",
+        ),
+        (
+            "todowrite",
+            serde_json::json!({}),
+            "Planning the work",
+            "Planned the work",
+        ),
+        (
+            "question",
+            serde_json::json!({"questions": [{"question": "Why?"}]}),
+            "Asking: Why?",
+            "Asked: Why?",
+        ),
+        (
+            "skill",
+            serde_json::json!({"name": "pdf"}),
+            "Using the skill pdf",
+            "Used the skill pdf",
+        ),
+        (
+            "github_create_issue",
+            serde_json::json!({}),
+            "Using github_create_issue",
+            "Used github_create_issue",
+        ),
+    ];
+    for (tool, input, present, past) in table {
+        assert_eq!(
+            words(tool, &input, "/w"),
+            (present.to_owned(), past.to_owned())
+        );
+    }
+}
+
+fn planned(messages: serde_json::Value) -> Vec<(String, PlanState)> {
+    let turn: Vec<Message> = serde_json::from_value(messages).expect("messages");
+    let plan = plan_of(&turn).into_iter();
+    plan.map(|item| (item.text, item.state)).collect()
+}
+
+#[test]
+fn the_plan_is_what_was_last_written_down_in_the_turn() {
+    let todo = |content: &str, status: &str| serde_json::json!({"content": content, "status": status, "priority": "high"});
+    let wrote = |id: &str, todos: serde_json::Value| {
+        serde_json::json!({"info": {"id": id, "role": "assistant"},
+        "parts": [{"id": "p", "type": "tool", "tool": "todowrite", "state": {"status": "completed", "input": {"todos": todos}}}]})
+    };
+    let turn = serde_json::json!([
+        wrote("a", serde_json::json!([todo("old", "pending")])),
+        wrote("b", serde_json::json!([
+            todo("read it", "completed"), todo("fix it\nwith care", "in_progress"), todo("test it", "pending"),
+            todo("ship it with GITHUB_TOKEN=abc", "cancelled"), todo("  ", "pending"), {"status": "pending"},
+        ])),
+        {"info": {"id": "c", "role": "assistant"}, "parts": []},
+    ]);
+    assert_eq!(
+        planned(turn),
+        [
+            ("read it".to_owned(), PlanState::Done),
+            ("fix it…".to_owned(), PlanState::Now),
+            ("test it".to_owned(), PlanState::Next),
+            (
+                "ship it with GITHUB_TOKEN=***".to_owned(),
+                PlanState::Dropped
+            ),
+        ]
+    );
+    let many: Vec<serde_json::Value> = (0..50)
+        .map(|n| todo(&format!("step {n}"), "pending"))
+        .collect();
+    assert_eq!(
+        planned(serde_json::json!([wrote("a", many.into())])).len(),
+        PLAN_MAX
+    );
+    assert_eq!(planned(serde_json::json!([])), []);
+}
+
+#[test]
+fn only_the_host_of_an_address_is_told() {
+    assert_eq!(
+        host_of("https://user:pw@api.test/secret?key=1").as_deref(),
+        Some("api.test")
+    );
+}

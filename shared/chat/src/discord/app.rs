@@ -1,0 +1,40 @@
+//! The Discord application as ingress knows it.
+
+use bobbin_core::access::Policy;
+use bobbin_core::limits::Limits;
+use ed25519_dalek::VerifyingKey;
+
+use super::verify::{BadKey, verifying_key};
+
+/// The application as ingress knows it.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// Verifies what Discord signed.
+    pub key: VerifyingKey,
+    /// The application's id, part of the routes that answer an interaction.
+    pub application: String,
+    /// Who may use it.
+    pub policy: Policy,
+    /// The product's bounds: length of a prompt, number and size of its files.
+    pub limits: Limits,
+}
+
+impl App {
+    /// From configuration; the key is 64 hex digits, as the developer portal and `verify_key` show it.
+    ///
+    /// # Errors
+    /// [`BadKey`] when it is not one.
+    pub fn new(
+        public_key_hex: &str,
+        application: &str,
+        policy: Policy,
+        limits: Limits,
+    ) -> Result<Self, BadKey> {
+        Ok(Self {
+            key: verifying_key(public_key_hex)?,
+            application: application.to_owned(),
+            policy,
+            limits,
+        })
+    }
+}

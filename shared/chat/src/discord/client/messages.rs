@@ -1,0 +1,277 @@
+//! Messages and threads, made and edited by the bot: where Discord does not take a message, the same with less.
+
+use bobbin_core::card::Post;
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, digest, post_key};
+use bobbin_core::message::Prompt;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::call::{Call, in_channel};
+use super::{Discord, DiscordError};
+use crate::discord::render::{self, Rendered};
+
+impl Discord {
+    /// Makes a post, or edits the one that stands at `at`. A deleted or no longer editable one is made anew.
+    ///
+    /// # Errors
+    /// [`DiscordError`]; a repeat after any of them is safe.
+    pub async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, DiscordError> {
+        let channel = channel_of(thread)?;
+        let rendered = match (post, thread) {
+            (Post::Moved { to, .. }, ThreadKey::Discord { guild, .. }) => {
+                let link = Some(render::link(guild, &to.channel, &to.id));
+                let to = to.clone();
+                render::post(&Post::Moved { to, link })
+            }
+            _ => render::post(post),
+        };
+        let nonce = post_key(thread, turn, kind);
+        let Some(at) = at else {
+            return self.create_or_less(channel, &rendered, &nonce).await;
+        };
+        match self.edit_or_less(at, &rendered).await {
+            // What is only the end of an old card is not made anew.
+            Err(gone)
+                if matches!(gone.code(), 10_008 | 30_046) && matches!(post, Post::Moved { .. }) =>
+            {
+                Ok(at.clone())
+            }
+            // Deleted, or older than an hour and edited too often. Not the first name: that one may still stand for the old message.
+            Err(gone) if matches!(gone.code(), 10_008 | 30_046) => {
+                let again = &digest(&["again", &nonce, &at.id])[..24];
+                self.create_or_less(channel, &rendered, again).await
+            }
+            other => other,
+        }
+    }
+    /// Makes a message under a name: within minutes a repeat finds the first one.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn create_message(
+        &self,
+        channel: &str,
+        rendered: &Rendered,
+        nonce: &str,
+    ) -> Result<PostRef, DiscordError> {
+        let call = in_channel("create message", Method::POST, channel, "/messages");
+        let body = render::with_nonce(rendered.body.clone(), nonce);
+        let made = self
+            .client
+            .call(&call, Some(&body), rendered.file.as_ref())
+            .await?;
+        post_ref(&call, channel, &made)
+    }
+
+    /// Edits a message; an archived thread is opened again for it.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn edit_message(
+        &self,
+        at: &PostRef,
+        rendered: &Rendered,
+    ) -> Result<PostRef, DiscordError> {
+        let call = in_channel(
+            "edit message",
+            Method::PATCH,
+            &at.channel,
+            &format!("/messages/{}", at.id),
+        );
+        let edit = || {
+            self.client
+                .call(&call, Some(&rendered.body), rendered.file.as_ref())
+        };
+        let edited = match edit().await {
+            Err(archived) if archived.code() == 50_083 => {
+                self.unarchive(&at.channel).await?;
+                edit().await?
+            }
+            other => other?,
+        };
+        post_ref(&call, &at.channel, &edited)
+    }
+
+    /// Opens an archived thread again; sending does so by itself, everything else does not.
+    async fn unarchive(&self, thread: &str) -> Result<(), DiscordError> {
+        let call = in_channel("unarchive thread", Method::PATCH, thread, "");
+        let body = json!({"archived": false});
+        match self.client.call(&call, Some(&body), None).await {
+            // Opening a thread needs no permission, unless it is locked as well.
+            Err(DiscordError::Api { code: 50_013, .. }) => Err(DiscordError::Locked),
+            other => other.map(drop),
+        }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`DiscordError`]; code 10008 when it was deleted.
+    pub async fn get_message(&self, at: &PostRef) -> Result<Value, DiscordError> {
+        self.client
+            .call(
+                &in_channel(
+                    "get message",
+                    Method::GET,
+                    &at.channel,
+                    &format!("/messages/{}", at.id),
+                ),
+                None,
+                None,
+            )
+            .await
+    }
+
+    /// Deletes a message; one that is gone already is fine.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn delete_message(&self, at: &PostRef) -> Result<(), DiscordError> {
+        let call = in_channel(
+            "delete message",
+            Method::DELETE,
+            &at.channel,
+            &format!("/messages/{}", at.id),
+        );
+        let delete = || self.client.call(&call, None, None);
+        let deleted = match delete().await {
+            Err(archived) if archived.code() == 50_083 => {
+                self.unarchive(&at.channel).await?;
+                delete().await
+            }
+            other => other,
+        };
+        match deleted {
+            Err(gone) if gone.code() == 10_008 => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// Starts the public thread of a message and answers its id; a message that has one keeps it.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn start_thread(
+        &self,
+        channel: &str,
+        message: &str,
+        prompt: &Prompt,
+    ) -> Result<String, DiscordError> {
+        let call = in_channel(
+            "start thread",
+            Method::POST,
+            channel,
+            &format!("/messages/{message}/threads"),
+        );
+        match self
+            .client
+            .call(&call, Some(&render::thread(prompt)), None)
+            .await
+        {
+            Ok(thread) => {
+                thread["id"]
+                    .as_str()
+                    .map(str::to_owned)
+                    .ok_or(DiscordError::Unreadable {
+                        route: call.name,
+                        status: 200,
+                    })
+            }
+            // A thread has the id of the message that it hangs on.
+            Err(exists) if exists.code() == 160_004 => Ok(message.to_owned()),
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn create_or_less(
+        &self,
+        channel: &str,
+        rendered: &Rendered,
+        nonce: &str,
+    ) -> Result<PostRef, DiscordError> {
+        match self.create_message(channel, rendered, nonce).await {
+            Err(refused) => match less(rendered, &refused, false) {
+                Some(less) => self.create_message(channel, &less, nonce).await,
+                None => Err(refused),
+            },
+            made => made,
+        }
+    }
+
+    async fn edit_or_less(
+        &self,
+        at: &PostRef,
+        rendered: &Rendered,
+    ) -> Result<PostRef, DiscordError> {
+        match self.edit_message(at, rendered).await {
+            Err(refused) => match less(rendered, &refused, true) {
+                Some(less) => self.edit_message(at, &less).await,
+                None => Err(refused),
+            },
+            edited => edited,
+        }
+    }
+}
+
+/// What can be shown instead of a post that Discord refused for its content; tried once.
+fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rendered> {
+    let DiscordError::Api { code, status, .. } = refused else {
+        return None;
+    };
+    let body = match (code, status) {
+        (40_005 | 50_045 | 400_001, _) if rendered.file.is_some() => {
+            render::without_file(&rendered.body)
+        }
+        (200_000 | 240_000, _) => render::blocked(&rendered.body),
+        // More text than Discord processes; its own limit is not documented.
+        (_, 500) => render::smaller(&rendered.body)?,
+        (50_035 | 50_006, _) => {
+            tracing::error!(event = "discord.body.refused", error = %refused, "discord: a body of ours was refused; its text is sent instead");
+            if edit {
+                // A message once made of components stays so.
+                render::as_one_text(&rendered.body)
+            } else {
+                render::as_text(&rendered.body)
+            }
+        }
+        _ => return None,
+    };
+    let keeps_file = body.get("attachments").is_some();
+    Some(Rendered {
+        body,
+        file: rendered.file.clone().filter(|_| keeps_file),
+    })
+}
+
+pub(super) fn post_ref(
+    call: &Call,
+    channel: &str,
+    message: &Value,
+) -> Result<PostRef, DiscordError> {
+    let id =
+        message["id"]
+            .as_str()
+            .filter(|id| !id.is_empty())
+            .ok_or(DiscordError::Unreadable {
+                route: call.name,
+                status: 200,
+            })?;
+    Ok(PostRef {
+        channel: channel.to_owned(),
+        id: id.to_owned(),
+    })
+}
+
+fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
+    match thread {
+        ThreadKey::Discord { thread, .. } => Ok(thread),
+        ThreadKey::Slack { .. } => Err(DiscordError::NotDiscord(thread.to_string())),
+    }
+}

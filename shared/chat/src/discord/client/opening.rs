@@ -1,0 +1,102 @@
+//! The thread of a task: the line in the channel that it hangs on, and the thread itself.
+
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostRef, ThreadKey, digest};
+use bobbin_core::message::{Open, Reply};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::answers::EPHEMERAL_OR_LOADING;
+use super::call::in_channel;
+use super::messages::post_ref;
+use super::{Discord, DiscordError};
+use crate::discord::render::{self, Rendered};
+
+/// Messages of a channel among which a task's line is looked for: the most that Discord lists at once.
+const ANSWERS_MAX: u32 = 100;
+
+impl Discord {
+    /// Makes the thread of a task: the deferred answer becomes the line that it hangs on, or the bot posts one.
+    ///
+    /// # Errors
+    /// [`DiscordError`], after the line says so where a repeat cannot help.
+    pub async fn open(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, DiscordError> {
+        let Reply::Discord { application, token } = &open.reply else {
+            return Err(DiscordError::NotDiscord("a reply".to_owned()));
+        };
+        let anchor = render::anchor(open);
+        let young =
+            now_ms.saturating_sub(open.accepted_at_ms) < bobbin_core::limits::DISCORD_TOKEN_MS;
+        let answered = if young {
+            self.edit_original(application, token, &anchor).await
+        } else {
+            Err(DiscordError::TokenGone)
+        };
+        let message = match answered {
+            // An accepted task is answered for all to see; what only the person sees is the refusal of ingress.
+            Ok((_, true)) => return Err(DiscordError::Unheard),
+            Ok((message, false)) => message,
+            Err(DiscordError::TokenGone) => match self.anchor_of(open, &anchor).await {
+                Some(stands) => stands,
+                None => {
+                    let nonce = &digest(&["open", &open.guild, &open.channel, &open.id])[..24];
+                    let rendered = Rendered {
+                        body: anchor,
+                        file: None,
+                    };
+                    self.create_message(&open.channel, &rendered, nonce).await?
+                }
+            },
+            Err(other) => return Err(other),
+        };
+        match self
+            .start_thread(&open.channel, &message.id, &open.prompt)
+            .await
+        {
+            Ok(thread) => ThreadKey::discord(&open.guild, &thread)
+                .map_err(|bad| DiscordError::NotDiscord(bad.to_string())),
+            Err(refused) => {
+                if let Failure::NonRecoverable { advice: why } | Failure::ThreadGone { seen: why } =
+                    refused.failure()
+                {
+                    let line = Rendered {
+                        body: render::anchor_failed(
+                            open,
+                            &format!("No thread could be made: {why}"),
+                        ),
+                        file: None,
+                    };
+                    if let Err(error) = self.edit_message(&message, &line).await {
+                        tracing::warn!(event = "discord.untold", %error, "discord: the refused thread could not be told");
+                    }
+                }
+                Err(refused)
+            }
+        }
+    }
+
+    /// What an earlier try has already made the anchor, and nobody heard of it or a thread could not be started on it then:
+    /// the answer, from a time when its token was valid, or a message of the bot. None also where the channel's messages cannot be read.
+    async fn anchor_of(&self, open: &Open, line: &Value) -> Option<PostRef> {
+        // The answer to an interaction is newer than that, and what is asked for comes from there on.
+        let rest = format!("/messages?after={}&limit={ANSWERS_MAX}", open.id);
+        let call = in_channel("list messages", Method::GET, &open.channel, &rest);
+        let listed = match self.client.call(&call, None, None).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                tracing::info!(event = "discord.anchor.unread", %error, "discord: whether a task has its line already could not be read");
+                return None;
+            }
+        };
+        let is_anchor = |message: &&Value| {
+            let flags = message["flags"].as_u64().unwrap_or(0);
+            let answers = message["interaction_metadata"]["id"] == open.id.as_str()
+                && flags & EPHEMERAL_OR_LOADING == 0;
+            // A message of the bot's own bears nothing but its words.
+            let posted = message["author"]["bot"] == true && message["content"] == line["content"];
+            answers || posted
+        };
+        let found = listed.as_array()?.iter().find(is_anchor)?;
+        post_ref(&call, &open.channel, found).ok()
+    }
+}

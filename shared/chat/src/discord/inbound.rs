@@ -1,0 +1,111 @@
+//! From a signed request to work on the queue and a first answer. Pure; the caller enqueues before it answers.
+
+mod act;
+mod prompt;
+mod request;
+
+use bobbin_core::ids::Ms;
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::act::UNKNOWN_COMMAND;
+use self::request::{Refused, Request, refuse};
+use super::answer;
+use super::app::App;
+use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
+use super::interaction::Interaction;
+use super::verify::verify;
+use crate::{HttpAnswer, Inbound};
+
+/// What becomes of a request at the interactions endpoint: headers as they came, the body's raw bytes, our clock.
+#[must_use]
+pub fn interactions(
+    raw: &[u8],
+    signature: Option<&str>,
+    timestamp: Option<&str>,
+    app: &App,
+    now_ms: Ms,
+) -> Inbound {
+    let signed = signature
+        .zip(timestamp)
+        .is_some_and(|(signature, timestamp)| {
+            verify(&app.key, timestamp, signature, raw, now_ms / 1000)
+        });
+    if !signed {
+        return Inbound::only(
+            HttpAnswer::text(401, "invalid request signature"),
+            "discord: bad signature",
+        );
+    }
+    if raw.len() > BODY_BYTES_MAX {
+        return Inbound::only(
+            HttpAnswer::text(
+                400,
+                &format!("the body is larger than {BODY_BYTES_MAX} bytes"),
+            ),
+            "discord: body too large",
+        );
+    }
+    if let Ok(interaction) = serde_json::from_slice::<Interaction>(raw)
+        && (2..=5).contains(&interaction.kind)
+        && is_usable(&interaction.id)
+    {
+        return answered(&interaction, app, now_ms);
+    }
+    // Nothing but the type is read of a ping: its other fields are no promise.
+    let (words, note) = match serde_json::from_slice::<Envelope>(raw).map(|known| known.kind) {
+        Ok(1) => return Inbound::only(answer::pong(), "discord: ping"),
+        Ok(2..=5) => (
+            "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
+            "discord: malformed",
+        ),
+        Ok(_) => (
+            "unknown interaction type; known are 1 to 5",
+            "discord: unknown type",
+        ),
+        Err(_) => (
+            "the body is not an interaction: it must be a JSON object with a numeric type",
+            "discord: malformed",
+        ),
+    };
+    Inbound::only(HttpAnswer::text(400, words), note)
+}
+
+/// Whether it can name a turn and a message on the queue, whose ids are bounded. Discord's snowflakes are at most
+/// twenty digits.
+fn is_usable(id: &str) -> bool {
+    (1..=ID_CHARS_MAX).contains(&id.len())
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    #[serde(rename = "type")]
+    kind: u64,
+}
+
+fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
+    let outcome =
+        Request::admitted(interaction, app, now_ms).and_then(|request| match interaction.kind {
+            2 => request.command(&data(interaction)?),
+            3 => request.click(&data(interaction)?),
+            4 => request.typing(&data(interaction)?),
+            _ => request.form(&data(interaction)?),
+        });
+    if interaction.kind == 4 {
+        // No words can be said while somebody types: who is refused sees no suggestions.
+        return outcome
+            .unwrap_or_else(|Refused(_, note)| Inbound::only(answer::no_choices(), note));
+    }
+    outcome.unwrap_or_else(|Refused(words, note)| Inbound::only(answer::word(&words), note))
+}
+
+fn data<'a, T: Deserialize<'a>>(interaction: &'a Interaction) -> Result<T, Refused> {
+    let data = interaction.data.as_ref().unwrap_or(&Value::Null);
+    T::deserialize(data).or_else(|_| refuse(UNKNOWN_COMMAND, "discord: data not understood"))
+}
+
+#[cfg(test)]
+mod tests;

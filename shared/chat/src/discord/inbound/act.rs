@@ -1,0 +1,233 @@
+//! What a command, a click, a form or somebody who types asks for.
+
+use bobbin_core::ask::Choice;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::message::{Body, Open, Prompt, Want, Work};
+
+use super::prompt::resolved;
+use super::request::{Outcome, Request, refuse};
+use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
+use crate::discord::custom_id::CustomId;
+use crate::discord::interaction::{Command, Component, Message as WiredMessage, Modal};
+use crate::discord::{commands, completion, configure, form};
+use crate::press::Input;
+use crate::{Inbound, Lookup};
+
+/// Discord's permissions that a task needs, with the names that its settings page shows.
+const IN_A_CHANNEL: &[(u32, &str)] = &[
+    (10, "View Channels"),
+    (11, "Send Messages"),
+    (16, "Read Message History"),
+    (35, "Create Public Threads"),
+    (38, "Send Messages in Threads"),
+];
+const IN_A_THREAD: &[(u32, &str)] = &[(10, "View Channels"), (38, "Send Messages in Threads")];
+const NOT_HERE: &str =
+    "A thread cannot be made in this kind of channel. Use `/sandbox` in a text channel.";
+pub(super) const UNKNOWN_COMMAND: &str =
+    "This command is not known any more. `/help` shows what there is.";
+const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
+
+impl Request<'_> {
+    pub(super) fn command(&self, command: &Command) -> Outcome {
+        match (command.kind, command.name.as_str()) {
+            (1 | 0, commands::SANDBOX) => self.start(self.prompt_of(command, "`/sandbox`")?),
+            (1 | 0, commands::SAY) => {
+                self.thread()?;
+                let prompt = self.prompt_of(command, "`/say`")?;
+                let now = command.flag(commands::NOW);
+                self.start(Prompt { now, ..prompt })
+            }
+            (1 | 0, commands::DIFF) => Ok(self.control(
+                self.thread()?,
+                Want::Diff { turn: None },
+                answer::deferred_word(),
+                "discord: diff",
+            )),
+            (1 | 0, commands::CONFIG) => match configure::change(command) {
+                Ok(change) => Ok(self.control(
+                    self.here()?,
+                    Want::Configure { change },
+                    answer::deferred_word(),
+                    "discord: settings",
+                )),
+                Err(words) => refuse(words, "discord: settings not understood"),
+            },
+            (1 | 0, commands::STATUS) => Ok(self.control(
+                self.thread()?,
+                Want::Status,
+                answer::deferred_word(),
+                "discord: status",
+            )),
+            (1 | 0, commands::STOP) => {
+                let want = if command.flag(commands::ALL) {
+                    Want::StopAll
+                } else {
+                    Want::Stop { turn: None }
+                };
+                let answer = answer::deferred_word();
+                Ok(self.control(self.thread()?, want, answer, "discord: stop"))
+            }
+            (1 | 0, commands::RESET) => {
+                let work = Work::Reset {
+                    by: self.by.clone(),
+                    standing: self.standing.clone(),
+                };
+                Ok(self.message(
+                    self.thread()?,
+                    work,
+                    answer::resetting(&self.by),
+                    "discord: reset",
+                ))
+            }
+            (1 | 0, commands::HELP) => Ok(Inbound::only(
+                answer::word(commands::HELP_TEXT),
+                "discord: help",
+            )),
+            (3, commands::SEND) => self.start(self.sent(command)?),
+            _ => refuse(UNKNOWN_COMMAND, "discord: unknown command"),
+        }
+    }
+
+    /// Somebody types into an option: what is read for them is for the caller, who has little time for it.
+    pub(super) fn typing(&self, command: &Command) -> Outcome {
+        let lookup = completion::typed(command).map(|(kind, typed)| Lookup {
+            tenant: ThreadKey::discord(self.guild, self.channel)
+                .map(|key| key.tenant())
+                .unwrap_or_default(),
+            standing: self.standing.clone(),
+            user: self.by.id.clone(),
+            kind,
+            typed,
+        });
+        Ok(Inbound {
+            lookup: lookup.filter(|lookup| !lookup.tenant.is_empty()),
+            ..Inbound::only(answer::no_choices(), "discord: completion")
+        })
+    }
+
+    pub(super) fn click(&self, component: &Component) -> Outcome {
+        match CustomId::parse(&component.custom_id) {
+            Some(CustomId::Stop { turn }) => {
+                let nothing = WiredMessage::default();
+                let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
+                let card = answer::stopping(
+                    &clicked.components,
+                    clicked.flags.unwrap_or(0),
+                    &component.custom_id,
+                );
+                Ok(self.control(
+                    self.here()?,
+                    Want::Stop { turn: Some(turn) },
+                    card.unwrap_or_else(answer::deferred_update),
+                    "discord: stop",
+                ))
+            }
+            Some(CustomId::StopAll) => self.pressed(Want::StopAll, "discord: stop all"),
+            Some(CustomId::Now { turn }) => self.pressed(Want::Now { turn }, "discord: send now"),
+            Some(CustomId::Again { turn }) => {
+                self.pressed(Want::Again { turn }, "discord: run again")
+            }
+            // Answered with something to fill in, which an edit does however often it is repeated.
+            Some(CustomId::Diff { turn }) => Ok(self.control(
+                self.here()?,
+                Want::Diff { turn: Some(turn) },
+                answer::deferred_word(),
+                "discord: diff",
+            )),
+            Some(CustomId::Reply) => Ok(Inbound::only(
+                answer::form(self.app.limits.attachments),
+                "discord: form opened",
+            )),
+            Some(CustomId::Ask { ask, press }) => self.settle(ask, press.choice()),
+            Some(CustomId::Pick { ask }) => match Input::Select(0).filled(&component.values, "") {
+                Some(field) if !component.values.is_empty() => {
+                    self.settle(ask, Choice::Form(vec![field]))
+                }
+                _ => refuse(
+                    "Nothing was chosen. Please choose again.",
+                    "discord: nothing chosen",
+                ),
+            },
+            Some(CustomId::Form { ask, parts }) => {
+                let nothing = WiredMessage::default();
+                let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
+                Ok(Inbound::only(
+                    form::open(&ask, &parts, &clicked.components),
+                    "discord: form opened",
+                ))
+            }
+            Some(CustomId::Say | CustomId::Answer { .. }) | None => {
+                refuse(UNKNOWN_CONTROL, "discord: unknown control")
+            }
+        }
+    }
+
+    pub(super) fn form(&self, modal: &Modal) -> Outcome {
+        match CustomId::parse(&modal.custom_id) {
+            Some(CustomId::Say) => self.reply_form(modal),
+            Some(CustomId::Answer { ask }) => match form::filled(modal) {
+                Some(fields) => self.settle(ask, Choice::Form(fields)),
+                None => refuse(UNKNOWN_CONTROL, "discord: form not understood"),
+            },
+            _ => refuse(UNKNOWN_CONTROL, "discord: unknown form"),
+        }
+    }
+
+    fn reply_form(&self, modal: &Modal) -> Outcome {
+        let text = modal
+            .field(FORM_PROMPT)
+            .and_then(|field| field.value.as_str())
+            .unwrap_or_default();
+        let files = modal
+            .field(FORM_FILES)
+            .map_or(&[][..], |field| &field.values);
+        let prompt = self.checked(
+            text,
+            resolved(files.iter().map(String::as_str), &modal.resolved)?,
+            "the form",
+        )?;
+        let when = modal
+            .field(FORM_WHEN)
+            .and_then(|field| field.value.as_str());
+        let now = when == Some(FORM_NOW);
+        Ok(self.prompted(self.here()?, Prompt { now, ..prompt }))
+    }
+
+    fn settle(&self, ask: String, choice: Choice) -> Outcome {
+        self.pressed(Want::Settle { ask, choice }, "discord: settle")
+    }
+
+    /// Something wanted by a click, whose message is edited once it is done.
+    fn pressed(&self, want: Want, note: &'static str) -> Outcome {
+        let answer = answer::deferred_update();
+        Ok(self.control(self.here()?, want, answer, note))
+    }
+
+    /// A prompt in a thread goes there; in a channel it opens one.
+    fn start(&self, prompt: Prompt) -> Outcome {
+        if self.in_thread() {
+            self.permitted(IN_A_THREAD)?;
+            return Ok(self.prompted(self.here()?, prompt));
+        }
+        if !self
+            .interaction
+            .channel
+            .as_ref()
+            .is_none_or(|channel| matches!(channel.kind, 0 | 5))
+        {
+            return refuse(NOT_HERE, "discord: no threads here");
+        }
+        self.permitted(IN_A_CHANNEL)?;
+        self.here()?;
+        let open = Open {
+            id: self.interaction.id.clone(),
+            guild: self.guild.to_owned(),
+            channel: self.channel.to_owned(),
+            accepted_at_ms: self.now_ms,
+            prompt,
+            reply: self.reply(),
+        };
+        Ok(self.accepted(Body::Open(open), answer::deferred(), "discord: open"))
+    }
+}

@@ -1,0 +1,134 @@
+//! The prompt that a command, a form or a message brings, within the product's bounds.
+
+use bobbin_core::message::{Attachment, Prompt};
+use bobbin_core::selection::Selection;
+use bobbin_core::settings::Kind;
+
+use super::request::{Refused, Request, refuse};
+use crate::discord::content::inline;
+use crate::discord::interaction::{Attachment as Wired, Command, Resolved};
+use crate::discord::{commands, quoting};
+
+const NOTHING_TO_SEND: &str =
+    "This message has neither text nor files to send. Use it on another one, or type `/say`.";
+const FILE_MISSING: &str = "The file did not arrive. Please attach it again.";
+
+impl Request<'_> {
+    pub(super) fn prompt_of(&self, command: &Command, how: &str) -> Result<Prompt, Refused> {
+        let file = command.text(commands::FILE);
+        let prompt = self.checked(
+            command.text_or_first(commands::PROMPT).unwrap_or_default(),
+            resolved(file.into_iter(), &command.resolved)?,
+            how,
+        )?;
+        let wants = Selection {
+            repo: chosen(command, Kind::Repo)?,
+            model: chosen(command, Kind::Model)?,
+            agent: chosen(command, Kind::Agent)?,
+        };
+        Ok(Prompt { wants, ..prompt })
+    }
+
+    /// The message that the menu command was used on; its author need not be the person who sends it.
+    pub(super) fn sent(&self, command: &Command) -> Result<Prompt, Refused> {
+        let message = command
+            .target_id
+            .as_ref()
+            .and_then(|id| command.resolved.messages.get(id));
+        let Some((message, sent)) =
+            message.and_then(|message| Some((message, quoting::read(message, &self.by.id)?)))
+        else {
+            return refuse(NOTHING_TO_SEND, "discord: nothing to send");
+        };
+        let files = quoting::files(message).map(attachment).collect();
+        let prompt = self.checked(&sent.text, files, "`/say`")?;
+        Ok(Prompt {
+            quotes: sent.quotes,
+            ..prompt
+        })
+    }
+
+    pub(super) fn checked(
+        &self,
+        text: &str,
+        attachments: Vec<Attachment>,
+        how: &str,
+    ) -> Result<Prompt, Refused> {
+        let limits = &self.app.limits;
+        if text.trim().is_empty() {
+            return refuse(
+                format!("Please say what to do: fill in the prompt of {how}."),
+                "discord: empty prompt",
+            );
+        }
+        let length = text.chars().count();
+        if length > limits.prompt_chars {
+            let words = format!(
+                "This prompt has {length} characters, and {} are taken. Put the long part into a file.",
+                limits.prompt_chars
+            );
+            return refuse(words, "discord: prompt too long");
+        }
+        if attachments.len() > limits.attachments {
+            return refuse(
+                format!(
+                    "At most {} files are taken with one prompt.",
+                    limits.attachments
+                ),
+                "discord: too many files",
+            );
+        }
+        if let Some(large) = attachments
+            .iter()
+            .find(|file| file.size > limits.attachment_bytes)
+        {
+            let name = inline(&large.name, 100);
+            return refuse(
+                format!(
+                    "The file {name} is too large: {} MiB are taken.",
+                    limits.attachment_bytes / (1024 * 1024)
+                ),
+                "discord: file too large",
+            );
+        }
+        Ok(Prompt {
+            text: text.to_owned(),
+            by: self.by.clone(),
+            attachments,
+            standing: self.standing.clone(),
+            ..Prompt::default()
+        })
+    }
+}
+
+/// What was chosen for a task, in the form in which it can be used.
+fn chosen(command: &Command, kind: Kind) -> Result<Option<String>, Refused> {
+    let typed = command.text(commands::word(kind)).unwrap_or_default();
+    if typed.trim().is_empty() {
+        return Ok(None);
+    }
+    match kind.usable(typed) {
+        Ok(value) => Ok(Some(value)),
+        Err(unusable) => refuse(unusable.to_string(), "discord: unusable choice"),
+    }
+}
+
+pub(super) fn resolved<'i>(
+    ids: impl Iterator<Item = &'i str>,
+    resolved: &Resolved,
+) -> Result<Vec<Attachment>, Refused> {
+    ids.map(|id| match resolved.attachments.get(id) {
+        Some(file) => Ok(attachment(file)),
+        None => refuse(FILE_MISSING, "discord: file missing"),
+    })
+    .collect()
+}
+
+fn attachment(file: &Wired) -> Attachment {
+    Attachment {
+        name: file.filename.clone(),
+        url: file.url.clone(),
+        size: file.size,
+        media_type: file.content_type.clone(),
+    }
+}

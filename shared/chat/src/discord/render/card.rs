@@ -1,0 +1,288 @@
+//! The living card of a turn: what happens, the plan, the newest steps, and what can be done about it.
+
+use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::changes;
+use bobbin_core::outcome::Outcome;
+use bobbin_core::text::{one_line, shorten, span, thousands, units};
+use serde_json::{Value, json};
+
+use crate::discord::answer::WITHDRAW;
+use crate::discord::bounds::{
+    REASON_UNITS_MAX, STEP_UNITS_MAX, TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_OVERHEAD_BYTES,
+    TEXT_DISPLAY_UNITS_MAX,
+};
+use crate::discord::components::{
+    BLURPLE, DANGER, GREEN, GREY, PRIMARY, RED, SECONDARY, YELLOW, button, container, row, text,
+};
+use crate::discord::content::{inline, is_blank, visible};
+use crate::discord::custom_id::CustomId;
+
+/// What a plan may take of a card, in UTF-16 units and in bytes; the rest is for its steps.
+const PLAN_UNITS_MAX: usize = 1_500;
+const PLAN_BYTES_MAX: usize = 4_000;
+
+/// The living card of a turn.
+#[must_use]
+pub fn card(card: &Card) -> Value {
+    let title = format!("**{}**", title(&card.state));
+    let advice = advice(card);
+    let context = format!("-# {}", context(card));
+    let fixed: Vec<&str> = [title.as_str(), context.as_str()]
+        .into_iter()
+        .chain(advice.as_deref())
+        .collect();
+    let plan = plan(&card.plan);
+    let fixed: Vec<&str> = fixed.into_iter().chain(plan.as_deref()).collect();
+    let used_units: usize = fixed.iter().map(|text| units(text)).sum();
+    let used_bytes: usize = fixed
+        .iter()
+        .map(|text| text.len() + TEXT_DISPLAY_OVERHEAD_BYTES)
+        .sum();
+    let steps = steps(
+        &card.steps,
+        card.earlier,
+        TEXT_DISPLAY_UNITS_MAX.saturating_sub(used_units),
+        TEXT_DISPLAY_BYTES_MAX.saturating_sub(used_bytes + TEXT_DISPLAY_OVERHEAD_BYTES),
+    );
+    let mut parts = vec![text(&title)];
+    parts.extend(advice.as_deref().map(text));
+    parts.extend(plan.as_deref().map(text));
+    parts.extend(steps.as_deref().map(text));
+    parts.push(json!({"type": 14, "divider": true, "spacing": 1}));
+    parts.push(text(&context));
+    parts.extend(buttons(card));
+    container(accent(&card.state), parts)
+}
+
+/// The row of buttons under a card; none where there is nothing to do about it.
+fn buttons(card: &Card) -> Option<Value> {
+    let turn = || card.turn.clone();
+    let mut buttons = Vec::new();
+    match &card.state {
+        CardState::Ended { outcome, usage } => {
+            if !matches!(outcome, Outcome::Answered | Outcome::Joined { .. }) {
+                buttons.push(button(PRIMARY, "Reply", &CustomId::Reply));
+            }
+            if matches!(outcome, Outcome::Lost | Outcome::Failed { .. }) {
+                let again = CustomId::Again { turn: turn() };
+                buttons.push(button(SECONDARY, "Run again", &again));
+            }
+            if usage.files > 0 {
+                let diff = CustomId::Diff { turn: turn() };
+                buttons.push(button(SECONDARY, "View diff", &diff));
+            }
+        }
+        CardState::Stopping => {
+            let stop = CustomId::Stop { turn: turn() };
+            let mut stopping = button(SECONDARY, "Stopping…", &stop);
+            stopping["disabled"] = json!(true);
+            buttons.push(stopping);
+        }
+        CardState::Queued { now, .. } => {
+            if *now {
+                let now = CustomId::Now { turn: turn() };
+                buttons.push(button(PRIMARY, "Send now", &now));
+            }
+            let withdraw = CustomId::Stop { turn: turn() };
+            buttons.push(button(SECONDARY, WITHDRAW, &withdraw));
+            buttons.push(button(DANGER, "Stop all", &CustomId::StopAll));
+        }
+        _ => {
+            let stop = CustomId::Stop { turn: turn() };
+            buttons.push(button(DANGER, "Stop", &stop));
+            if card.waiting > 0 {
+                buttons.push(button(SECONDARY, "Stop all", &CustomId::StopAll));
+            }
+        }
+    }
+    (!buttons.is_empty()).then(|| row(&buttons))
+}
+
+fn tasks(n: usize) -> String {
+    match n {
+        1 => "one task".to_owned(),
+        n => format!("{n} tasks"),
+    }
+}
+
+fn title(state: &CardState) -> String {
+    match state {
+        CardState::Received => "Received".to_owned(),
+        CardState::Queued { ahead, .. } => format!("Queued, {} before it", tasks(*ahead)),
+        CardState::Creating => "Making a sandbox".to_owned(),
+        CardState::Resuming => "Waking the sandbox".to_owned(),
+        CardState::Working => "Working".to_owned(),
+        CardState::Waiting => "Waiting for a decision".to_owned(),
+        CardState::Stopping => "Stopping".to_owned(),
+        CardState::Ended { outcome, .. } => match outcome {
+            Outcome::Answered => "Done".to_owned(),
+            Outcome::Joined { .. } => "Sent into the running task".to_owned(),
+            Outcome::Failed { .. } => "This did not work".to_owned(),
+            Outcome::Cancelled { by } => format!("Stopped by {}", inline(by, 64)),
+            Outcome::Lost => "The sandbox was lost".to_owned(),
+        },
+    }
+}
+
+/// What happened and what to do next, for an end that is not an answer; what is tried again, while it is.
+fn advice(card: &Card) -> Option<String> {
+    let CardState::Ended { outcome, .. } = &card.state else {
+        let trouble = card.trouble.as_ref()?;
+        return Some(format!(
+            "-# Trying again: {}",
+            inline(trouble, REASON_UNITS_MAX)
+        ));
+    };
+    match outcome {
+        Outcome::Answered => None,
+        Outcome::Joined { .. } => Some("The agent has it, and answers it together with what it was working on.".to_owned()),
+        Outcome::Failed { reason } => {
+            let reason = inline(reason, REASON_UNITS_MAX);
+            Some(format!("{reason}\n-# Reply goes on in this thread, `/reset` gives it a fresh sandbox."))
+        }
+        Outcome::Cancelled { .. } => Some("What was done so far is kept. Reply goes on in the same sandbox.".to_owned()),
+        Outcome::Lost => Some("It vanished while the agent was working, with everything that was only in it. \"Run again\" repeats the task in a fresh one.".to_owned()),
+    }
+}
+
+const fn accent(state: &CardState) -> u32 {
+    match state {
+        CardState::Waiting => YELLOW,
+        CardState::Stopping | CardState::Queued { .. } => GREY,
+        CardState::Ended { outcome, .. } => match outcome {
+            Outcome::Answered | Outcome::Joined { .. } => GREEN,
+            Outcome::Failed { .. } | Outcome::Lost => RED,
+            Outcome::Cancelled { .. } => GREY,
+        },
+        _ => BLURPLE,
+    }
+}
+
+fn context(card: &Card) -> String {
+    let mut facts = Vec::new();
+    match &card.state {
+        CardState::Ended {
+            outcome: Outcome::Joined { .. },
+            ..
+        } => facts.push(format!(
+            "waited for {}",
+            span(card.now_ms.saturating_sub(card.since_ms))
+        )),
+        CardState::Ended { usage, .. } => {
+            facts.push(format!(
+                "worked for {}",
+                span(card.now_ms.saturating_sub(card.since_ms))
+            ));
+            if usage.files > 0 {
+                facts.push(changes::in_short(usage));
+            }
+            if usage.tokens > 0 {
+                facts.push(format!("{} tokens", thousands(usage.tokens)));
+            }
+            facts.extend(cost(usage.cost_micro_usd));
+        }
+        // Counts by itself on the reader's device, without an edit.
+        _ => facts.push(format!("began <t:{}:R>", card.since_ms / 1000)),
+    }
+    if card.waiting > 0 {
+        facts.push(format!("{} more waiting", card.waiting));
+    }
+    if !is_blank(&card.model) {
+        facts.push(inline(&card.model, 100));
+    }
+    facts.join(" · ")
+}
+
+/// The agent's plan, a line each.
+fn plan(items: &[PlanItem]) -> Option<String> {
+    let line = |item: &PlanItem| {
+        let text = inline(&item.text, STEP_UNITS_MAX);
+        match item.state {
+            PlanState::Done => format!("☑ {text}"),
+            PlanState::Now => format!("▶ **{text}**"),
+            PlanState::Next => format!("☐ {text}"),
+            PlanState::Dropped => format!("☐ ~~{text}~~"),
+        }
+    };
+    let (mut units_left, mut bytes_left) = (PLAN_UNITS_MAX, PLAN_BYTES_MAX);
+    let mut lines = Vec::new();
+    for line in items.iter().map(line) {
+        if units(&line) >= units_left || line.len() >= bytes_left {
+            break;
+        }
+        units_left -= units(&line) + 1;
+        bytes_left -= line.len() + 1;
+        lines.push(line);
+    }
+    let more = items.len() - lines.len();
+    if more > 0 {
+        lines.push(format!("-# and {more} more"));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The newest steps that fit, oldest first, and how many came before them.
+fn steps(steps: &[CardStep], earlier: usize, units_max: usize, bytes_max: usize) -> Option<String> {
+    // Room for the line that counts those left out.
+    let (mut units_left, mut bytes_left) =
+        (units_max.saturating_sub(60), bytes_max.saturating_sub(60));
+    let mut shown = Vec::new();
+    for step in steps.iter().rev() {
+        // The verb tells what runs from what is done; only a failure needs a word of its own.
+        let (mark, word) = match step.state {
+            StepState::Running => ("…", ""),
+            StepState::Done => ("✓", ""),
+            StepState::Failed => ("✗", " (failed)"),
+        };
+        let line = format!("{mark} {}{word}", with_code(&step.text, STEP_UNITS_MAX));
+        let (line_units, line_bytes) = (units(&line) + 1, line.len() + 1);
+        if line_units > units_left || line_bytes > bytes_left {
+            break;
+        }
+        units_left -= line_units;
+        bytes_left -= line_bytes;
+        shown.push(line);
+    }
+    match steps.len() - shown.len() + earlier {
+        0 => {}
+        1 => shown.push("-# and 1 earlier step".to_owned()),
+        left_out => shown.push(format!("-# and {left_out} earlier steps")),
+    }
+    shown.reverse();
+    (!shown.is_empty()).then(|| shown.join("\n"))
+}
+
+/// One line of our own words with code spans of foreign text in it: each span stays one, and nothing else has an effect.
+fn with_code(text: &str, units_max: usize) -> String {
+    let plain = shorten(&one_line(text), units_max);
+    let parts: Vec<&str> = plain.split('`').collect();
+    if parts.len() != 3 || is_blank(parts[1]) {
+        return inline(&plain, units_max);
+    }
+    let words = |text: &str| {
+        if is_blank(text) {
+            text.to_owned()
+        } else {
+            inline(text, units_max)
+        }
+    };
+    let space = if parts[0].ends_with(' ') { " " } else { "" };
+    format!(
+        "{}{space}`{}`{}",
+        words(parts[0].trim_end()),
+        visible(parts[1]),
+        words(parts[2])
+    )
+}
+
+/// US dollars to the cent; none for a turn that cost nothing.
+pub(super) fn cost(micro_usd: u64) -> Option<String> {
+    match micro_usd {
+        0 => None,
+        1..5_000 => Some("under $0.01".to_owned()),
+        _ => {
+            let cents = micro_usd.saturating_add(5_000) / 10_000;
+            Some(format!("${}.{:02}", thousands(cents / 100), cents % 100))
+        }
+    }
+}

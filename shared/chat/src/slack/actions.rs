@@ -1,0 +1,21 @@
+//! The names of the buttons and inputs that our messages show, by which a click on them is known again.
+
+/// Action id of the Stop button; its value is the turn's id.
+pub const STOP_ACTION: &str = "v1:stop";
+/// Action id of the button that runs a turn's task again; its value is the turn's id.
+pub const AGAIN_ACTION: &str = "v1:again";
+/// Action id of the button that sends a waiting turn's prompt at once; its value is the turn's id.
+pub const NOW_ACTION: &str = "v1:now";
+/// Action id of the button that stops what runs and withdraws what waits; its value is the turn on whose card it stands.
+pub const STOP_ALL_ACTION: &str = "v1:stopall";
+/// Action id of the button that shows what a turn changed; its value is the turn's id.
+pub const DIFF_ACTION: &str = "v1:diff";
+/// Beginning of the action id of what settles an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack
+/// wants distinct action ids in a block, so the word is appended to the action id as well.
+pub const ASK_ACTION: &str = "v1:ask";
+/// Beginning of the block id and action id of an input; the input's word follows.
+pub const FIELD_ACTION: &str = "v1:field";
+/// The word of the button that sends the inputs of its message.
+pub const SEND: &str = "send";
+/// Callback id of the message shortcut (see [`super::manifest`]).
+pub(super) const SHORTCUT: &str = "send_to_bobbin";

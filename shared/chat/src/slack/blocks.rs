@@ -1,0 +1,39 @@
+//! The pieces that Slack's messages are made of: Block Kit's text, and the name of a post.
+
+use serde_json::{Value, json};
+
+use super::escape::plain_line;
+
+/// `metadata.event_type` of every post of ours.
+pub const EVENT_TYPE: &str = "bobbin";
+
+/// A message's visible part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// For notifications and screen readers, escaped, at most 4,000 characters.
+    pub text: String,
+    /// Block Kit blocks, at most 50.
+    pub blocks: Vec<Value>,
+}
+
+pub(super) fn metadata(key: &str) -> Value {
+    json!({ "event_type": EVENT_TYPE, "event_payload": { "op_id": key } })
+}
+
+pub(super) fn section(text: &str) -> Value {
+    json!({ "type": "section", "text": text_object(text) })
+}
+
+/// `verbatim`: names and addresses in it are not turned into links or mentions by Slack.
+pub(super) fn text_object(text: &str) -> Value {
+    json!({ "type": "mrkdwn", "text": text, "verbatim": true })
+}
+
+pub(super) fn context(text: &str) -> Value {
+    json!({ "type": "context", "elements": [text_object(text)] })
+}
+
+/// A text object without markup, never empty: the label of a button, an option.
+pub(super) fn label(text: &str, units_max: usize) -> Value {
+    json!({ "type": "plain_text", "text": plain_line(text, units_max), "emoji": false })
+}

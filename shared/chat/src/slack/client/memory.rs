@@ -1,0 +1,161 @@
+//! What this process knows of the posts in a thread: what it has posted, and what it read back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::wanted::Wanted;
+use super::{Slack, SlackError};
+use crate::slack::endpoint::message_ts;
+use crate::slack::render::EVENT_TYPE;
+
+/// Turns whose posts are remembered; a forgotten one is only read again.
+const TURNS_MAX: usize = 64;
+/// Messages in one page of a thread.
+const PAGE_MESSAGES: usize = 200;
+/// Pages that are read of one thread, from the turn's own message on.
+const PAGES_MAX: usize = 10;
+/// What the name of a file in a thread is remembered under, beside the names of posts.
+pub(super) const FILE: &str = "file:";
+/// Stands for the name of a stream that was cut off before it got one.
+pub(super) const CUT_OFF: &str = "";
+
+/// What this process knows of the posts of recent turns, by name.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    turns: VecDeque<(String, BTreeMap<String, String>)>,
+}
+
+impl Memory {
+    pub(super) fn posts(&mut self, turn: &str) -> Option<&mut BTreeMap<String, String>> {
+        self.turns
+            .iter_mut()
+            .find(|(known, _)| known == turn)
+            .map(|(_, posts)| posts)
+    }
+
+    pub(super) fn learn(&mut self, turn: &str, posts: BTreeMap<String, String>) {
+        self.forget(turn);
+        if self.turns.len() == TURNS_MAX {
+            self.turns.pop_front();
+        }
+        self.turns.push_back((turn.to_owned(), posts));
+    }
+
+    /// What is known of the turn may be wrong: read it again before the next post.
+    pub(super) fn forget(&mut self, turn: &str) {
+        self.turns.retain(|(known, _)| known != turn);
+    }
+}
+
+impl Slack {
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        // A panic elsewhere leaves plain maps behind: what they hold is still true.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The names of what stands in the thread of a turn.
+    pub(super) async fn posts(
+        &self,
+        wanted: &Wanted<'_>,
+    ) -> Result<BTreeMap<String, String>, SlackError> {
+        let key = wanted.memory_key();
+        let known = self.memory().posts(&key).cloned();
+        if let Some(posts) = known {
+            return Ok(posts);
+        }
+        let posts = self.read_back(wanted).await?;
+        self.memory().learn(&key, posts.clone());
+        Ok(posts)
+    }
+
+    /// Forgets what is known of the turn's posts while something is under way that adds to them, and gives it back.
+    pub(super) fn forgotten(&self, wanted: &Wanted<'_>) -> BTreeMap<String, String> {
+        let key = wanted.memory_key();
+        let mut memory = self.memory();
+        let known = memory.posts(&key).cloned().unwrap_or_default();
+        memory.forget(&key);
+        known
+    }
+
+    /// Knows the turn's posts again.
+    pub(super) fn known_again(&self, wanted: &Wanted<'_>, posts: BTreeMap<String, String>) {
+        self.memory().learn(&wanted.memory_key(), posts);
+    }
+
+    /// The names of our posts in the thread, with their `ts`, from the turn's own message on.
+    pub(super) async fn read_back(
+        &self,
+        wanted: &Wanted<'_>,
+    ) -> Result<BTreeMap<String, String>, SlackError> {
+        let me = self.auth_test().await?.clone();
+        let mut posts = BTreeMap::new();
+        let mut cursor = String::new();
+        for _ in 0..PAGES_MAX {
+            let mut fields = vec![
+                ("channel", wanted.channel.to_owned()),
+                ("ts", wanted.root.to_owned()),
+                ("include_all_metadata", "true".to_owned()),
+                ("limit", PAGE_MESSAGES.to_string()),
+            ];
+            fields.extend(message_ts(wanted.turn).map(|ts| ("oldest", ts.to_owned())));
+            if !cursor.is_empty() {
+                fields.push(("cursor", cursor.clone()));
+            }
+            let page = match self.call_form("conversations.replies", &fields).await {
+                Ok(page) => page,
+                Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    // Better twice than never: without the right to read, a post after a crash may repeat one.
+                    tracing::warn!(event = "slack.thread.unread", %error, "a Slack thread cannot be read back");
+                    return Ok(posts);
+                }
+            };
+            let messages = page["messages"].as_array().map_or(&[][..], Vec::as_slice);
+            let ours = |message: &&Value| {
+                message["user"] == me.user.as_str() || message["bot_id"] == me.bot.as_str()
+            };
+            for message in messages.iter().filter(ours) {
+                posts.extend(names_of(message, wanted.root));
+            }
+            cursor = page["response_metadata"]["next_cursor"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        Ok(posts)
+    }
+}
+
+/// Whether a message of ours is a stream that was cut off before it got its name.
+pub(super) fn is_cut_off(message: &Value) -> bool {
+    let no_files = message["files"].as_array().is_none_or(Vec::is_empty);
+    message["metadata"]["event_type"].is_null() && no_files && message["subtype"].is_null()
+}
+
+/// The names that a message of ours bears, each with its `ts`: its own, and those of its files.
+fn names_of(message: &Value, root: &str) -> Vec<(String, String)> {
+    let ts = message["ts"].as_str().unwrap_or_default();
+    let mut names = Vec::new();
+    if is_cut_off(message) && ts != root {
+        names.push(CUT_OFF.to_owned());
+    }
+    for file in message["files"].as_array().into_iter().flatten() {
+        names.extend(file["name"].as_str().map(|name| format!("{FILE}{name}")));
+    }
+    let metadata = &message["metadata"];
+    if metadata["event_type"] == EVENT_TYPE
+        && !ts.is_empty()
+        && let Some(key) = metadata["event_payload"]["op_id"].as_str()
+    {
+        names.push(key.to_owned());
+    }
+    let named = |name| (name, ts.to_owned());
+    names.into_iter().map(named).collect()
+}

@@ -1,0 +1,183 @@
+//! What Daytona, its proxy or its toolbox answered in place of what was asked for, and what that means.
+
+use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
+use bobbin_http::{Answer, HttpError};
+
+use crate::daytona::types::ErrorBody;
+
+/// Characters of a provider's words that are passed on.
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// What went wrong, by what is to be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DaytonaError {
+    /// There is no key: nothing was asked.
+    #[error("{}", Key::DaytonaApiKey.missing())]
+    NoKey,
+    /// 401: the key is bad or expired.
+    #[error("Daytona refused the API key")]
+    BadKey,
+    /// 403: the key may not do this, or the organisation is suspended.
+    #[error("Daytona does not allow it: {message}")]
+    Forbidden {
+        /// What Daytona says of it; empty where it says nothing.
+        message: String,
+    },
+    /// 404: it does not know the sandbox (or file).
+    #[error("Daytona does not know it")]
+    NotFound,
+    /// 409: the name is taken, or the sandbox is in transition.
+    #[error("not now: {message}")]
+    Conflict {
+        /// What Daytona says of it; empty where it says nothing.
+        message: String,
+    },
+    /// Too many requests (429).
+    #[error("Daytona is limiting requests")]
+    RateLimited {
+        /// Milliseconds that it asked for, or 0.
+        after_ms: u64,
+    },
+    /// 400 and its like: validation, quota, wrong state.
+    #[error("Daytona refused the request ({status}): {message}")]
+    Refused {
+        /// HTTP status of the answer.
+        status: u16,
+        /// What Daytona says of it.
+        message: String,
+    },
+    /// The toolbox or proxy cannot reach the sandbox: not started, or a stale cache.
+    #[error("the sandbox cannot be reached: {message}")]
+    Unreachable {
+        /// What the proxy in front of the sandboxes says.
+        message: String,
+    },
+    /// 408: an exec ran over its timeout and was killed.
+    #[error("the command ran over its time")]
+    CommandTimeout,
+    /// 5xx, a redirect, or something that is no answer of Daytona's (HTML of a proxy).
+    #[error("Daytona is not answering properly ({status}): {message}")]
+    Unavailable {
+        /// HTTP status of the answer.
+        status: u16,
+        /// What came in place of an answer.
+        message: String,
+    },
+    /// No answer at all; whether the call had its effect is unknown.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+impl DaytonaError {
+    /// What the sandbox's delivery has to do about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let seen = self.to_string();
+        match self {
+            Self::NoKey => Failure::NonRecoverable { advice: seen },
+            Self::BadKey => Failure::NonRecoverable {
+                advice:
+                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin secrets`."
+                        .to_owned(),
+            },
+            Self::Forbidden { message } => Failure::NonRecoverable {
+                advice: format!(
+                    "Daytona does not allow this: {message} The operator has to check the key's permissions and the organisation."
+                ),
+            },
+            Self::NotFound => Failure::SandboxGone,
+            Self::Conflict { .. } => Failure::Wait { after_ms: 0, seen },
+            Self::RateLimited { after_ms } => Failure::Wait {
+                after_ms: *after_ms,
+                seen,
+            },
+            Self::Refused { message, .. } => Failure::NonRecoverable {
+                advice: format!(
+                    "Daytona refused the request: {message} The operator has to look at the quota and the settings."
+                ),
+            },
+            Self::Unreachable { .. } | Self::CommandTimeout => Failure::SandboxDown { seen },
+            Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable {
+                advice: format!(
+                    "The address of Daytona cannot be used: {seen}. The operator has to check daytona_api of the parameter Overrides."
+                ),
+            },
+            Self::Unavailable { .. }
+            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
+                Failure::Outage { after_ms: 0, seen }
+            }
+            Self::Http(_) => Failure::Wait { after_ms: 0, seen },
+        }
+    }
+
+    /// What to do about a call into the sandbox (toolbox): silence and server errors are the sandbox's, not Daytona's.
+    #[must_use]
+    pub fn toolbox_failure(&self) -> Failure {
+        match self {
+            Self::Unavailable { .. }
+            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
+                Failure::SandboxDown {
+                    seen: self.to_string(),
+                }
+            }
+            // A 404 of the toolbox does not say that the control API does not know the sandbox: observe.
+            Self::NotFound => Failure::SandboxDown {
+                seen: self.to_string(),
+            },
+            _ => self.failure(),
+        }
+    }
+}
+
+pub(super) fn describe(answer: &Answer) -> String {
+    match answer.media_type().as_str() {
+        "" => "an empty or unlabelled answer".to_owned(),
+        "application/json" => "unreadable JSON".to_owned(),
+        kind => kind.to_owned(),
+    }
+}
+
+pub(super) fn classify(answer: &Answer) -> Option<DaytonaError> {
+    if answer.ok() {
+        return None;
+    }
+    let body = ErrorBody::parse(&answer.body);
+    let status = answer.status;
+    let message = body
+        .message()
+        .chars()
+        .take(MESSAGE_CHARS_MAX)
+        .collect::<String>();
+    let spoken = || {
+        if message.is_empty() {
+            describe(answer)
+        } else {
+            message.clone()
+        }
+    };
+    Some(match status {
+        // A page of something in between is no word of Daytona's about key or sandbox.
+        400..=499 if answer.media_type() == "text/html" => DaytonaError::Unavailable {
+            status,
+            message: "an HTML page where JSON was due".to_owned(),
+        },
+        401 => DaytonaError::BadKey,
+        403 => DaytonaError::Forbidden { message: spoken() },
+        400 if body.says_unreachable() => DaytonaError::Unreachable { message },
+        404 => DaytonaError::NotFound,
+        408 => DaytonaError::CommandTimeout,
+        409 => DaytonaError::Conflict { message: spoken() },
+        429 => DaytonaError::RateLimited {
+            after_ms: answer.retry_after_ms().unwrap_or(0),
+        },
+        400..=499 => DaytonaError::Refused {
+            status,
+            message: spoken(),
+        },
+        _ => DaytonaError::Unavailable {
+            status,
+            message: spoken(),
+        },
+    })
+}

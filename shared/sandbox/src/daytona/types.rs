@@ -1,0 +1,328 @@
+//! Shapes of Daytona's v0 API, and what its states mean for us.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::endpoint::Endpoint;
+use bobbin_core::ids::{Ms, SandboxKey, sandbox_name};
+use bobbin_core::limits::Limits;
+use bobbin_core::sandbox::SandboxState;
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+
+use crate::labels::{Stack, labels};
+use crate::provider;
+
+/// Sent as `X-Daytona-SDK-Version`: to the daemon in the sandbox it is a protocol version. Pinned.
+pub const PROTOCOL_VERSION: &str = "0.205.1";
+
+/// A sandbox, as reads and lists give it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sandbox {
+    /// Id: the toolbox wants this one, never the name.
+    pub id: String,
+    /// Name, unique in the organisation.
+    pub name: String,
+    /// Whose it is and which stack made it ([`crate::labels`]).
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// State, in Daytona's word.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// The state that it shall reach.
+    #[serde(default)]
+    pub desired_state: Option<String>,
+    /// Why it is in error.
+    #[serde(default)]
+    pub error_reason: Option<String>,
+    /// `POST /recover` may help.
+    #[serde(default)]
+    pub recoverable: Option<bool>,
+    /// Base of the toolbox, to which the id is appended.
+    #[serde(default)]
+    pub toolbox_proxy_url: Option<String>,
+    /// When it was created (RFC 3339).
+    #[serde(default)]
+    pub created_at: Option<String>,
+}
+
+impl Sandbox {
+    /// What its state means for us.
+    #[must_use]
+    pub fn sandbox_state(&self) -> SandboxState {
+        match self.state.as_deref().unwrap_or("") {
+            "pending_build" | "building_snapshot" | "pulling_snapshot" | "creating"
+            | "restoring" | "starting" | "resuming" => SandboxState::Provisioning,
+            "unknown" if self.desired_state.as_deref() == Some("started") => {
+                SandboxState::Provisioning
+            }
+            "started" => SandboxState::Running,
+            "stopped" | "archived" | "archiving" | "paused" => SandboxState::Stopped,
+            state @ ("error" | "build_failed") => SandboxState::Broken {
+                reason: self
+                    .error_reason
+                    .clone()
+                    .unwrap_or_else(|| format!("the provider reports {state}")),
+                recoverable: state == "error" && self.recoverable == Some(true),
+            },
+            "destroying" | "destroyed" => SandboxState::Gone,
+            // stopping, pausing, snapshotting, resizing, forking, and what is not known yet.
+            _ => SandboxState::Busy,
+        }
+    }
+
+    /// When it was made; none where Daytona does not say it as RFC 3339, or before 1970.
+    #[must_use]
+    pub fn created_ms(&self) -> Option<Ms> {
+        let created = DateTime::parse_from_rfc3339(self.created_at.as_deref()?).ok()?;
+        created.timestamp_millis().try_into().ok()
+    }
+}
+
+impl From<Sandbox> for provider::Sandbox {
+    fn from(told: Sandbox) -> Self {
+        Self {
+            state: told.sandbox_state(),
+            created_ms: told.created_ms(),
+            id: told.id,
+            name: told.name,
+            labels: told.labels,
+            said: told.state.unwrap_or_default(),
+            exec_base: told.toolbox_proxy_url,
+        }
+    }
+}
+
+/// What a sandbox is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Image {
+    /// A prepared snapshot, by name: starts in seconds.
+    Snapshot(String),
+    /// A Dockerfile's text: built by Daytona, cached about a day.
+    Dockerfile(String),
+}
+
+/// Body of `POST /sandbox`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateSandbox {
+    /// The name makes a repeat harmless: of one that is taken Daytona makes no second.
+    pub name: String,
+    /// Whose it is and which stack made it ([`crate::labels`]).
+    pub labels: BTreeMap<String, String>,
+    /// Snapshot, unless it is built.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// Build, unless there is a snapshot (both together are refused).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_info: Option<BuildInfo>,
+    /// vCPU; only with a build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+    /// GiB; only with a build. OpenCode alone takes half a GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u32>,
+    /// GiB; only with a build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<u32>,
+    /// Minutes without activity after which Daytona stops it: the last net.
+    pub auto_stop_interval: u32,
+    /// Minutes since creation after which Daytona destroys it in any state: the last net.
+    pub ttl_minutes: u32,
+    /// Variables in which something stands for a secret, each with the secret's name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<BTreeMap<String, String>>,
+}
+
+/// How a sandbox's image is built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BuildInfo {
+    /// The Dockerfile's text: Daytona builds from it without other files.
+    pub dockerfile_content: String,
+}
+
+pub(super) const BUILD_CPU: u32 = 2;
+pub(super) const BUILD_MEMORY_GIB: u32 = 4;
+pub(super) const BUILD_DISK_GIB: u32 = 8;
+
+impl CreateSandbox {
+    /// The body for a thread's sandbox. No key goes into its environment: every read would return it in clear.
+    #[must_use]
+    pub fn new(
+        stack: Stack<'_>,
+        key: &SandboxKey,
+        generation: u32,
+        image: &Image,
+        limits: &Limits,
+    ) -> Self {
+        let (snapshot, build_info) = match image {
+            Image::Snapshot(name) => (Some(name.clone()), None),
+            Image::Dockerfile(text) => (
+                None,
+                Some(BuildInfo {
+                    dockerfile_content: text.clone(),
+                }),
+            ),
+        };
+        let with_build = |value: u32| build_info.is_some().then_some(value);
+        Self {
+            name: sandbox_name(stack.name, key, generation),
+            labels: labels(stack, key, generation),
+            cpu: with_build(BUILD_CPU),
+            memory: with_build(BUILD_MEMORY_GIB),
+            disk: with_build(BUILD_DISK_GIB),
+            snapshot,
+            build_info,
+            auto_stop_interval: limits.auto_stop_min,
+            ttl_minutes: limits.auto_destroy_min,
+            secrets: Vec::new(),
+        }
+    }
+}
+
+/// One page of a listing that is read by a cursor: `GET /sandbox`, `GET /secret/paginated`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T> {
+    /// The entries of this page.
+    #[serde(default = "Vec::new")]
+    pub items: Vec<T>,
+    /// Where the next page begins.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
+}
+
+/// How to reach a port of a sandbox.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+pub struct PreviewLink {
+    /// The address that reaches the port from outside.
+    pub url: String,
+    /// Goes into the header `x-daytona-preview-token`; new with every start.
+    #[serde(default)]
+    pub token: String,
+}
+
+impl std::fmt::Debug for PreviewLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreviewLink")
+            .field("url", &"…")
+            .field("token", &"…")
+            .finish()
+    }
+}
+
+impl From<PreviewLink> for Endpoint {
+    fn from(link: PreviewLink) -> Self {
+        let mut headers = vec![("x-daytona-skip-preview-warning", "true".to_owned())];
+        if !link.token.is_empty() {
+            headers.push(("x-daytona-preview-token", link.token));
+        }
+        Self {
+            url: link.url,
+            headers,
+        }
+    }
+}
+
+impl PreviewLink {
+    /// The same link with a token that stands in its address moved to where it belongs: an address ends up in logs.
+    /// The address is left without query and without a slash at its end.
+    #[must_use]
+    pub fn normalised(self) -> Self {
+        let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let in_query = query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(name, _)| matches!(*name, "tkn" | "token" | "DAYTONA_SANDBOX_AUTH_KEY"))
+            .map(|(_, value)| value.to_owned());
+        let token = if self.token.is_empty() {
+            in_query.unwrap_or_default()
+        } else {
+            self.token.clone()
+        };
+        Self {
+            url: address.trim_end_matches('/').to_owned(),
+            token,
+        }
+    }
+}
+
+/// An entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileInfo {
+    /// The last part of its path.
+    pub name: String,
+    /// It is a folder.
+    #[serde(default)]
+    pub is_dir: bool,
+    /// Size in bytes.
+    #[serde(default)]
+    pub size: u64,
+}
+
+/// The answer of an exec.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Executed {
+    /// Exit status; -1 when the shell could not be started.
+    #[serde(default)]
+    pub exit_code: i64,
+    /// Standard output and standard error, merged.
+    #[serde(default)]
+    pub result: String,
+}
+
+/// The body of an error, as far as it is one: some answers carry none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ErrorBody {
+    /// Status, repeated; its presence marks an answer of Daytona's own.
+    pub status_code: Option<u16>,
+    /// A word for programs.
+    pub code: Option<String>,
+    /// A sentence. Sometimes a list.
+    message: serde_json::Value,
+}
+
+impl ErrorBody {
+    /// Reads a body; whatever cannot be read counts as empty.
+    #[must_use]
+    pub fn parse(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// What Daytona says, from whichever field holds it; empty where none does.
+    #[must_use]
+    pub fn message(&self) -> String {
+        bobbin_http::sentence(&self.message)
+    }
+
+    /// Whether this is the proxy saying that the sandbox cannot be reached, in one of its three ways. Seen for a while
+    /// on healthy sandboxes too (a stale cache): observe, then try again.
+    #[must_use]
+    pub fn says_unreachable(&self) -> bool {
+        let message = self.message().to_lowercase();
+        [
+            "is the sandbox started",
+            "failed to get runner info",
+            "sandbox container not found",
+            "sandbox not found",
+        ]
+        .iter()
+        .any(|words| message.contains(words))
+    }
+}
+
+/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
+/// the name decides, so that all who ask count alike.
+pub(super) fn older(listed: &[Sandbox], own: &str) -> usize {
+    let made = |sandbox: &Sandbox| (sandbox.created_at.clone(), sandbox.name.clone());
+    let at = listed.iter().find(|one| one.name == own).map(made);
+    let is_older = |one: &&Sandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
+    listed.iter().filter(is_older).count()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+
+use super::*;
+
+fn sandbox(state: &str, desired: &str) -> Sandbox {
+    serde_json::from_value(json!({
+        "id": "i", "name": "n", "state": state, "desiredState": desired, "recoverable": true, "errorReason": "disk full",
+        "cpu": 2.0, "fromTheFuture": [1],
+    }))
+    .unwrap()
+}
+
+#[test]
+fn every_state_has_its_meaning_and_an_unknown_one_means_busy() {
+    let table = [
+        (
+            SandboxState::Provisioning,
+            "pending_build building_snapshot pulling_snapshot creating restoring starting resuming",
+        ),
+        (SandboxState::Running, "started"),
+        (SandboxState::Stopped, "stopped archived archiving paused"),
+        (
+            SandboxState::Busy,
+            "stopping pausing snapshotting resizing forking unknown hibernating",
+        ),
+        (SandboxState::Gone, "destroying destroyed"),
+        (
+            SandboxState::Broken {
+                reason: "disk full".into(),
+                recoverable: true,
+            },
+            "error",
+        ),
+        (
+            SandboxState::Broken {
+                reason: "disk full".into(),
+                recoverable: false,
+            },
+            "build_failed",
+        ),
+    ];
+    for (coarse, states) in table {
+        for state in states.split(' ') {
+            assert_eq!(sandbox(state, "stopped").sandbox_state(), coarse, "{state}");
+        }
+    }
+    assert_eq!(
+        sandbox("unknown", "started").sandbox_state(),
+        SandboxState::Provisioning
+    );
+    let bare: Sandbox = serde_json::from_value(json!({"id": "i", "name": "n"})).unwrap();
+    assert_eq!(bare.sandbox_state(), SandboxState::Busy);
+}
+
+#[test]
+fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
+    let key = bobbin_core::ids::ThreadKey::discord("1", "2")
+        .unwrap()
+        .sandbox();
+    let body = |image| {
+        serde_json::to_value(CreateSandbox::new(
+            Stack {
+                name: "dev",
+                id: "a",
+            },
+            &key,
+            1,
+            &image,
+            &Limits::DEFAULT,
+        ))
+        .unwrap()
+    };
+    let snapshot = body(Image::Snapshot("s".into()));
+    assert_eq!(snapshot["snapshot"], "s");
+    assert!(snapshot.get("buildInfo").is_none() && snapshot.get("cpu").is_none());
+    let build = body(Image::Dockerfile("FROM x\n".into()));
+    assert_eq!(build["buildInfo"]["dockerfileContent"], "FROM x\n");
+    assert!(build.get("snapshot").is_none() && build["memory"] == 4);
+}
+
+#[test]
+fn a_token_in_the_address_is_moved_to_the_header() {
+    let link = |url: &str, token: &str| {
+        PreviewLink {
+            url: url.into(),
+            token: token.into(),
+        }
+        .normalised()
+    };
+    assert_eq!(
+        link("https://4096-x.test/?tkn=abc", ""),
+        link("https://4096-x.test", "abc")
+    );
+    assert_eq!(
+        link("https://4096-x.test?a=1&DAYTONA_SANDBOX_AUTH_KEY=abc", "").token,
+        "abc"
+    );
+    assert_eq!(link("https://4096-x.test/?tkn=old", "new").token, "new");
+    assert!(!format!("{:?}", link("https://x.test", "secret")).contains("secret"));
+}
+
+#[test]
+fn an_error_body_may_be_anything() {
+    assert_eq!(
+        ErrorBody::parse(br#"{"statusCode":400,"message":["a","b"]}"#).message(),
+        "a, b"
+    );
+    assert_eq!(ErrorBody::parse(b"<html>").message(), "");
+    assert!(
+        ErrorBody::parse(br#"{"message":"bad request: Is the Sandbox started?"}"#)
+            .says_unreachable()
+    );
+    assert!(ErrorBody::parse(br#"{"message":"failed to get runner info: x"}"#).says_unreachable());
+    assert!(!ErrorBody::parse(br#"{"message":"command cannot be empty"}"#).says_unreachable());
+}
