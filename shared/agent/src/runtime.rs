@@ -15,7 +15,7 @@ use bobbin_core::changes::Change;
 use bobbin_core::effect::Sending;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::ids::{AgentSessionId, AskId, PromptIds, ThreadKey, TurnId};
 use bobbin_core::run::{Answer, PromptState};
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
@@ -122,7 +122,7 @@ pub struct InlineImage {
 #[derive(Debug, Clone, Copy)]
 pub struct Submission<'a> {
     /// Whose prompt it is.
-    pub turn: &'a str,
+    pub turn: &'a TurnId,
     /// Its ids, by which the agent knows it again.
     pub ids: &'a PromptIds,
     /// Model, as provider/model, by the names that people use.
@@ -204,31 +204,53 @@ pub trait Agent: fmt::Debug + Send + Sync {
     async fn offer(&self) -> AgentResult<Offer>;
 
     /// The session of a thread: the known one, else the newest that bears the thread's name, else a new one.
-    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> AgentResult<String>;
+    async fn ensure_session(
+        &self,
+        thread: &ThreadKey,
+        known: Option<&AgentSessionId>,
+    ) -> AgentResult<AgentSessionId>;
 
     /// Hands a prompt over. Accepted is not yet begun.
-    async fn submit(&self, session: &str, prompt: Submission<'_>) -> Result<(), Missed>;
+    async fn submit(&self, session: &AgentSessionId, prompt: Submission<'_>) -> Result<(), Missed>;
 
     /// What it knows of a prompt that may have been submitted.
-    async fn prompt_state(&self, session: &str, message: &str) -> AgentResult<PromptState>;
+    async fn prompt_state(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+    ) -> AgentResult<PromptState>;
 
     /// Follows the run of a prompt, into which these were sent after it.
-    fn watch(&self, session: &str, message: &str, further: &[String]) -> Box<dyn RunWatch>;
+    fn watch(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+        further: &[String],
+    ) -> Box<dyn RunWatch>;
 
     /// Ends the run of this prompt, once it has begun, unless the agent has been given a prompt of another turn since.
-    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> AgentResult<()>;
+    async fn cancel(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+        turn: &[String],
+    ) -> AgentResult<()>;
 
     /// Ends a run only if the agent is answering a prompt of this turn (by its message ids) at this moment.
-    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> AgentResult<()>;
+    async fn cancel_if_answering(
+        &self,
+        session: &AgentSessionId,
+        turn: &[String],
+    ) -> AgentResult<()>;
 
     /// Ends a run that no turn follows any more and waits until the agent has nothing to do. False: it goes on all the same.
-    async fn end(&self, session: &str, messages: &[String]) -> AgentResult<bool>;
+    async fn end(&self, session: &AgentSessionId, messages: &[String]) -> AgentResult<bool>;
 
     /// Tells it what a person said to an ask; one that is no longer open counts as told.
-    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> AgentResult<()>;
+    async fn answer(&self, ask: &AskId, about: &About, choice: &Choice) -> AgentResult<()>;
 
     /// The files that a prompt's run has changed.
-    async fn changes(&self, session: &str, message: &str) -> AgentResult<Vec<Change>>;
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>>;
 }
 
 /// One run, as it is followed.
@@ -253,7 +275,7 @@ pub trait RunWatch: Send {
     async fn observe(&mut self) -> AgentResult<RunState>;
 
     /// The asks that wait for a person, by id.
-    fn asks(&self) -> Vec<(String, About)>;
+    fn asks(&self) -> Vec<(AskId, About)>;
 
     /// The last steps, for the card, and how many came before them.
     fn steps(&self) -> (Vec<CardStep>, usize);

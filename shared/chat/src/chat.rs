@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Open, Reply};
 use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
@@ -35,7 +35,7 @@ pub trait Chat: fmt::Debug + Send + Sync {
     async fn post(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,
@@ -43,7 +43,7 @@ pub trait Chat: fmt::Debug + Send + Sync {
 
     /// Shows beside the thread how the turn stands that it works on, where the platform has a place for that. For the
     /// worker that holds the thread's group alone: who speaks of a turn that waits would speak over the one that runs.
-    async fn set_status(&self, _thread: &ThreadKey, _turn: &str, _state: &CardState) {}
+    async fn set_status(&self, _thread: &ThreadKey, _turn: &TurnId, _state: &CardState) {}
 
     /// Tells one person something that only they see, where the platform allows it.
     async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure>;
@@ -55,7 +55,7 @@ pub trait Chat: fmt::Debug + Send + Sync {
     async fn show_diff(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         reply: &Reply,
         patch: &str,
     ) -> Result<(), Failure>;

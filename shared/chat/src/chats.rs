@@ -2,7 +2,7 @@
 
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::Reply;
 
 use crate::chat::{Chat, Settings};
@@ -59,7 +59,7 @@ impl Chats {
     pub async fn post(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,
@@ -69,7 +69,7 @@ impl Chats {
     }
 
     /// Shows beside the thread how the turn stands that it works on ([`Chat::set_status`]).
-    pub async fn set_status(&self, thread: &ThreadKey, turn: &str, state: &CardState) {
+    pub async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, state: &CardState) {
         if let Ok(chat) = self.of(thread) {
             chat.set_status(thread, turn, state).await;
         }

@@ -1,5 +1,6 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
+use bobbin_core::ids::Tenant;
 use bobbin_core::message::Body;
 use bobbin_core::person::Standing;
 use bobbin_core::settings::Kind;
@@ -38,7 +39,7 @@ impl Inbound {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lookup {
     /// Whose settings and catalogue are to be read.
-    pub tenant: String,
+    pub tenant: Tenant,
     /// Where they type, and as what they count there.
     pub standing: Standing,
     /// Id of who types: only people who may use Bobbin are shown what others used.

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use bobbin_core::ids::Ms;
+use bobbin_core::ids::{Ms, TurnId};
 use serde_json::{Value, json};
 
 /// What stands before a document in its datagram.
@@ -49,7 +49,7 @@ pub struct Span<'a> {
     /// The thread's key, by which the log knows it.
     pub thread: &'a str,
     /// The turn's id, by which the log knows it; may be empty.
-    pub turn: &'a str,
+    pub turn: &'a TurnId,
 }
 
 impl Spans {

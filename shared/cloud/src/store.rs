@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bobbin_core::ask::Settlement;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{AskId, Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::person::Person;
 use bobbin_core::ports::Loaded;
@@ -133,7 +133,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn load(&self, thread: &ThreadKey, turn: &str) -> Result<Loaded, StoreError> {
+    pub async fn load(&self, thread: &ThreadKey, turn: &TurnId) -> Result<Loaded, StoreError> {
         let items = self
             .read([
                 key(thread, SESSION),
@@ -219,7 +219,7 @@ impl Store {
     pub async fn entries(
         &self,
         thread: &ThreadKey,
-        turns: &[String],
+        turns: &[TurnId],
     ) -> Result<Vec<Entry>, StoreError> {
         if turns.is_empty() {
             return Ok(Vec::new());
@@ -248,7 +248,7 @@ impl Store {
     pub async fn patch(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
     ) -> Result<Option<String>, StoreError> {
         let items = self.read([key(thread, &format!("{DIFF}{turn}"))]).await?;
         let Some(item) = items.first() else {
@@ -310,7 +310,7 @@ impl Store {
     pub async fn mark_cancelled(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         by: &Person,
     ) -> Result<(), StoreError> {
         self.mark(thread, &format!("{CANCEL}{turn}"), mark_text(by))
@@ -325,7 +325,7 @@ impl Store {
     pub async fn mark_settled(
         &self,
         thread: &ThreadKey,
-        ask: &str,
+        ask: &AskId,
         settlement: &Settlement,
     ) -> Result<bool, StoreError> {
         self.mark(thread, &format!("{ASK}{ask}"), mark_text(settlement))
@@ -340,7 +340,7 @@ impl Store {
     pub async fn mark_queued(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         queued: &Queued,
         version: u64,
     ) -> Result<bool, StoreError> {
@@ -359,7 +359,7 @@ impl Store {
     pub async fn mark_now(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         by: &Person,
     ) -> Result<bool, StoreError> {
         let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
@@ -506,7 +506,7 @@ fn key(thread: &ThreadKey, item: &str) -> Item {
     ])
 }
 
-fn ledger_item(turn: &str) -> String {
+fn ledger_item(turn: &TurnId) -> String {
     format!("{TURN}{turn}")
 }
 
@@ -575,13 +575,14 @@ fn marks(item: &Item) -> Result<Marks, StoreError> {
     Ok(marks)
 }
 
-fn note<T>(marks: &mut BTreeMap<String, T>, name: &str, text: &str) -> Result<(), StoreError>
+fn note<K, T>(marks: &mut BTreeMap<K, T>, name: &str, text: &str) -> Result<(), StoreError>
 where
+    K: for<'a> From<&'a str> + Ord,
     T: DeserializeOwned + Serialize,
 {
     match schema::read(Shape::Mark, text) {
         Ok((mark, _)) => {
-            marks.insert(name.to_owned(), mark);
+            marks.insert(name.into(), mark);
             Ok(())
         }
         Err(newer @ Unreadable::Newer { .. }) => Err(newer.into()),

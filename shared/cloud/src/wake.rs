@@ -172,7 +172,7 @@ impl Wake {
     /// Refused, if no date can name its time.
     fn of(to: &WakeTarget, thread: &ThreadKey, at_ms: Ms) -> Result<Self, WakeError> {
         let body = Body::Message(Message {
-            id: wake_message_id(thread, at_ms),
+            id: wake_message_id(thread, at_ms).into(),
             thread: thread.clone(),
             accepted_at_ms: at_ms,
             work: Work::Sweep,

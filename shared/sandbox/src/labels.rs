@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ids::SandboxKey;
+use bobbin_core::ids::{SandboxKey, Tenant};
 
 /// Label that names the stack, as people call it: not unique in an organisation.
 pub const LABEL_STACK: &str = "bobbin";
@@ -38,9 +38,9 @@ pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
 
 /// The labels that every sandbox of a tenant of a stack carries.
 #[must_use]
-pub fn tenant_labels(stack: &str, tenant: &str) -> BTreeMap<String, String> {
+pub fn tenant_labels(stack: &str, tenant: &Tenant) -> BTreeMap<String, String> {
     let mut labels = stack_label(stack);
-    labels.insert(LABEL_TENANT.to_owned(), tenant.to_owned());
+    labels.insert(LABEL_TENANT.to_owned(), tenant.to_owned().to_string());
     labels
 }
 
@@ -52,7 +52,7 @@ pub fn labels(stack: Stack<'_>, key: &SandboxKey, generation: u32) -> BTreeMap<S
         (LABEL_STACK_ID, stack.id.to_owned()),
         (LABEL_THREAD, key.to_string()),
         (LABEL_GENERATION, generation.to_string()),
-        (LABEL_TENANT, key.tenant()),
+        (LABEL_TENANT, key.tenant().to_string()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_tenants_labels_are_on_its_sandboxes_and_on_no_others() {
-        let carries = |thread: &ThreadKey, tenant: &str| {
+        let carries = |thread: &ThreadKey, tenant: &Tenant| {
             let dev = Stack {
                 name: "dev",
                 id: "a",

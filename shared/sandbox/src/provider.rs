@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::ids::{Ms, SandboxKey, Tenant};
 use bobbin_core::sandbox::SandboxState;
 use tokio::time::Instant;
 
@@ -189,11 +189,11 @@ pub trait Provider: fmt::Debug + Send + Sync {
 
     /// The sandboxes that carry this stack's name, those of a namesake too, all of them or one tenant's, in order of
     /// creation. The list may lag: find a sandbox before acting on it.
-    async fn list(&self, tenant: Option<&str>) -> ProviderResult<Vec<Sandbox>>;
+    async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>>;
 
     /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
     /// or all others while that is not listed yet.
-    async fn count(&self, tenant: &str, older_than: Option<&str>) -> ProviderResult<u32>;
+    async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32>;
 
     /// How a port is reached from outside. New with every start.
     async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint>;

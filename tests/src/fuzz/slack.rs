@@ -62,7 +62,8 @@ fn entered(endpoint: Endpoint, raw: &[u8]) -> Inbound {
     assert_eq!(at(&signature, &app), signed, "twice the same");
     endpoint::taken(&signed, &format!("slack:{TEAM}"));
     for answer in [&signed.answer, &signed.on_queue_failure] {
-        let words = endpoint::json(answer).and_then(|json| json["text"].as_str().map(str::to_owned));
+        let words =
+            endpoint::json(answer).and_then(|json| json["text"].as_str().map(str::to_owned));
         assert!(
             words.is_none_or(|words| !words.contains(['<', '>'])),
             "words with a token of Slack's: {answer:?}"

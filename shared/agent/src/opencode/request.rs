@@ -1,6 +1,6 @@
 //! Bodies that we send to OpenCode, and the configuration of its server.
 
-use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::ids::{PromptIds, ThreadKey, TurnId};
 use serde_json::{Value, json};
 
 use crate::runtime::InlineImage;
@@ -91,7 +91,7 @@ pub const CORRELATION: &str = "correlation_id";
 #[must_use]
 pub fn prompt(
     ids: &PromptIds,
-    turn: &str,
+    turn: &TurnId,
     with: &RunWith,
     system: &str,
     text: &str,

@@ -4,6 +4,7 @@
 //! twice, late or after a newer state of what it tells (all of them are upserts). Messages of other sessions are
 //! skipped, asks of subagents count as the run's own.
 
+use bobbin_core::ids::AskId;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -218,7 +219,7 @@ impl Run {
 
     /// The asks that wait for a person, by id.
     #[must_use]
-    pub fn asks(&self) -> Vec<(String, About)> {
+    pub fn asks(&self) -> Vec<(AskId, About)> {
         self.asks
             .iter()
             .filter(|(_, asked)| self.family.contains(asked.session()))
@@ -227,7 +228,7 @@ impl Run {
                     OpenAsk::Permission(asked) => asked.about(self.call_input(&asked.tool.call_id)),
                     OpenAsk::Question(asked) => asked.about(),
                 };
-                (id.clone(), about)
+                (id.as_str().into(), about)
             })
             .collect()
     }

@@ -7,7 +7,7 @@ use bobbin_core::ask::{About, Choice};
 use bobbin_core::changes::Change;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey};
 use bobbin_core::run::PromptState;
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
@@ -114,56 +114,78 @@ impl Agent for OpenCodeAgent {
         })
     }
 
-    async fn ensure_session(&self, thread: &ThreadKey, known: Option<&str>) -> AgentResult<String> {
+    async fn ensure_session(
+        &self,
+        thread: &ThreadKey,
+        known: Option<&AgentSessionId>,
+    ) -> AgentResult<AgentSessionId> {
         if let Some(id) = known {
             match self.client.session(id).await {
-                Ok(found) => return Ok(found.id),
+                Ok(found) => return Ok(found.id.into()),
                 Err(OpenCodeError::SessionMissing) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         let found = self.client.find_session(&session_title(thread)).await?;
         Ok(match found {
-            Some(found) => found.id,
-            None => self.client.create_session(thread).await?.id,
+            Some(found) => found.id.into(),
+            None => self.client.create_session(thread).await?.id.into(),
         })
     }
 
-    async fn submit(&self, session: &str, prompt: Submission<'_>) -> Result<(), Missed> {
+    async fn submit(&self, session: &AgentSessionId, prompt: Submission<'_>) -> Result<(), Missed> {
         self.hand_over(session, prompt).await
     }
 
-    async fn prompt_state(&self, session: &str, message: &str) -> AgentResult<PromptState> {
+    async fn prompt_state(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+    ) -> AgentResult<PromptState> {
         if !self.client.has(session, message).await? {
             return Ok(PromptState::Absent);
         }
         // The status first: a run that begins or ends in between is then never taken for one that stands still.
         let mut statuses = self.client.statuses().await?;
         let messages = self.client.messages_since(session, message).await?;
-        let status = statuses.remove(session);
+        let status = statuses.remove(session.as_str());
         Ok(match conclude(&messages, message, &[], status.as_ref()) {
             RunState::Busy | RunState::Done(_) => PromptState::Taken,
             RunState::Stopped | RunState::Pending => PromptState::Idle,
         })
     }
 
-    fn watch(&self, session: &str, message: &str, further: &[String]) -> Box<dyn RunWatch> {
+    fn watch(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+        further: &[String],
+    ) -> Box<dyn RunWatch> {
         Box::new(Watch::new(self.client.clone(), session, message, further))
     }
 
-    async fn cancel(&self, session: &str, message: &str, turn: &[String]) -> AgentResult<()> {
+    async fn cancel(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+        turn: &[String],
+    ) -> AgentResult<()> {
         Ok(self.client.cancel(session, message, turn).await?)
     }
 
-    async fn cancel_if_answering(&self, session: &str, turn: &[String]) -> AgentResult<()> {
+    async fn cancel_if_answering(
+        &self,
+        session: &AgentSessionId,
+        turn: &[String],
+    ) -> AgentResult<()> {
         Ok(self.client.cancel_if_answering(session, turn).await?)
     }
 
-    async fn end(&self, session: &str, messages: &[String]) -> AgentResult<bool> {
+    async fn end(&self, session: &AgentSessionId, messages: &[String]) -> AgentResult<bool> {
         Ok(self.client.end(session, messages).await?)
     }
 
-    async fn answer(&self, ask: &str, about: &About, choice: &Choice) -> AgentResult<()> {
+    async fn answer(&self, ask: &AskId, about: &About, choice: &Choice) -> AgentResult<()> {
         let client = &self.client;
         let told = match (about, choice) {
             (About::Permission { .. }, Choice::Once) => client.reply_permission(ask, "once").await,
@@ -188,7 +210,7 @@ impl Agent for OpenCodeAgent {
         }
     }
 
-    async fn changes(&self, session: &str, message: &str) -> AgentResult<Vec<Change>> {
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>> {
         Ok(self.client.changes(session, message).await?)
     }
 }

@@ -1,5 +1,6 @@
 //! Following a run of OpenCode's: the event stream, and what is read beside it.
 
+use bobbin_core::ids::AskId;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -143,7 +144,7 @@ impl RunWatch for Watch {
         Ok(conclude(&messages, &self.message, &self.further, status))
     }
 
-    fn asks(&self) -> Vec<(String, About)> {
+    fn asks(&self) -> Vec<(AskId, About)> {
         self.run.asks()
     }
 

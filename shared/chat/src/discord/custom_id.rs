@@ -1,6 +1,7 @@
 //! Names of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
 
 use bobbin_core::ask::Question;
+use bobbin_core::ids::{AskId, TurnId};
 
 use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
 use crate::press::{Input, Press};
@@ -12,15 +13,15 @@ const FORM_ASK_UNITS_MAX: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomId {
     /// The button that stops a turn.
-    Stop { turn: String },
+    Stop { turn: TurnId },
     /// Stop what runs, and withdraw what waits behind it.
     StopAll,
     /// Send this waiting turn's prompt into the running one.
-    Now { turn: String },
+    Now { turn: TurnId },
     /// Run the prompt of this turn again.
-    Again { turn: String },
+    Again { turn: TurnId },
     /// Show what this turn changed in the files.
-    Diff { turn: String },
+    Diff { turn: TurnId },
     /// Open the form for a further prompt.
     Reply,
     /// That form, filled in.
@@ -28,26 +29,26 @@ pub enum CustomId {
     /// A button of an ask that decides at once.
     Ask {
         /// The ask's id at OpenCode.
-        ask: String,
+        ask: AskId,
         /// What the button stands for.
         press: Press,
     },
     /// Open the form for an ask's answer.
     Form {
         /// The ask's id at OpenCode.
-        ask: String,
+        ask: AskId,
         /// The parts of the form, at most five.
         parts: Vec<Part>,
     },
     /// That form, filled in.
     Answer {
         /// The ask's id at OpenCode.
-        ask: String,
+        ask: AskId,
     },
     /// An ask's select; what was chosen stands in the values.
     Pick {
         /// The ask's id at OpenCode.
-        ask: String,
+        ask: AskId,
     },
 }
 
@@ -89,35 +90,23 @@ impl CustomId {
         }
         let parts: Vec<&str> = text.split(':').collect();
         match parts[..] {
-            ["v1", "stop", turn] if plain(turn) => Some(Self::Stop {
-                turn: turn.to_owned(),
-            }),
+            ["v1", "stop", turn] if plain(turn) => Some(Self::Stop { turn: turn.into() }),
             ["v1", "stopall"] => Some(Self::StopAll),
-            ["v1", "now", turn] if plain(turn) => Some(Self::Now {
-                turn: turn.to_owned(),
-            }),
-            ["v1", "again", turn] if plain(turn) => Some(Self::Again {
-                turn: turn.to_owned(),
-            }),
-            ["v1", "diff", turn] if plain(turn) => Some(Self::Diff {
-                turn: turn.to_owned(),
-            }),
+            ["v1", "now", turn] if plain(turn) => Some(Self::Now { turn: turn.into() }),
+            ["v1", "again", turn] if plain(turn) => Some(Self::Again { turn: turn.into() }),
+            ["v1", "diff", turn] if plain(turn) => Some(Self::Diff { turn: turn.into() }),
             ["v1", "reply"] => Some(Self::Reply),
             ["v1", "say"] => Some(Self::Say),
             ["v1", "ask", ask, press] if plain(ask) => Some(Self::Ask {
-                ask: ask.to_owned(),
+                ask: ask.into(),
                 press: Press::parse(press)?,
             }),
             ["v1", "form", ask, parts] if plain(ask) => Some(Self::Form {
-                ask: ask.to_owned(),
+                ask: ask.into(),
                 parts: parts.split('-').map(Part::parse).collect::<Option<_>>()?,
             }),
-            ["v1", "answer", ask] if plain(ask) => Some(Self::Answer {
-                ask: ask.to_owned(),
-            }),
-            ["v1", "pick", ask] if plain(ask) => Some(Self::Pick {
-                ask: ask.to_owned(),
-            }),
+            ["v1", "answer", ask] if plain(ask) => Some(Self::Answer { ask: ask.into() }),
+            ["v1", "pick", ask] if plain(ask) => Some(Self::Pick { ask: ask.into() }),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@
 //! five are typed, as numbers of options or words; more than five are answered in one text, a line each.
 
 use bobbin_core::ask::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
+use bobbin_core::ids::AskId;
 use bobbin_core::text::{one_line, shorten, units};
 use serde_json::{Value, json};
 
@@ -143,7 +144,7 @@ fn content(components: &[Value], id: u64) -> Option<&str> {
 
 /// The form, with the words of the message that was clicked.
 #[must_use]
-pub fn open(ask: &str, parts: &[Part], components: &[Value]) -> HttpAnswer {
+pub fn open(ask: &AskId, parts: &[Part], components: &[Value]) -> HttpAnswer {
     let fields: Vec<Value> = parts
         .iter()
         .take(FORM_PARTS_MAX)

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bobbin_core::card::Post;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Open, Reply};
 use bobbin_core::text;
 use bobbin_http::{Hosts, Http, host_of};
@@ -47,7 +47,7 @@ impl Chat for Discord {
     async fn post(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,
@@ -67,7 +67,7 @@ impl Chat for Discord {
     async fn show_diff(
         &self,
         _: &ThreadKey,
-        _: &str,
+        _: &TurnId,
         reply: &Reply,
         patch: &str,
     ) -> Result<(), Failure> {

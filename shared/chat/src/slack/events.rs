@@ -223,12 +223,15 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     }
     let turn = std::mem::take(&mut asked.id);
     asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
-    take(asked.control(Want::Withdraw { turn }), "message deleted")
+    take(
+        asked.control(Want::Withdraw { turn: turn.into() }),
+        "message deleted",
+    )
 }
 
 fn reset(asked: Asked, now_ms: Ms) -> Body {
     Body::Message(Message {
-        id: asked.id,
+        id: asked.id.into(),
         thread: asked.thread,
         accepted_at_ms: now_ms,
         work: Work::Reset {
@@ -271,7 +274,7 @@ pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
     });
     take(
         Body::Message(Message {
-            id: asked.id,
+            id: asked.id.into(),
             thread: asked.thread,
             accepted_at_ms: now_ms,
             work,

@@ -3,7 +3,7 @@
 //! Which elements there are is said by [`super::render::home`], which draws them; both use the names below.
 
 use bobbin_core::access::{Policy, Refusal};
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::settings::{Change, Kind};
@@ -34,7 +34,7 @@ pub(super) fn clear_action(of: Kind) -> String {
 }
 
 /// What a Home's Stop button is about.
-pub(super) fn stop_value(thread: &ThreadKey, turn: &str) -> Option<String> {
+pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
     match thread {
         ThreadKey::Slack {
             channel, root_ts, ..
@@ -186,7 +186,7 @@ fn stop(
         Admission::Stranger => nothing("unknown tenant"),
         Admission::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
         Admission::Admitted => {
-            let turn = Some(turn.to_owned());
+            let turn = Some(turn.into());
             take(control(Want::Stop { turn }, by), "stop")
         }
     }

@@ -76,25 +76,21 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
     let value = action.value.as_deref().filter(|v| !v.is_empty())?;
     if action.action_id == STOP_ACTION {
         return Some(Want::Stop {
-            turn: Some(value.to_owned()),
+            turn: Some(value.into()),
         });
     }
     if action.action_id == STOP_ALL_ACTION {
         return Some(Want::StopAll);
     }
     if action.action_id == NOW_ACTION {
-        return Some(Want::Now {
-            turn: value.to_owned(),
-        });
+        return Some(Want::Now { turn: value.into() });
     }
     if action.action_id == AGAIN_ACTION {
-        return Some(Want::Again {
-            turn: value.to_owned(),
-        });
+        return Some(Want::Again { turn: value.into() });
     }
     if action.action_id == DIFF_ACTION {
         return Some(Want::Diff {
-            turn: Some(value.to_owned()),
+            turn: Some(value.into()),
         });
     }
     action
@@ -108,7 +104,7 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
         Press::parse(word)?.choice()
     };
     (!ask.is_empty()).then(|| Want::Settle {
-        ask: ask.to_owned(),
+        ask: ask.into(),
         choice,
     })
 }

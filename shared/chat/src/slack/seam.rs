@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::keys::Key;
 use bobbin_core::message::{Control, Reply};
 use bobbin_core::overview::Picture;
@@ -46,7 +46,7 @@ impl Chat for Slack {
     async fn post(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,
@@ -55,7 +55,7 @@ impl Chat for Slack {
         posted.map_err(|e| e.failure())
     }
 
-    async fn set_status(&self, thread: &ThreadKey, turn: &str, state: &CardState) {
+    async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, state: &CardState) {
         if let Some(status) = Status::of(state) {
             Self::set_status(self, thread, turn, status).await;
         }
@@ -68,7 +68,15 @@ impl Chat for Slack {
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {
         let notice = Post::Notice(text.to_owned());
         let (thread, kind) = (&control.thread, PostKind::Notice);
-        let posted = Chat::post(self, thread, &control.id, &kind, None, &notice).await;
+        let posted = Chat::post(
+            self,
+            thread,
+            &control.id.as_str().into(),
+            &kind,
+            None,
+            &notice,
+        )
+        .await;
         posted.map(drop)
     }
 
@@ -76,7 +84,7 @@ impl Chat for Slack {
     async fn show_diff(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         reply: &Reply,
         patch: &str,
     ) -> Result<(), Failure> {

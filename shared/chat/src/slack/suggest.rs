@@ -1,6 +1,7 @@
 //! Suggestions for a select of the Home whose options come from us (`block_suggestion`). Suggestions only: a value that can
 //! be used as it is typed is always among them, and nobody who may not use Bobbin learns what others used.
 
+use bobbin_core::ids::Tenant;
 use bobbin_core::person::Standing;
 use bobbin_core::settings::{Catalogue, Settings};
 use bobbin_core::text::units;
@@ -23,7 +24,7 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
         return Inbound::only(options(&[]), "suggestions refused by policy");
     }
     let lookup = Lookup {
-        tenant: format!("slack:{team}"),
+        tenant: Tenant::slack(team),
         standing: Standing::default(),
         user,
         kind,

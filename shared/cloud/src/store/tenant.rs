@@ -4,6 +4,7 @@
 //! JSON in an attribute of the same name, the settings with their `version` beside it. Neither has a due time, so the
 //! sweeper's index never holds one, nor an end, so the table never forgets one.
 
+use bobbin_core::ids::Tenant;
 use std::collections::HashMap;
 
 use bobbin_core::schema::{self, Kept, Shape};
@@ -23,7 +24,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]. Settings that cannot be read are an error: they may say who is to be kept out.
-    pub async fn settings(&self, tenant: &str) -> Result<Settings, StoreError> {
+    pub async fn settings(&self, tenant: &Tenant) -> Result<Settings, StoreError> {
         let stored = self.tenant_item(tenant, SETTINGS).await?;
         stored.map_or_else(|| Ok(Settings::default()), |item| settings(&item))
     }
@@ -35,7 +36,7 @@ impl Store {
     /// [`StoreError`]; the write may or may not have happened, and the version tells.
     pub async fn save_settings(
         &self,
-        tenant: &str,
+        tenant: &Tenant,
         settings: &Settings,
         expected: u64,
     ) -> Result<bool, StoreError> {
@@ -54,7 +55,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn catalogue(&self, tenant: &str) -> Result<Catalogue, StoreError> {
+    pub async fn catalogue(&self, tenant: &Tenant) -> Result<Catalogue, StoreError> {
         match self.tenant_item(tenant, CATALOGUE).await? {
             Some(item) => {
                 let (read, kept) = decode::<Catalogue>(Shape::Catalogue, text(&item, CATALOGUE))?;
@@ -71,7 +72,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn save_catalogue(
         &self,
-        tenant: &str,
+        tenant: &Tenant,
         catalogue: &Catalogue,
     ) -> Result<(), StoreError> {
         let text = schema::write(Shape::Catalogue, catalogue, &catalogue.kept);
@@ -91,13 +92,13 @@ impl Store {
         }
     }
 
-    async fn tenant_item(&self, tenant: &str, name: &str) -> Result<Option<Item>, StoreError> {
+    async fn tenant_item(&self, tenant: &Tenant, name: &str) -> Result<Option<Item>, StoreError> {
         Ok(self.table.get(key(tenant, name)).await?)
     }
 }
 
 /// The key of a tenant's settings.
-pub(super) fn settings_key(tenant: &str) -> Item {
+pub(super) fn settings_key(tenant: &Tenant) -> Item {
     key(tenant, SETTINGS)
 }
 
@@ -107,18 +108,18 @@ pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
     Ok(Settings { kept, ..read })
 }
 
-fn key(tenant: &str, item: &str) -> Item {
+fn key(tenant: &Tenant, item: &str) -> Item {
     HashMap::from([
         ("thread".to_owned(), s(format!("tenant:{tenant}"))),
         (ITEM.to_owned(), s(item)),
     ])
 }
 
-fn item(tenant: &str, name: &str, body: serde_json::Result<String>) -> Result<Item, StoreError> {
+fn item(tenant: &Tenant, name: &str, body: serde_json::Result<String>) -> Result<Item, StoreError> {
     let body = body.map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(tenant, name);
     item.insert(name.to_owned(), s(body));
-    item.insert("tenant".to_owned(), s(tenant));
+    item.insert("tenant".to_owned(), s(tenant.as_str()));
     Ok(item)
 }
 

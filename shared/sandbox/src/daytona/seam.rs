@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::SandboxKey;
+use bobbin_core::ids::{SandboxKey, Tenant};
 use bobbin_core::limits::Limits;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
@@ -157,7 +157,7 @@ impl Provider for DaytonaSandboxes {
         found.map(Sandbox::from).map_err(control)
     }
 
-    async fn list(&self, tenant: Option<&str>) -> ProviderResult<Vec<Sandbox>> {
+    async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>> {
         let labels = match tenant {
             Some(tenant) => tenant_labels(&self.settings.stack, tenant),
             None => stack_label(&self.settings.stack),
@@ -166,7 +166,7 @@ impl Provider for DaytonaSandboxes {
         Ok(listed.into_iter().map(Sandbox::from).collect())
     }
 
-    async fn count(&self, tenant: &str, older_than: Option<&str>) -> ProviderResult<u32> {
+    async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32> {
         let listed = self.client.of_tenant(self.settings.stack(), tenant).await;
         let listed = listed.map_err(control)?;
         let sandboxes = older_than.map_or(listed.len(), |own| older(&listed, own));

@@ -14,7 +14,7 @@ use std::sync::{Arc, RwLock};
 
 use base64::Engine as _;
 use bobbin_core::endpoint::Endpoint;
-use bobbin_core::ids::{PromptIds, ThreadKey};
+use bobbin_core::ids::{PromptIds, ThreadKey, TurnId};
 use bobbin_core::settings::Offer;
 use bobbin_http::{Hosts, Http, HttpError};
 use futures::future::try_join;
@@ -59,7 +59,7 @@ impl std::fmt::Debug for OpenCode {
 #[derive(Debug, Clone, Copy)]
 pub struct PromptText<'a> {
     /// Whose prompt it is.
-    pub turn: &'a str,
+    pub turn: &'a TurnId,
     /// Added to the agent's own instructions.
     pub system: &'a str,
     /// The prompt as its author wrote it.

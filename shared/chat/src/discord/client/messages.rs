@@ -1,7 +1,7 @@
 //! Messages and threads, made and edited by the bot: where Discord does not take a message, the same with less.
 
 use bobbin_core::card::Post;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, digest, post_key};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
 use bobbin_core::message::Prompt;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ impl Discord {
     pub async fn post(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,

@@ -1,7 +1,7 @@
 //! What a command, a click, a form or somebody who types asks for.
 
 use bobbin_core::ask::Choice;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{AskId, ThreadKey};
 use bobbin_core::message::{Body, Open, Prompt, Want, Work};
 
 use super::prompt::resolved;
@@ -91,17 +91,17 @@ impl Request<'_> {
 
     /// Somebody types into an option: what is read for them is for the caller, who has little time for it.
     pub(super) fn typing(&self, command: &Command) -> Outcome {
-        let lookup = completion::typed(command).map(|(kind, typed)| Lookup {
-            tenant: ThreadKey::discord(self.guild, self.channel)
-                .map(|key| key.tenant())
-                .unwrap_or_default(),
+        let key = ThreadKey::discord(self.guild, self.channel).ok();
+        let typed = key.zip(completion::typed(command));
+        let lookup = typed.map(|(key, (kind, typed))| Lookup {
+            tenant: key.tenant(),
             standing: self.standing.clone(),
             user: self.by.id.clone(),
             kind,
             typed,
         });
         Ok(Inbound {
-            lookup: lookup.filter(|lookup| !lookup.tenant.is_empty()),
+            lookup,
             ..Inbound::only(answer::no_choices(), "discord: completion")
         })
     }
@@ -194,7 +194,7 @@ impl Request<'_> {
         Ok(self.prompted(self.here()?, Prompt { now, ..prompt }))
     }
 
-    fn settle(&self, ask: String, choice: Choice) -> Outcome {
+    fn settle(&self, ask: AskId, choice: Choice) -> Outcome {
         self.pressed(Want::Settle { ask, choice }, "discord: settle")
     }
 
@@ -221,7 +221,7 @@ impl Request<'_> {
         self.permitted(IN_A_CHANNEL)?;
         self.here()?;
         let open = Open {
-            id: self.interaction.id.clone(),
+            id: self.interaction.id.clone().into(),
             guild: self.guild.to_owned(),
             channel: self.channel.to_owned(),
             accepted_at_ms: self.now_ms,

@@ -175,7 +175,7 @@ impl<'a> Request<'a> {
         note: &'static str,
     ) -> Inbound {
         let message = Message {
-            id: self.interaction.id.clone(),
+            id: self.interaction.id.clone().into(),
             thread,
             accepted_at_ms: self.now_ms,
             work,

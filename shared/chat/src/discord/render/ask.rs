@@ -1,6 +1,7 @@
 //! A permission request or a question, and what it says once it is settled.
 
 use bobbin_core::ask::{About, Ask, Question};
+use bobbin_core::ids::AskId;
 use bobbin_core::text::{one_line, units};
 use serde_json::{Value, json};
 
@@ -104,7 +105,7 @@ fn permission_title(action: &str) -> String {
     }
 }
 
-fn decisions(ask: &str, always: bool) -> Value {
+fn decisions(ask: &AskId, always: bool) -> Value {
     let mut buttons = vec![press(ask, SUCCESS, "Allow once", Press::Once)];
     if always {
         buttons.push(press(ask, SECONDARY, "Allow always", Press::Always));
@@ -113,7 +114,7 @@ fn decisions(ask: &str, always: bool) -> Value {
     row(&buttons)
 }
 
-fn press(ask: &str, style: u8, label: &str, press: Press) -> Value {
+fn press(ask: &AskId, style: u8, label: &str, press: Press) -> Value {
     let ask = ask.to_owned();
     button(style, label, &CustomId::Ask { ask, press })
 }
@@ -151,7 +152,7 @@ fn told_by_buttons(question: &Question) -> bool {
 }
 
 /// Buttons for the options of one question with few, a list for more, a form for several questions and own words.
-fn answers(ask: &str, questions: &[Question]) -> Vec<Value> {
+fn answers(ask: &AskId, questions: &[Question]) -> Vec<Value> {
     let skip = press(ask, SECONDARY, "Skip", Press::Reject);
     let open = |style: u8, label: &str, parts: Vec<Part>| {
         let ask = ask.to_owned();
@@ -188,7 +189,7 @@ fn answers(ask: &str, questions: &[Question]) -> Vec<Value> {
     vec![row(&choice), row(&last)]
 }
 
-fn select(ask: &str, question: &Question) -> Value {
+fn select(ask: &AskId, question: &Question) -> Value {
     let entries: Vec<Value> = question
         .options
         .iter()

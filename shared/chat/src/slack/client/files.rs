@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bobbin_core::card::ShownFile;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
 use reqwest::Method;
 use serde_json::json;
 
@@ -105,7 +105,7 @@ impl Slack {
     pub async fn post_diff(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         patch: &str,
     ) -> Result<bool, SlackError> {
         let wanted = Wanted::of(thread, turn, &PostKind::Diff)?;
@@ -153,14 +153,14 @@ impl Slack {
             return Ok(Some(ts.clone()));
         }
         // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
-        self.memory().forget(&key);
+        self.memory().forget(&key.as_str().into());
         let done = self.upload(wanted.channel, wanted.root, file).await;
         match &done {
             Ok(()) => {
                 posts.insert(name, String::new());
-                self.memory().learn(&key, posts);
+                self.memory().learn(&key.as_str().into(), posts);
             }
-            Err(error) if !error.passes() => self.memory().learn(&key, posts),
+            Err(error) if !error.passes() => self.memory().learn(&key.as_str().into(), posts),
             Err(_) => {}
         }
         done.map(|()| None)

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bobbin_core::card::Post;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
 
 use super::memory::CUT_OFF;
 use super::wanted::Wanted;
@@ -27,7 +27,7 @@ impl Slack {
     pub async fn post(
         &self,
         thread: &ThreadKey,
-        turn: &str,
+        turn: &TurnId,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,

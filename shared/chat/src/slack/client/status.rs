@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{ThreadKey, TurnId};
 use serde_json::{Value, json};
 
 use super::{Slack, SlackError};
@@ -37,7 +37,7 @@ enum Way {
 /// What was last said of a thread.
 #[derive(Debug)]
 struct Said {
-    turn: String,
+    turn: TurnId,
     status: Status,
     at: Instant,
 }
@@ -50,7 +50,7 @@ pub(super) struct Statuses {
 }
 
 impl Statuses {
-    fn stands(&self, thread: &str, turn: &str, status: Status) -> bool {
+    fn stands(&self, thread: &str, turn: &TurnId, status: Status) -> bool {
         status != Status::Active
             && self.last.get(thread).is_some_and(|said| {
                 (said.turn.as_str(), said.status) == (turn, status)
@@ -58,7 +58,7 @@ impl Statuses {
             })
     }
 
-    fn keep(&mut self, thread: String, turn: &str, status: Status) {
+    fn keep(&mut self, thread: String, turn: &TurnId, status: Status) {
         if self.last.len() >= THREADS_MAX {
             self.last.clear();
         }
@@ -82,7 +82,7 @@ impl Statuses {
 impl Slack {
     /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a turn
     /// sets it back.
-    pub async fn set_status(&self, thread: &ThreadKey, turn: &str, status: Status) {
+    pub async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, status: Status) {
         let ThreadKey::Slack {
             team,
             channel,

@@ -1,6 +1,6 @@
 //! A post that is to be made in a thread, whatever becomes of it.
 
-use bobbin_core::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::ids::{PostKind, ThreadKey, TurnId, post_key};
 
 use super::SlackError;
 use crate::slack::render::Rendered;
@@ -10,7 +10,7 @@ pub(super) struct Wanted<'a> {
     pub(super) team: &'a str,
     pub(super) channel: &'a str,
     pub(super) root: &'a str,
-    pub(super) turn: &'a str,
+    pub(super) turn: &'a TurnId,
     pub(super) key: String,
     /// The post in older blocks, where it is rendered in newer ones.
     pub(super) simpler: Option<Rendered>,
@@ -22,7 +22,7 @@ impl<'a> Wanted<'a> {
     /// A post of this kind, in the blocks that every workspace takes and not as a stream.
     pub(super) fn of(
         thread: &'a ThreadKey,
-        turn: &'a str,
+        turn: &'a TurnId,
         kind: &PostKind,
     ) -> Result<Self, SlackError> {
         let ThreadKey::Slack {

@@ -1,6 +1,7 @@
 //! A permission request or a question, and the line of record that it becomes.
 
 use bobbin_core::ask::{About, Ask, Opt, Question, WORDS_CHARS_MAX};
+use bobbin_core::ids::AskId;
 use serde_json::{Value, json};
 
 use super::words::clock;
@@ -236,7 +237,7 @@ fn actions(name: &str, elements: &[Value]) -> Value {
     json!({ "type": "actions", "block_id": format!("{ASK_ACTION}:{name}"), "elements": elements })
 }
 
-fn button(ask: &str, word: &str, text: &str, style: Option<&str>) -> Value {
+fn button(ask: &AskId, word: &str, text: &str, style: Option<&str>) -> Value {
     let mut button = json!({
         "type": "button", "action_id": format!("{ASK_ACTION}:{word}"), "value": format!("{ask}:{word}"),
         "text": label(text, BUTTON_UNITS_MAX),

@@ -9,6 +9,7 @@ mod prepared;
 mod secrets;
 mod toolbox;
 
+use bobbin_core::ids::Tenant;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -110,7 +111,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn of_tenant(&self, stack: Stack<'_>, tenant: &str) -> Answered<Vec<Sandbox>> {
+    pub async fn of_tenant(&self, stack: Stack<'_>, tenant: &Tenant) -> Answered<Vec<Sandbox>> {
         let labels = tenant_labels(stack.name, tenant);
         let found = self.pages(&labels, COUNT_PAGES_MAX).await?;
         // A server that passes over a filter that it does not know must not make one tenant pay for another.
