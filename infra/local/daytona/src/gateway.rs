@@ -1,9 +1,9 @@
 //! Puts the values of secrets into requests that leave a sandbox for the hosts that they are for.
 //!
 //! What stands for a value in any header is replaced, by the host that the connection was asked for: a request that names
-//! another one inside is refused. Connections by TLS to such a host are opened ([`crate::tls`]), with an authority of the provider's
-//! own that the sandbox is told to trust; all others go through as they are. Deliberately absent: values in bodies and
-//! addresses, HTTP/2, and WebSockets to such hosts.
+//! another one inside is refused. Connections by TLS to such a host are opened ([`crate::tls`]), with an authority of the
+//! provider's own that the sandbox is told to trust; all others go through as they are. Deliberately absent: values in
+//! bodies and addresses, HTTP/2, and WebSockets to such hosts.
 
 use std::sync::Arc;
 
