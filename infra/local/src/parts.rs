@@ -13,9 +13,9 @@ use crate::ingress_proxy::IngressProxy;
 /// What was started so far, so that it can be ended.
 #[derive(Default)]
 pub struct Parts {
-    /// The scripted model.
+    /// The scripted model that agents ask in place of a real one.
     pub model: Option<Model>,
-    /// The sandboxes.
+    /// The provider with its sandboxes and their agents.
     pub provider: Option<Arc<Provider>>,
     /// The local Discord and Slack, with the page.
     pub chat: Option<Arc<Chat>>,

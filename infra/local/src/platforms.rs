@@ -8,7 +8,7 @@ use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcu
 
 use crate::keys::Keys;
 
-/// The Discord application.
+/// The identity of the Discord application, from the stack's own keys.
 #[must_use]
 pub fn discord_keys(keys: &Keys) -> DiscordKeys {
     DiscordKeys {

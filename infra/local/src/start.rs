@@ -33,7 +33,7 @@ pub const READY: &str = "ready.json";
 
 /// What is to be said when everything is up.
 pub struct Started {
-    /// Where everything is.
+    /// Every address and key, as the ready file has them.
     pub ready: Ready,
     /// What is different from usual.
     pub notes: Vec<String>,

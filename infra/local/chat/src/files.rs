@@ -51,6 +51,7 @@ fn store_upload(hub: &Hub, name: &str, kind: &str, bytes: &[u8]) -> Result<Value
     Ok(attachment)
 }
 
+/// A stored file, for whoever names its id: both platforms show files without a token to who has their address.
 pub async fn serve(State(hub): State<Arc<Hub>>, Path((id, _)): Path<(String, String)>) -> Response {
     match hub.store().blob(&id) {
         Ok(Some(blob)) => served(blob),
