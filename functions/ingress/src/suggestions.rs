@@ -30,19 +30,14 @@ impl Suggestions {
         };
         let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), both).await {
             Ok(Ok((settings, catalogue))) => {
-                let answer = if lookup.tenant.starts_with("slack:") {
-                    slack::suggested
-                } else {
-                    discord::completed
-                };
-                return Some(answer(lookup, &settings, &catalogue));
+                return Some(Chats::suggestions(lookup, &settings, &catalogue));
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no answer within {READ_MS_MAX} ms"),
         };
         tracing::warn!(
             event = "ingress.unsuggested",
-            tenant = lookup.tenant,
+            tenant = %lookup.tenant,
             "nothing could be suggested: {why}"
         );
         None

@@ -100,7 +100,7 @@ async fn send(queues: &Queues, due: &[(ThreadKey, Ms)], now_ms: Ms) -> (usize, O
 
 fn sweep(thread: &ThreadKey, due_at_ms: Ms, now_ms: Ms) -> Message {
     Message {
-        id: id(thread, due_at_ms),
+        id: id(thread, due_at_ms).into(),
         thread: thread.clone(),
         accepted_at_ms: now_ms,
         work: Work::Sweep,

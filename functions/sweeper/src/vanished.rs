@@ -88,7 +88,7 @@ async fn ask_to_reconcile(queues: &Queues, threads: Vec<ThreadKey>, now_ms: Ms) 
     let looks: Vec<Message> = threads
         .into_iter()
         .map(|thread| Message {
-            id: format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS),
+            id: format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS).into(),
             thread,
             accepted_at_ms: now_ms,
             work: Work::Look,

@@ -84,7 +84,7 @@ pub async fn register_commands(
     let sent = client
         .put(address)
         .header("authorization", format!("Bot {}", keys.discord_bot_token))
-        .json(&discord::commands::guild_commands())
+        .json(&discord::guild_commands())
         .send()
         .await;
     let answer = sent.map_err(|e| format!("the local Discord did not take the commands: {e}"))?;

@@ -69,7 +69,7 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
 /// # Errors
 /// A sentence that names the address that cannot be used.
 pub fn chat(config: &Config, keys: &Keys) -> Result<Chats, String> {
-    Chats::new(&bobbin_chat::Settings {
+    Chats::new(&bobbin_chat::ChatSettings {
         discord_api: &config.discord_api,
         discord_application: &config.discord_application_id,
         discord_bot_token: keys.worker.discord_bot_token.expose(),

@@ -104,7 +104,7 @@ fn without(what: &str) -> Failure {
 
 /// What the platforms are reached with. A platform without application or token is off.
 #[derive(Clone, Copy)]
-pub struct Settings<'a> {
+pub struct ChatSettings<'a> {
     /// Base of Discord's API, with its version.
     pub discord_api: &'a str,
     /// The application's id; empty without Discord.

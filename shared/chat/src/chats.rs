@@ -5,8 +5,12 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::Reply;
 
-use crate::chat::{Chat, Settings};
+use bobbin_core::settings::{Catalogue, Settings};
+use bobbin_http::HttpAnswer;
+
+use crate::chat::{Chat, ChatSettings};
 use crate::discord::Discord;
+use crate::inbound::Lookup;
 use crate::slack::Slack;
 
 /// The chats that there are: a further one is a folder, and a line in each of these functions.
@@ -22,7 +26,7 @@ impl Chats {
     ///
     /// # Errors
     /// A sentence that names the address that cannot be used.
-    pub fn new(settings: &Settings<'_>) -> Result<Self, String> {
+    pub fn new(settings: &ChatSettings<'_>) -> Result<Self, String> {
         Ok(Self {
             discord: Discord::configured(settings)?,
             slack: Slack::configured(settings)?,
@@ -83,6 +87,16 @@ impl Chats {
         match self.of_reply(reply)? {
             Some(chat) => chat.tell(reply, text).await,
             None => Ok(()),
+        }
+    }
+
+    /// The values that are suggested to somebody who types, as the platform takes them.
+    #[must_use]
+    pub fn suggestions(lookup: &Lookup, settings: &Settings, known: &Catalogue) -> HttpAnswer {
+        if lookup.tenant.as_str().starts_with("slack:") {
+            crate::slack::suggested(lookup, settings, known)
+        } else {
+            crate::discord::completed(lookup, settings, known)
         }
     }
 

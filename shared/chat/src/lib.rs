@@ -8,6 +8,6 @@ pub mod press;
 pub mod slack;
 
 pub use bobbin_http::HttpAnswer;
-pub use chat::{Chat, Home, Member, Settings};
+pub use chat::{Chat, ChatSettings, Home, Member};
 pub use chats::Chats;
 pub use inbound::{Inbound, Lookup};

@@ -121,6 +121,23 @@ impl Tenant {
     }
 }
 
+/// A tenant that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a tenant: {0:?}; expected discord:<guild> or slack:<team>")]
+pub struct BadTenant(String);
+
+impl FromStr for Tenant {
+    type Err = BadTenant;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once(':') {
+            Some(("discord", guild)) if is_plain(guild) => Ok(Self::discord(guild)),
+            Some(("slack", team)) if is_plain(team) => Ok(Self::slack(team)),
+            _ => Err(BadTenant(text.to_owned())),
+        }
+    }
+}
+
 impl From<Tenant> for String {
     fn from(tenant: Tenant) -> Self {
         tenant.0
@@ -214,6 +231,12 @@ impl ThreadKey {
     }
 }
 
+/// Whether this can be a part of a key: letters, digits, dots and hyphens, at most 64.
+fn is_plain(part: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-';
+    !part.is_empty() && part.len() <= 64 && part.bytes().all(plain)
+}
+
 impl fmt::Display for ThreadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -231,15 +254,8 @@ impl FromStr for ThreadKey {
     type Err = BadThreadKey;
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        let plain = |part: &str| {
-            !part.is_empty()
-                && part.len() <= 64
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
-        };
         let parts: Vec<&str> = s.split(':').collect();
-        if s.len() > THREAD_KEY_CHARS_MAX || !parts.iter().all(|p| plain(p)) {
+        if s.len() > THREAD_KEY_CHARS_MAX || !parts.iter().all(|part| is_plain(part)) {
             return Err(BadThreadKey(s.to_owned()));
         }
         match parts[..] {
@@ -462,6 +478,17 @@ mod tests {
             let key: ThreadKey = text.parse().expect("valid");
             assert_eq!(key.to_string(), text);
             assert!(text.starts_with(key.tenant().as_str()));
+        }
+    }
+
+    #[test]
+    fn a_tenant_is_read_as_it_is_written_and_nothing_else_is_one() {
+        for text in ["discord:41771983423143937", "slack:T0123"] {
+            assert_eq!(text.parse::<Tenant>().expect("valid").as_str(), text);
+        }
+        for text in ["T0123", "slack:", "slack:T1:C1", "teams:1", "slack:T 1"] {
+            let refused = text.parse::<Tenant>().expect_err("no tenant").to_string();
+            assert!(refused.ends_with("expected discord:<guild> or slack:<team>"));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::decide::operate::{Outlook, outlook};
-use bobbin_core::ids::{ThreadKey, digest};
+use bobbin_core::ids::{ThreadKey, TurnId, digest};
 use bobbin_core::message::{Body, Control, Message, Operation, Reply, Want, Work};
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::session::{Operated, Session, Turn};
@@ -39,7 +39,7 @@ struct Answer {
     /// Phase of the sandbox now.
     phase: &'static str,
     /// The turn that was ended for it.
-    halted: Option<String>,
+    halted: Option<TurnId>,
 }
 
 /// Does one of the three.
@@ -115,7 +115,11 @@ pub async fn ask(
     wait_ms: u64,
 ) -> Result<(Session, Option<Operated>), CommandError> {
     let accepted_at_ms = now_ms();
-    let id = format!("{}-{}-{accepted_at_ms}", want.word(), thread.short_hash());
+    let id = TurnId::from(format!(
+        "{}-{}-{accepted_at_ms}",
+        want.word(),
+        thread.short_hash()
+    ));
     let message = Message {
         id: id.clone(),
         thread: thread.clone(),
@@ -148,7 +152,7 @@ pub fn shown(
     want: Operation,
     thread: &ThreadKey,
     (session, operated): (Session, Option<Operated>),
-    halted: Option<String>,
+    halted: Option<TurnId>,
 ) -> Result<Output, CommandError> {
     let phase = session.phase.word();
     let done = match want {

@@ -1,6 +1,6 @@
 //! The commands of operation, and what each takes.
 
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::session::Phase;
 use clap::{Args, Subcommand};
 
@@ -40,7 +40,7 @@ pub struct Threads {
     pub phase: Option<Phase>,
     /// Only those of this tenant (discord:GUILD or slack:TEAM)
     #[arg(long, value_name = "TENANT")]
-    pub tenant: Option<String>,
+    pub tenant: Option<Tenant>,
     /// Only those in which nothing runs, and nothing has for so long (90s, 30m, 2h, 1d)
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
     pub idle: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Threads {
 pub struct Sandboxes {
     /// Only those of this tenant
     #[arg(long, value_name = "TENANT")]
-    pub tenant: Option<String>,
+    pub tenant: Option<Tenant>,
 }
 
 #[derive(Debug, Args)]

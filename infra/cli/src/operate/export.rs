@@ -52,7 +52,7 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
     let exported = Exported {
         stack: stack.name.clone(),
         thread: what.thread.to_string(),
-        tenant: what.thread.tenant(),
+        tenant: what.thread.tenant().to_string(),
         exported_at_ms: now_ms(),
         items,
         sandboxes: of_thread

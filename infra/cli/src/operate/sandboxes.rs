@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bobbin_app::orphans::{Judged, judged, origin};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::StoreError;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::Session;
 use bobbin_sandbox::Sandbox;
@@ -56,7 +56,7 @@ struct Answer<'a> {
 }
 
 /// What the provider lists of this stack, judged by the records, which are read after it.
-pub async fn found(stack: &Stack, tenant: Option<&str>) -> Result<Vec<Found>, CommandError> {
+pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>, CommandError> {
     let provider = stack.provider().await?;
     let listed = provider.list(tenant).await.map_err(|e| {
         format!("The sandboxes could not be listed: {e}. Look at the provider's status page and at the stack's key.")
@@ -166,7 +166,7 @@ fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
 }
 
 pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
-    let found = found(stack, what.tenant.as_deref()).await?;
+    let found = found(stack, what.tenant.as_ref()).await?;
     let lines: Vec<&Line> = found
         .iter()
         .filter(|one| one.sandbox.state != SandboxState::Gone)

@@ -2,7 +2,7 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ask::About;
-use bobbin_core::ids::{Ms, ThreadKey, sandbox_name};
+use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::{Marks, Phase, Session, Turn};
@@ -27,7 +27,7 @@ struct Answer {
     line: Line,
     /// Name of the sandbox of this generation, while there is one by the record.
     sandbox: Option<String>,
-    agent_session: Option<String>,
+    agent_session: Option<AgentSessionId>,
     wake_at_ms: Option<Ms>,
     /// Who may stop or delete the sandbox until when, while somebody does.
     lease_until_ms: Option<Ms>,
@@ -90,7 +90,7 @@ pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks
 pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let (session, marks) = record(stack, &what.thread).await?;
     let newest = session.ended.iter().rev().take(TURNS_MAX);
-    let turns: Vec<String> = newest.map(|ended| ended.id.clone()).collect();
+    let turns: Vec<TurnId> = newest.map(|ended| ended.id.clone()).collect();
     let entries = stack
         .store
         .entries(&what.thread, &turns)
@@ -116,7 +116,7 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
 fn asks(turn: &Turn) -> Vec<AskLine> {
     let open = turn.asks.iter().filter(|ask| !ask.settled);
     open.map(|ask| AskLine {
-        id: ask.id.clone(),
+        id: ask.id.to_string(),
         about: match ask.about {
             About::Permission { .. } => "permission",
             About::Question { .. } => "question",
@@ -131,7 +131,7 @@ fn queue(marks: &Marks) -> Vec<Waiting> {
         .queued
         .iter()
         .map(|(id, queued)| Waiting {
-            id: id.clone(),
+            id: id.to_string(),
             by: queued.by.name.clone(),
             accepted_at_ms: queued.accepted_at_ms,
             refused: queued.refused || marks.cancelled.contains_key(id),
@@ -163,7 +163,7 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
             (!text.is_empty()).then(|| short(text))
         };
         Event {
-            turn: Some(ended.id.clone()),
+            turn: Some(ended.id.to_string()),
             asked: words(|entry| &entry.asked),
             answered: words(|entry| &entry.answered),
             ..plain(
@@ -258,7 +258,10 @@ fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
         ("tenant", Some(line.tenant.clone())),
         ("phase", Some(phase)),
         ("sandbox", answer.sandbox.clone()),
-        ("agent", answer.agent_session.clone()),
+        (
+            "agent",
+            answer.agent_session.as_ref().map(ToString::to_string),
+        ),
         ("repository", line.repo.clone()),
         ("active", at(Some(line.last_activity_ms))),
         ("due", at(line.due_at_ms)),

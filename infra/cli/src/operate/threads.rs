@@ -78,7 +78,7 @@ pub const fn stage(stage: &Stage) -> &'static str {
 
 fn turn_line(turn: &Turn) -> TurnLine {
     TurnLine {
-        id: turn.id.clone(),
+        id: turn.id.to_string(),
         by: turn.by.name.clone(),
         stage: stage(&turn.stage),
         accepted_at_ms: turn.accepted_at_ms,
@@ -90,7 +90,7 @@ fn turn_line(turn: &Turn) -> TurnLine {
 pub fn line(session: &Session, marks: &Marks) -> Line {
     Line {
         thread: session.thread.to_string(),
-        tenant: session.thread.tenant(),
+        tenant: session.thread.tenant().to_string(),
         phase: session.phase.word(),
         phase_since_ms: session.phase_since_ms,
         generation: session.generation,

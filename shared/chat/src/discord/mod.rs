@@ -32,7 +32,7 @@ pub use client::{
     Application, Channel, Discord, DiscordError, ORIGINAL_WAIT_MS_MAX, RATE_WAIT_MS_MAX,
     application,
 };
-pub use commands::{Difference, commands};
+pub use commands::{Difference, commands, guild_commands};
 pub use completion::completed;
 pub use inbound::interactions;
 pub(crate) use seam::{off, split};

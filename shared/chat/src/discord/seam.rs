@@ -10,7 +10,7 @@ use bobbin_http::{Hosts, Http, host_of};
 
 use super::bounds::CHUNK_UNITS;
 use super::client::Discord;
-use crate::chat::{Chat, Settings};
+use crate::chat::{Chat, ChatSettings};
 
 /// What to do when there is no Discord.
 pub(crate) fn off() -> Failure {
@@ -26,7 +26,7 @@ pub(crate) fn split(answer: &str) -> Vec<String> {
 
 impl Discord {
     /// The client, if an application is configured.
-    pub(crate) fn configured(settings: &Settings<'_>) -> Result<Option<Self>, String> {
+    pub(crate) fn configured(settings: &ChatSettings<'_>) -> Result<Option<Self>, String> {
         if settings.discord_application.is_empty() {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ use bobbin_core::text;
 
 use super::client::Slack;
 use super::render::{self, Status};
-use crate::chat::{Chat, Home, Member, Settings};
+use crate::chat::{Chat, ChatSettings, Home, Member};
 
 /// Longest part of an answer, in UTF-16 units: a `markdown` block holds 12,000 characters.
 const CHUNK_UNITS: usize = 11_500;
@@ -31,7 +31,7 @@ pub(crate) fn split(answer: &str) -> Vec<String> {
 
 impl Slack {
     /// The client, if there is a token.
-    pub(crate) fn configured(settings: &Settings<'_>) -> Result<Option<Self>, String> {
+    pub(crate) fn configured(settings: &ChatSettings<'_>) -> Result<Option<Self>, String> {
         if settings.slack_bot_token.is_empty() {
             return Ok(None);
         }

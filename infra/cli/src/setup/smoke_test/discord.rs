@@ -38,7 +38,7 @@ pub async fn run(
         channel_name
     ));
     let message = Message {
-        id: task.id.clone(),
+        id: task.id.clone().into(),
         thread: thread.clone(),
         accepted_at_ms: now_ms(),
         work: Work::Prompt(open.prompt.clone()),
@@ -107,7 +107,7 @@ fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open
         ..Prompt::default()
     };
     Open {
-        id: task.id.clone(),
+        id: task.id.clone().into(),
         guild,
         channel: channel.to_owned(),
         // Nobody has asked by an interaction, so there is no answer to edit: one that is over has the bot post the line.

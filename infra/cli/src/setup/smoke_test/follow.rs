@@ -149,7 +149,7 @@ pub async fn tidy(
     let before = record(stack, &turn.thread).await?;
     let generation = before.as_ref().map_or(0, |session| session.generation);
     let reset = Message {
-        id: format!("setup-reset-{}", now_ms()),
+        id: format!("setup-reset-{}", now_ms()).into(),
         thread: turn.thread.clone(),
         accepted_at_ms: now_ms(),
         work: Work::Reset {
