@@ -3,9 +3,10 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::Accepted;
+use bobbin_tests::observed::Accepted;
+use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -7,8 +7,9 @@ use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{CLEANED_MS_MAX, SECOND_START_MS_MAX};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
 use crate::run::trial;

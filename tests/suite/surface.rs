@@ -3,15 +3,17 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread, view};
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::Accepted;
+use bobbin_tests::observed::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::run::{CHAT, COMMON, on, trial};
+use crate::shown::shows;
 
 /// Messages in one thread that a test waits for at most.
 const WITHIN_MS: u64 = SEEN_MS_MAX;
@@ -52,21 +54,6 @@ pub fn trials() -> Vec<Trial> {
             limits,
         ),
     ]
-}
-
-/// Compares what is seen with what should be, line by line.
-fn shows(seen: &str, expected: &str) {
-    let lines = |text: &str| -> Vec<String> {
-        let lines = text.trim_matches('\n').lines();
-        lines.map(|line| line.trim_end().to_owned()).collect()
-    };
-    let (seen, expected) = (lines(seen), lines(expected));
-    assert!(
-        seen == expected,
-        "seen:\n{}\n\nexpected:\n{}",
-        seen.join("\n"),
-        expected.join("\n")
-    );
 }
 
 /// Does an act and answers the word that its person alone is told, once it is there.

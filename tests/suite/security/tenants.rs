@@ -8,10 +8,12 @@ use bobbin_core::session::Session;
 use bobbin_core::settings::Settings;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::{Accepted, Tenant, tenants_apart};
+use bobbin_tests::observed::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::tenants::{Tenant, tenants_apart};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
