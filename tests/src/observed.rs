@@ -26,6 +26,17 @@ pub struct Accepted {
     pub mark: Option<String>,
 }
 
+impl Accepted {
+    /// A prompt with these words in it.
+    #[must_use]
+    pub fn prompt(turn: &str, mark: &str) -> Self {
+        Self {
+            turn: turn.to_owned(),
+            mark: Some(mark.to_owned()),
+        }
+    }
+}
+
 /// What was observed of one thread.
 #[derive(Debug, Clone)]
 pub struct Observed {

@@ -3,7 +3,6 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::observed::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
@@ -227,15 +226,7 @@ async fn shortcut(world: World) {
         ended.ok_or_else(|| format!("{:?}", session.turn))
     })
     .await;
-    let talk = Talk {
-        world: &world,
-        platform: Platform::Slack,
-        thread,
-        accepted: vec![Accepted {
-            turn: turn.clone(),
-            mark: Some(mark),
-        }],
-    };
+    let talk = world.talk(Platform::Slack, thread, &turn, &mark);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let entry = world
         .aws

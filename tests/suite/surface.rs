@@ -5,7 +5,7 @@ use bobbin_tests::chat::{Platform, Thread, view};
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::observed::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
-use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
@@ -82,15 +82,8 @@ async fn task(world: World) {
     let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": text, "agent": "build"}});
     let acted = world.discord.act(&act).await.unwrap();
     let id = acted.outcome["message_id"].as_str().unwrap().to_owned();
-    let talk = Talk {
-        world: &world,
-        platform: Platform::Discord,
-        thread: world.discord.thread(&id).unwrap(),
-        accepted: vec![Accepted {
-            turn: acted.interaction.clone(),
-            mark: Some(mark),
-        }],
-    };
+    let thread = world.discord.thread(&id).unwrap();
+    let talk = world.talk(Platform::Discord, thread, &acted.interaction, &mark);
     assert_eq!(
         talk.ended(&acted.interaction).await.outcome,
         Outcome::Answered

@@ -1,6 +1,6 @@
 //! How calls fail.
 
-use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
+use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 
@@ -28,18 +28,9 @@ fn wait() -> Failure {
 /// What an effect needs that may be away.
 pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
     match effect {
-        Effect::Chat(ChatEffect::Post { .. }) | Effect::Chat(ChatEffect::PostArtifact { .. }) => {
-            &[Out::Chat, Out::Token]
-        }
+        Effect::Chat(_) => &[Out::Chat, Out::Token],
         Effect::Recall { .. } => &[Out::Table],
-        Effect::Sandbox(SandboxEffect::Count { .. })
-        | Effect::Sandbox(SandboxEffect::Create { .. })
-        | Effect::Sandbox(SandboxEffect::Observe { .. })
-        | Effect::Sandbox(SandboxEffect::Start { .. })
-        | Effect::Sandbox(SandboxEffect::Stop { .. })
-        | Effect::Sandbox(SandboxEffect::Delete { .. })
-        | Effect::Sandbox(SandboxEffect::Clone { .. })
-        | Effect::Sandbox(SandboxEffect::EnsureServer { .. }) => &[Out::Provider],
+        Effect::Sandbox(_) => &[Out::Provider],
         _ => &[],
     }
 }
@@ -76,30 +67,21 @@ pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
             seen: "not healthy".to_owned(),
         },
         (
-            Effect::Sandbox(SandboxEffect::Clone { .. })
-            | Effect::Agent(AgentEffect::CheckServer { .. })
-            | Effect::Sandbox(SandboxEffect::EnsureServer { .. })
-            | Effect::Agent(AgentEffect::FindAgentSession { .. })
-            | Effect::Agent(AgentEffect::FindPrompt { .. })
-            | Effect::Agent(AgentEffect::SendPrompt { .. })
-            | Effect::Agent(AgentEffect::EndRun(_))
-            | Effect::Agent(AgentEffect::Follow(_)),
+            Effect::Sandbox(SandboxEffect::Clone { .. } | SandboxEffect::EnsureServer { .. })
+            | Effect::Agent(
+                AgentEffect::CheckServer { .. }
+                | AgentEffect::FindAgentSession { .. }
+                | AgentEffect::FindPrompt { .. }
+                | AgentEffect::SendPrompt { .. }
+                | AgentEffect::EndRun(_)
+                | AgentEffect::Follow(_),
+            ),
             0..3,
         ) => down,
-        (
-            Effect::Agent(AgentEffect::SendPrompt { .. })
-            | Effect::Agent(AgentEffect::FindPrompt { .. }),
-            _,
-        ) => Failure::SessionMissing,
-        (
-            Effect::Sandbox(SandboxEffect::Count { .. })
-            | Effect::Sandbox(SandboxEffect::Create { .. })
-            | Effect::Sandbox(SandboxEffect::Observe { .. })
-            | Effect::Sandbox(SandboxEffect::Start { .. })
-            | Effect::Sandbox(SandboxEffect::Stop { .. })
-            | Effect::Sandbox(SandboxEffect::Delete { .. }),
-            1 | 2,
-        ) => Failure::Outage {
+        (Effect::Agent(AgentEffect::SendPrompt { .. } | AgentEffect::FindPrompt { .. }), _) => {
+            Failure::SessionMissing
+        }
+        (Effect::Sandbox(_), 1 | 2) => Failure::Outage {
             after_ms: 0,
             seen: "the provider does not answer".to_owned(),
         },

@@ -5,7 +5,7 @@ mod reading;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bobbin_chat::slack::ASK_ACTION;
-use bobbin_core::ids::{PostKind, post_key};
+use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::person::Person;
 use bobbin_core::session::{Phase, Session};
 use serde_json::{Value, json};
@@ -54,19 +54,19 @@ impl World {
         };
         let (thread, turn) =
             started.unwrap_or_else(|why| panic!("the first prompt was not accepted: {why}"));
-        let accepted = vec![Accepted {
-            turn: turn.clone(),
-            mark: Some(mark.to_owned()),
-        }];
-        (
-            Talk {
-                world: self,
-                platform,
-                thread,
-                accepted,
-            },
-            turn,
-        )
+        let talk = self.talk(platform, thread, &turn, mark);
+        (talk, turn)
+    }
+
+    /// The conversation in a thread whose first prompt is this turn.
+    #[must_use]
+    pub fn talk(&self, platform: Platform, thread: Thread, turn: &str, mark: &str) -> Talk<'_> {
+        Talk {
+            world: self,
+            platform,
+            thread,
+            accepted: vec![Accepted::prompt(turn, mark)],
+        }
     }
 
     /// The conversation that a request of the test's own has started: its thread is the one whose record has the turn.
@@ -74,7 +74,27 @@ impl World {
     /// # Panics
     /// When no record has it within its bound.
     pub async fn found(&self, platform: Platform, turn: &str, mark: &str) -> Talk<'_> {
-        let key = eventually(ANSWER_MS_MAX, "the turn has a thread", async || {
+        let key = self.holder(turn).await.to_string();
+        let parts: Vec<&str> = key.split(':').collect();
+        let thread = match platform {
+            Platform::Discord => self.discord.thread(parts[2]),
+            Platform::Slack => self.slack.thread(parts[2], parts[3]),
+        };
+        let thread = thread.unwrap_or_else(|why| panic!("{key}: {why}"));
+        if platform == Platform::Discord {
+            let active = self.discord.active_threads().await;
+            let is_active = active.is_ok_and(|ids| ids.contains(&thread.channel));
+            assert!(is_active, "the thread is not among the active ones");
+        }
+        self.talk(platform, thread, turn, mark)
+    }
+
+    /// The thread whose record has this turn.
+    ///
+    /// # Panics
+    /// When no record has it within its bound.
+    pub async fn holder(&self, turn: &str) -> ThreadKey {
+        eventually(ANSWER_MS_MAX, "the turn has a thread", async || {
             let has = |session: &Session| {
                 let current = session.turn.as_ref().is_some_and(|now| now.id == turn);
                 current || session.ended.iter().any(|ended| ended.id == turn)
@@ -85,22 +105,34 @@ impl World {
         })
         .await
         .thread
-        .to_string();
-        let parts: Vec<&str> = key.split(':').collect();
-        let thread = match platform {
-            Platform::Discord => self.discord.thread(parts[2]),
-            Platform::Slack => self.slack.thread(parts[2], parts[3]),
-        };
-        let accepted = vec![Accepted {
-            turn: turn.to_owned(),
-            mark: Some(mark.to_owned()),
-        }];
-        Talk {
-            world: self,
-            platform,
-            thread: thread.unwrap_or_else(|why| panic!("{key}: {why}")),
-            accepted,
-        }
+    }
+
+    /// Sends an interaction of the test's own, which Discord's deferred answer accepts; the conversation that it starts.
+    ///
+    /// # Panics
+    /// When it was answered otherwise, or started none within its bound.
+    pub async fn by_interaction(&self, sent: &Value, mark: &str) -> Talk<'_> {
+        let answer = self.discord.deliver(&sent.to_string()).await;
+        let answer = answer.unwrap_or_else(|why| panic!("{why}"));
+        let told = (answer.status, &answer.json()["type"]);
+        assert_eq!(told, (200, &json!(5)), "{answer:?}");
+        let turn = sent["id"].as_str().unwrap_or_default();
+        self.found(Platform::Discord, turn, mark).await
+    }
+
+    /// Sends an event of the test's own with a message of this time; the conversation that it starts.
+    ///
+    /// # Panics
+    /// When it was not accepted.
+    pub async fn by_event(&self, event: &Value, ts: &str, mark: &str) -> Talk<'_> {
+        let answer = self.slack.deliver(&event.to_string()).await;
+        let answer = answer.unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let channel = &self.ready.slack_channel_id;
+        let thread = self.slack.thread(channel, ts);
+        let thread = thread.unwrap_or_else(|why| panic!("{why}"));
+        let turn = self.slack.turn(channel, ts);
+        self.talk(Platform::Slack, thread, &turn, mark)
     }
 }
 
@@ -117,6 +149,17 @@ pub fn marked(lines: &str) -> (String, String) {
 }
 
 impl Talk<'_> {
+    /// The same conversation in a stack that was started again.
+    #[must_use]
+    pub fn again<'w>(&self, world: &'w World) -> Talk<'w> {
+        Talk {
+            world,
+            platform: self.platform,
+            thread: self.thread.clone(),
+            accepted: self.accepted.clone(),
+        }
+    }
+
     /// A further prompt; answers its turn.
     ///
     /// # Panics
@@ -131,45 +174,29 @@ impl Talk<'_> {
     /// # Panics
     /// As [`Talk::say`].
     pub async fn say_marked(&mut self, text: &str, mark: &str) -> String {
-        let (discord, slack) = (&self.world.discord, &self.world.slack);
-        let turn = match self.platform {
-            Platform::Discord => discord
-                .command(&self.thread, "say", &json!({"prompt": text}))
-                .await
-                .map(|acted| acted.interaction),
-            Platform::Slack => slack
-                .mention(Some(&self.thread), text)
-                .await
-                .map(|done| self.slack_turn(&done)),
-        };
-        let turn = turn.unwrap_or_else(|why| panic!("the prompt was not accepted: {why}"));
-        self.accepted.push(Accepted {
-            turn: turn.clone(),
-            mark: Some(mark.to_owned()),
-        });
+        let turn = self.sent("say", &json!({"prompt": text}), text).await;
+        self.accepted.push(Accepted::prompt(&turn, mark));
         turn
     }
 
-    fn slack_turn(&self, done: &Value) -> String {
-        self.world.slack.turn(
-            &self.thread.channel,
-            done["ts"].as_str().unwrap_or_default(),
-        )
+    /// Sends a command on Discord, these words on Slack; answers its turn.
+    async fn sent(&self, command: &str, options: &Value, words: &str) -> String {
+        let World { discord, slack, .. } = self.world;
+        let sent = match self.platform {
+            Platform::Discord => discord
+                .command(&self.thread, command, options)
+                .await
+                .map(|acted| acted.interaction),
+            Platform::Slack => slack.mention(Some(&self.thread), words).await.map(|done| {
+                let ts = done["ts"].as_str().unwrap_or_default();
+                slack.turn(&self.thread.channel, ts)
+            }),
+        };
+        sent.unwrap_or_else(|why| panic!("{command} was not accepted: {why}"))
     }
 
     async fn word(&self, word: &str) -> String {
-        let (discord, slack) = (&self.world.discord, &self.world.slack);
-        let said = match self.platform {
-            Platform::Discord => discord
-                .command(&self.thread, word, &json!({}))
-                .await
-                .map(|acted| acted.interaction),
-            Platform::Slack => slack
-                .mention(Some(&self.thread), word)
-                .await
-                .map(|done| self.slack_turn(&done)),
-        };
-        said.unwrap_or_else(|why| panic!("{word} was not accepted: {why}"))
+        self.sent(word, &json!({}), word).await
     }
 
     /// Stops what is running.
@@ -221,24 +248,16 @@ impl Talk<'_> {
             mark: None,
         });
         let key = post_key(&self.thread.key, &turn, &PostKind::Notice);
+        let thread = &self.thread.key;
         eventually(
             ANSWER_MS_MAX,
             "the reset is told and its sandbox gone",
             async || {
-                let told = self
-                    .messages()
-                    .await?
-                    .iter()
-                    .any(|post| post.key.as_deref() == Some(&key));
-                let left = self
-                    .world
-                    .provider
-                    .of(&self.thread.key)
-                    .await?
-                    .iter()
-                    .filter(|one| one.live())
-                    .count();
-                let phase = self.world.session(&self.thread.key).await?.phase;
+                let posts = self.messages().await?;
+                let told = posts.iter().any(|post| post.key.as_deref() == Some(&key));
+                let sandboxes = self.world.provider.of(thread).await?;
+                let left = sandboxes.iter().filter(|one| one.live()).count();
+                let phase = self.world.session(thread).await?.phase;
                 if told && left == 0 && phase == Phase::Destroyed {
                     Ok(())
                 } else {
@@ -254,19 +273,10 @@ impl Talk<'_> {
     /// # Panics
     /// When there is none such, or the press failed.
     pub async fn press(&self, message: &Seen, label: &str) {
+        let World { discord, slack, .. } = self.world;
         let pressed = match self.platform {
-            Platform::Discord => self
-                .world
-                .discord
-                .press(&self.thread, message, label)
-                .await
-                .map(|_| ()),
-            Platform::Slack => self
-                .world
-                .slack
-                .press(&self.thread, message, label)
-                .await
-                .map(|_| ()),
+            Platform::Discord => discord.press(&self.thread, message, label).await.map(drop),
+            Platform::Slack => slack.press(&self.thread, message, label).await.map(drop),
         };
         pressed.unwrap_or_else(|why| panic!("{label} cannot be pressed: {why}"));
     }
@@ -276,16 +286,16 @@ impl Talk<'_> {
     /// # Panics
     /// When it cannot be filled so.
     pub async fn fill(&self, message: &Seen, label: &str, fields: &Value) {
-        let (discord, slack) = (&self.world.discord, &self.world.slack);
+        let World { discord, slack, .. } = self.world;
         let filled = match self.platform {
             Platform::Discord => discord
                 .fill(&self.thread, message, label, fields)
                 .await
-                .map(|_| ()),
+                .map(drop),
             Platform::Slack => slack
                 .fill(&self.thread, message, label, fields)
                 .await
-                .map(|_| ()),
+                .map(drop),
         };
         filled.unwrap_or_else(|why| panic!("{fields} cannot be sent: {why}"));
     }
@@ -295,7 +305,7 @@ impl Talk<'_> {
     /// # Panics
     /// When the press was not accepted.
     pub async fn click(&self, by: &Person, message: &Seen, ask: &str, word: &str) {
-        let (discord, slack) = (&self.world.discord, &self.world.slack);
+        let World { discord, slack, .. } = self.world;
         let id = format!("{ASK_ACTION}:{word}");
         let clicked = match self.platform {
             Platform::Discord => discord
@@ -306,7 +316,7 @@ impl Talk<'_> {
                     by,
                 )
                 .await
-                .map(|_| ()),
+                .map(drop),
             Platform::Slack => {
                 let value = format!("{ask}:{word}");
                 slack

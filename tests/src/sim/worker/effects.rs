@@ -47,14 +47,14 @@ impl Worker {
                     });
                 }
             }
-            Effect::Agent(AgentEffect::CheckServer { .. })
-            | Effect::Agent(AgentEffect::FindAgentSession { .. })
-            | Effect::Agent(AgentEffect::FindPrompt { .. })
-            | Effect::Agent(AgentEffect::SendPrompt { .. })
-            | Effect::Agent(AgentEffect::Abort { .. })
-            | Effect::Agent(AgentEffect::EndRun(_)) => {
-                self.world.pause(cut_ms.min(REQUEST_MS)).await
-            }
+            Effect::Agent(
+                AgentEffect::CheckServer { .. }
+                | AgentEffect::FindAgentSession { .. }
+                | AgentEffect::FindPrompt { .. }
+                | AgentEffect::SendPrompt { .. }
+                | AgentEffect::Abort { .. }
+                | AgentEffect::EndRun(_),
+            ) => self.world.pause(cut_ms.min(REQUEST_MS)).await,
             _ => {}
         }
         // A server that hangs holds its caller for as long as that waits.
@@ -108,15 +108,17 @@ impl Worker {
                 here.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
                 here.observed(*generation, now_ms)
             }
-            Effect::Sandbox(SandboxEffect::Observe {
-                watch: Some(turn), ..
-            })
-            | Effect::Sandbox(SandboxEffect::Clone {
-                watch: Some(turn), ..
-            })
-            | Effect::Sandbox(SandboxEffect::EnsureServer {
-                watch: Some(turn), ..
-            }) if here.marks.cancelled.contains_key(turn) => {
+            Effect::Sandbox(
+                SandboxEffect::Observe {
+                    watch: Some(turn), ..
+                }
+                | SandboxEffect::Clone {
+                    watch: Some(turn), ..
+                }
+                | SandboxEffect::EnsureServer {
+                    watch: Some(turn), ..
+                },
+            ) if here.marks.cancelled.contains_key(turn) => {
                 let by = here.marks.cancelled[turn].clone();
                 Event::CancelSeen { by }
             }
@@ -225,22 +227,17 @@ impl Worker {
         loop {
             // Who follows tries a few times before it says that nobody is there.
             let cut_ms = {
-                let inner = self.world.lock();
-                inner.places[self.place].cut_ms(inner.now_ms)
-            };
-            let kills = {
                 let mut inner = self.world.lock();
-                let kills = inner.places[self.place].kills(follow.generation, &follow.message);
-                if kills {
+                let here = &inner.places[self.place];
+                let cut_ms = here.cut_ms(inner.now_ms);
+                // It is over with this worker when the call ends.
+                if here.kills(follow.generation, &follow.message) {
                     inner.met.insert("killed");
                     inner.kill(self.token);
+                    return Event::StillRunning;
                 }
-                kills
+                cut_ms
             };
-            // It is over with this worker when the call ends.
-            if kills {
-                return Event::StillRunning;
-            }
             if cut_ms > 0 {
                 self.world.pause(cut_ms.min(REQUEST_MS)).await;
                 return Event::Failed(Failure::SandboxDown {
