@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::http;
-use crate::stack::Ready;
+use crate::ready::Ready;
 
 /// Faults that are told; a mistake in one place shows in hundreds of requests.
 const TOLD_MAX: usize = 10;
@@ -18,31 +18,36 @@ const TOLD_MAX: usize = 10;
 /// # Errors
 /// The faults, or why they could not be looked for.
 pub async fn discord(ready: &Ready) -> Result<(), String> {
-    let client = http::client();
-    let mut wrong = Vec::new();
-    for (list, judge) in [
-        ("requests", request as fn(&Value) -> Vec<String>),
-        ("answers", answer),
-    ] {
-        let url = format!("{}/_control/discord/{list}", ready.console);
-        let read = http::call(&client, Method::GET, &url, &ready.control(), &Value::Null).await?;
-        let entries = read.ok()?;
-        for entry in entries[list].as_array().into_iter().flatten() {
-            let faults = judge(entry);
-            if !faults.is_empty() {
-                wrong.push(format!("{faults:?} in {entry}"));
-            }
-        }
+    let requests = all(ready, "discord", "requests", request).await;
+    let answers = all(ready, "discord", "answers", answer).await;
+    requests.and(answers)
+}
+
+/// Judges everything that stands in one of a chat's lists.
+async fn all(
+    ready: &Ready,
+    platform: &str,
+    list: &str,
+    judge: fn(&Value) -> Vec<String>,
+) -> Result<(), String> {
+    let (client, control) = (http::client(), ready.control());
+    let url = format!("{}/_control/{platform}/{list}", ready.console);
+    let read = http::call(&client, Method::GET, &url, &control, &Value::Null).await?;
+    let entries = read.ok()?;
+    let entries = entries[list].as_array().into_iter().flatten();
+    let judged = entries.map(|entry| (judge(entry), entry));
+    let wrong: Vec<String> = judged
+        .filter(|(faults, _)| !faults.is_empty())
+        .map(|(faults, entry)| format!("{faults:?} in {entry}"))
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
     }
-    let count = wrong.len();
-    wrong.truncate(TOLD_MAX);
-    match count {
-        0 => Ok(()),
-        _ => Err(format!(
-            "{count} requests or answers are not what Discord takes:\n{}",
-            wrong.join("\n")
-        )),
-    }
+    Err(format!(
+        "{} {list} are not what {platform} takes:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(TOLD_MAX)].join("\n")
+    ))
 }
 
 fn request(entry: &Value) -> Vec<String> {
@@ -75,35 +80,21 @@ fn answer(entry: &Value) -> Vec<String> {
 /// # Errors
 /// The faults, or why they could not be looked for.
 pub async fn slack(ready: &Ready) -> Result<(), String> {
-    let client = http::client();
-    let url = format!("{}/_control/slack/requests", ready.console);
-    let read = http::call(&client, Method::GET, &url, &ready.control(), &Value::Null).await?;
-    let entries = read.ok()?;
-    let mut wrong = Vec::new();
-    for entry in entries["requests"].as_array().into_iter().flatten() {
-        let route = entry["route"].as_str().unwrap_or_default();
-        let Some(method) = route.strip_prefix("/slack/api/") else {
-            continue;
-        };
-        // The tests read by GET; the functions never do.
-        if entry["method"] != "POST" {
-            continue;
-        }
-        let mut faults = wrong_call(method, &entry["body"]);
-        if scopes_of(method).is_none() {
-            faults.push(format!("the manifest asks for no scopes of {method}"));
-        }
-        if !faults.is_empty() {
-            wrong.push(format!("{faults:?} in {entry}"));
-        }
+    all(ready, "slack", "requests", slack_call).await
+}
+
+fn slack_call(entry: &Value) -> Vec<String> {
+    let route = entry["route"].as_str().unwrap_or_default();
+    let Some(method) = route.strip_prefix("/slack/api/") else {
+        return Vec::new();
+    };
+    // The tests read by GET; the functions never do.
+    if entry["method"] != "POST" {
+        return Vec::new();
     }
-    let count = wrong.len();
-    wrong.truncate(TOLD_MAX);
-    match count {
-        0 => Ok(()),
-        _ => Err(format!(
-            "{count} requests are not what Slack takes:\n{}",
-            wrong.join("\n")
-        )),
+    let mut faults = wrong_call(method, &entry["body"]);
+    if scopes_of(method).is_none() {
+        faults.push(format!("the manifest asks for no scopes of {method}"));
     }
+    faults
 }

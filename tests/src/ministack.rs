@@ -15,7 +15,8 @@ use tempfile::TempDir;
 
 use crate::aws::ROOT;
 use crate::limits::{DEPLOY_MS_MAX, EMULATOR_START_MS_MAX, MAPPINGS, ROLES_MS_MAX, STOP_MS_MAX};
-use crate::stack::{Ready, tail};
+use crate::ready::Ready;
+use crate::stack::tail;
 use crate::wait::within_blocking;
 use crate::world::Deployment;
 use crate::{binaries, processes, tools};
@@ -225,15 +226,7 @@ impl Emulator {
     /// When processes of it are left; they are ended then.
     pub fn end(mut self) -> Result<(), String> {
         self.stop();
-        let left = processes::marked(self.folder.path());
-        for (pid, _) in &left {
-            processes::kill(*pid);
-        }
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("processes of ministack were left behind: {left:?}"))
-        }
+        processes::end_left(self.folder.path())
     }
 
     fn stop(&mut self) {

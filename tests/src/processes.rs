@@ -22,6 +22,22 @@ pub fn marked(mark: &Path) -> Vec<(u32, String)> {
         .collect()
 }
 
+/// Ends what is left of a program whose processes name this folder.
+///
+/// # Errors
+/// What was left.
+pub fn end_left(folder: &Path) -> Result<(), String> {
+    let left = marked(folder);
+    for (pid, _) in &left {
+        kill(*pid);
+    }
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("processes were left behind: {left:?}"))
+    }
+}
+
 fn command(pid: u32) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = String::from_utf8_lossy(&bytes).replace('\0', " ");

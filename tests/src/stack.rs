@@ -1,69 +1,19 @@
 //! The laptop stack as a program: started in a folder of its own, described by its ready file, ended without a trace.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::limits::{START_MS_MAX, STOP_MS_MAX, TAIL_LINE_CHARS_MAX, TAIL_LINES_MAX};
+use crate::ready::Ready;
 use crate::wait::within_blocking;
-use crate::{binaries, processes};
-
-/// What `--ready-file` tells.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-#[allow(missing_docs)]
-pub struct Ready {
-    pub console: String,
-    pub ingress: String,
-    pub aws_endpoint: String,
-    pub aws_access_key_id: String,
-    pub aws_secret_access_key: String,
-    pub control_key: String,
-    pub daytona_api: String,
-    pub daytona_api_key: String,
-    pub discord_api: String,
-    pub slack_api: String,
-    pub model_api: String,
-    pub discord_public_key: String,
-    pub discord_private_key: String,
-    pub slack_signing_secret: String,
-    pub slack_bot_token: String,
-    pub discord_bot_token: String,
-    pub discord_application_id: String,
-    pub discord_guild_id: String,
-    pub discord_channel_id: String,
-    pub discord_user_id: String,
-    pub slack_team_id: String,
-    pub slack_channel_id: String,
-    pub slack_user_id: String,
-    pub slack_bot_user_id: String,
-    pub table: String,
-    pub messages_queue_url: String,
-    pub control_queue_url: String,
-    pub pids: BTreeMap<String, u32>,
-}
-
-impl Ready {
-    /// What a test call of any local service says, as its `Authorization`.
-    #[must_use]
-    pub fn control(&self) -> String {
-        format!("Bearer {}", self.control_key)
-    }
-
-    /// The address by which a browser comes into the chat page.
-    #[must_use]
-    pub fn entrance(&self) -> String {
-        format!("{}/?key={}", self.console, self.control_key)
-    }
-}
+use crate::{binaries, judge, processes};
 
 /// How to start one.
 #[derive(Debug, Clone, Default)]
@@ -205,7 +155,7 @@ impl Stack {
             .unwrap_or_else(|error| panic!("the stack cannot be started: {error}"));
         let guard = guard(program.id());
         let ready = within_blocking(START_MS_MAX, || {
-            match (read_ready(&ready_file), program.try_wait()) {
+            match (Ready::read(&ready_file), program.try_wait()) {
                 (Some(ready), _) => Ok(Ok(ready)),
                 (None, Ok(Some(status))) => Ok(Err(format!("it ended with {status}"))),
                 (None, _) => Err(format!("no ready file after {} s", START_MS_MAX / 1_000)),
@@ -268,7 +218,7 @@ impl Stack {
 
     fn stop(&mut self) -> Result<(), String> {
         if let Ok(Some(_)) = self.program.try_wait() {
-            return self.leftovers();
+            return processes::end_left(self.folder.path());
         }
         let judged = self.judged();
         processes::terminate(self.program.id());
@@ -283,7 +233,7 @@ impl Stack {
             processes::kill_group(self.program.id());
             let _ = self.program.wait();
         }
-        let left = self.leftovers();
+        let left = processes::end_left(self.folder.path());
         match ended? {
             status if status.success() => left.and(judged),
             status => Err(format!(
@@ -306,26 +256,12 @@ impl Stack {
                 .build()
                 .map_err(|e| e.to_string())?
                 .block_on(async {
-                    let (discord, slack) = (
-                        crate::judge::discord(&ready).await,
-                        crate::judge::slack(&ready).await,
-                    );
+                    let (discord, slack) =
+                        (judge::discord(&ready).await, judge::slack(&ready).await);
                     discord.and(slack)
                 })
         });
         judge.join().map_err(|panic| words(panic.as_ref()))?
-    }
-
-    fn leftovers(&self) -> Result<(), String> {
-        let left = processes::marked(self.folder.path());
-        for (pid, _) in &left {
-            processes::kill(*pid);
-        }
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("processes were left behind: {left:?}"))
-        }
     }
 }
 
@@ -363,11 +299,6 @@ fn guard(pid: u32) -> Child {
         .expect("every Unix has a shell")
 }
 
-fn read_ready(file: &Path) -> Option<Ready> {
-    // Half-written is not there yet.
-    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
-}
-
 fn output(folder: &TempDir) -> PathBuf {
     folder.path().join("output.log")
 }
@@ -381,92 +312,6 @@ pub fn tail(file: &Path) -> String {
         .map(|line| line.chars().take(TAIL_LINE_CHARS_MAX).collect())
         .collect();
     lines[lines.len().saturating_sub(TAIL_LINES_MAX)..].join("\n")
-}
-
-/// A stack that many tests use: started by the first, ended by [`Shared::end`] after the last.
-pub struct Shared {
-    limits: fn() -> Value,
-    stand_in_agent: bool,
-    slot: Mutex<Slot>,
-}
-
-enum Slot {
-    Unused,
-    Running(Arc<Stack>),
-    Broken(String),
-}
-
-impl Shared {
-    /// One with these bounds, not started yet.
-    #[must_use]
-    pub const fn new(limits: fn() -> Value) -> Self {
-        Self {
-            limits,
-            stand_in_agent: false,
-            slot: Mutex::new(Slot::Unused),
-        }
-    }
-
-    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time.
-    #[must_use]
-    pub const fn standing_in(limits: fn() -> Value) -> Self {
-        Self {
-            limits,
-            stand_in_agent: true,
-            slot: Mutex::new(Slot::Unused),
-        }
-    }
-
-    /// The running stack.
-    ///
-    /// # Panics
-    /// When it could not be started; every later caller fails at once with the same words.
-    pub fn get(&self) -> Arc<Stack> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Slot::Unused = *slot {
-            let options = Options {
-                stand_in_agent: self.stand_in_agent,
-                ..Options::limits((self.limits)())
-            };
-            let started = std::panic::catch_unwind(|| Stack::start(&options));
-            *slot = match started {
-                Ok(stack) => Slot::Running(Arc::new(stack)),
-                Err(panic) => Slot::Broken(words(panic.as_ref())),
-            };
-        }
-        match &*slot {
-            Slot::Running(stack) => Arc::clone(stack),
-            Slot::Broken(why) => panic!("{why}"),
-            Slot::Unused => unreachable!("it was started above"),
-        }
-    }
-
-    /// The stack, if a test has started it.
-    #[must_use]
-    pub fn running(&self) -> Option<Arc<Stack>> {
-        match &*self.slot.lock().unwrap_or_else(PoisonError::into_inner) {
-            Slot::Running(stack) => Some(Arc::clone(stack)),
-            Slot::Unused | Slot::Broken(_) => None,
-        }
-    }
-
-    /// Ends it.
-    ///
-    /// # Errors
-    /// See [`Stack::end`]; also when a test still holds it.
-    pub fn end(&self) -> Result<(), String> {
-        let slot = std::mem::replace(
-            &mut *self.slot.lock().unwrap_or_else(PoisonError::into_inner),
-            Slot::Unused,
-        );
-        match slot {
-            Slot::Running(stack) => match Arc::try_unwrap(stack) {
-                Ok(stack) => stack.end(),
-                Err(_) => Err("a test still holds the shared stack".to_owned()),
-            },
-            Slot::Unused | Slot::Broken(_) => Ok(()),
-        }
-    }
 }
 
 /// What a panic said.

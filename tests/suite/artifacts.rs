@@ -3,8 +3,9 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Seen, SeenFile};
 use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::json;
 

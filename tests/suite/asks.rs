@@ -5,8 +5,9 @@ use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Seen};
 use bobbin_tests::limits::SEEN_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::json;
 

@@ -8,7 +8,8 @@ use bobbin_core::outcome::Outcome;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
 use crate::run::{COMMON, on};

@@ -3,9 +3,10 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::Accepted;
+use bobbin_tests::observed::Accepted;
+use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -98,13 +99,7 @@ pub async fn bad_signature(world: World) {
 
     let (text, mark) = marked("echo: signed by the test itself");
     let interaction = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
-    let answer = discord.deliver(&interaction.to_string()).await.unwrap();
-    assert_eq!(
-        (answer.status, &answer.json()["type"]),
-        (200, &json!(5)),
-        "{answer:?}"
-    );
-    let talk = found(&world, interaction["id"].as_str().unwrap(), mark).await;
+    let talk = world.by_interaction(&interaction, &mark).await;
     assert_eq!(
         talk.ended(&talk.accepted[0].turn).await.outcome,
         Outcome::Answered
@@ -115,39 +110,6 @@ pub async fn bad_signature(world: World) {
         "a forged prompt reached the agent"
     );
     talk.finish().await;
-}
-
-/// The conversation that an interaction of the test's own has started: its thread is the one whose session has the turn.
-pub async fn found<'w>(world: &'w World, turn: &str, mark: String) -> Talk<'w> {
-    let thread = eventually(
-        ANSWER_MS_MAX,
-        "the interaction leads to a thread",
-        async || {
-            for session in world.aws.sessions(&world.deployment.table).await? {
-                let current = session.turn.as_ref().is_some_and(|now| now.id == turn);
-                if current || session.ended.iter().any(|ended| ended.id == turn) {
-                    return Ok(session.thread);
-                }
-            }
-            Err("no record has the turn".to_owned())
-        },
-    )
-    .await;
-    let id = thread.to_string().rsplit(':').next().unwrap().to_owned();
-    let thread = world.discord.thread(&id).unwrap();
-    assert!(
-        world.discord.active_threads().await.unwrap().contains(&id),
-        "the thread is not among the active ones"
-    );
-    Talk {
-        world,
-        platform: Platform::Discord,
-        thread,
-        accepted: vec![Accepted {
-            turn: turn.to_owned(),
-            mark: Some(mark),
-        }],
-    }
 }
 
 async fn malformed(world: World) {
@@ -200,10 +162,7 @@ async fn reply_form(world: World) {
     let (text, mark) = marked("echo: by the form");
     let form = json!({"type": "modal", "channel_id": talk.thread.channel, "custom_id": opened.outcome["modal"]["custom_id"], "fields": {"prompt": text, "when": "queue"}});
     let second = world.discord.act(&form).await.unwrap().interaction;
-    talk.accepted.push(Accepted {
-        turn: second.clone(),
-        mark: Some(mark),
-    });
+    talk.accepted.push(Accepted::prompt(&second, &mark));
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     assert!(talk.answer(&second).await.contains("by the form"));
 
@@ -220,10 +179,7 @@ async fn reply_form(world: World) {
         .await;
     let menu = json!({"type": "message_command", "name": "Send to sandbox", "channel_id": talk.thread.channel, "message_id": typed.id});
     let third = world.discord.act(&menu).await.unwrap().interaction;
-    talk.accepted.push(Accepted {
-        turn: third.clone(),
-        mark: Some(mark),
-    });
+    talk.accepted.push(Accepted::prompt(&third, &mark));
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     assert!(talk.answer(&third).await.contains("from a message"));
     let session = talk.session().await;
@@ -244,7 +200,13 @@ async fn expired_token(world: World) {
         .unwrap();
     let answer = discord.deliver(&interaction.to_string()).await.unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
-    let talk = found(&world, interaction["id"].as_str().unwrap(), mark).await;
+    let talk = world
+        .found(
+            Platform::Discord,
+            interaction["id"].as_str().unwrap(),
+            &mark,
+        )
+        .await;
     let turn = talk.accepted[0].turn.clone();
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("in spite of it"));
@@ -277,9 +239,10 @@ async fn deleted(world: World) {
     let waiting = format!("queues/{name}/messages");
     eventually(SEEN_MS_MAX, "its message leaves the queue", async || {
         let listed = world.engine(Method::GET, &waiting, &Value::Null).await?;
-        match listed.to_string().contains(&turn) {
-            true => Err("it is still there"),
-            false => Ok(()),
+        if listed.to_string().contains(&turn) {
+            Err("it is still there")
+        } else {
+            Ok(())
         }
         .map_err(str::to_owned)
     })

@@ -21,6 +21,7 @@ mod run;
 mod scenarios;
 mod security;
 mod setup;
+mod shown;
 mod slack;
 mod slack_surface;
 mod surface;

@@ -7,8 +7,9 @@ use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{CLEANED_MS_MAX, SECOND_START_MS_MAX};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
 use crate::run::trial;
@@ -36,12 +37,7 @@ async fn goes_on(folder: &Arc<tempfile::TempDir>, options: &Options, before: &Ta
         "the second start took {took_ms} ms"
     );
     let world = World::of(&stack);
-    let mut talk = Talk {
-        world: &world,
-        platform: before.platform,
-        thread: before.thread.clone(),
-        accepted: before.accepted.clone(),
-    };
+    let mut talk = before.again(&world);
     let turn = talk.say("run: cat keep.txt").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(
@@ -77,12 +73,7 @@ async fn sigterm() {
 
     let stack = Stack::start_in(&folder, &options);
     let world = World::of(&stack);
-    let mut after = Talk {
-        world: &world,
-        platform: talk.platform,
-        thread: talk.thread.clone(),
-        accepted: talk.accepted.clone(),
-    };
+    let mut after = talk.again(&world);
     // The run was cut by the end of its sandbox's processes: the same prompt goes on, and what comes after it as well.
     assert_eq!(after.ended(&slow).await.outcome, Outcome::Answered);
     let next = after.say("run: cat keep.txt").await;

@@ -1,74 +1,80 @@
-//! The promise functions find what they are for: each is shown a history that keeps all promises, and one that breaks
-//! exactly its own.
+//! What the end-to-end tests see breaks a promise where it should: each is shown a thread that keeps all of them, and one in
+//! which something is wrong. The functions themselves are proven in `protocol/broken.rs`.
 
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::{EndedTurn, Phase, Session, TimelineEntry};
 use bobbin_tests::chat::{Button, Seen};
 use bobbin_tests::model::Call;
-use bobbin_tests::promises::{ALL, Accepted, History, Tenant, check, tenants_apart};
+use bobbin_tests::observed::{Accepted, Observed, check};
+use bobbin_tests::promises::ALL;
 use bobbin_tests::provider::Sandbox;
+use bobbin_tests::tenants::{Tenant, tenants_apart};
 use libtest_mimic::Trial;
 
 /// What breaks a promise.
-type Break = fn(&mut History);
+type Break = fn(&mut Observed);
 
-const BREAKS: [(usize, &str, Break); 16] = [
-    (0, "a second sandbox", |h| {
+/// By the number of the promise.
+const BREAKS: [(u8, &str, Break); 17] = [
+    (1, "a second sandbox", |h| {
         h.sandboxes.push(Sandbox {
             id: "b".into(),
             ..h.sandboxes[0].clone()
         })
     }),
-    (1, "an old generation's sandbox", |h| {
+    (2, "an old generation's sandbox", |h| {
         h.session.generation = 2
     }),
-    (1, "a sandbox that runs while the record says paused", |h| {
+    (2, "a sandbox that runs while the record says paused", |h| {
         h.session.phase = Phase::Paused
     }),
-    (1, "no sandbox while the record says active", |h| {
+    (2, "no sandbox while the record says active", |h| {
         h.sandboxes.clear()
     }),
-    (1, "a sandbox after the end", |h| {
+    (2, "a sandbox after the end", |h| {
         h.session.phase = Phase::Destroyed
     }),
-    (2, "a turn without an end", |h| drop(h.session.ended.pop())),
-    (2, "a turn that ended twice", |h| {
+    (3, "a turn without an end", |h| drop(h.session.ended.pop())),
+    (3, "a turn that ended twice", |h| {
         h.session.ended.push(h.session.ended[0].clone())
     }),
-    (2, "no card", |h| drop(h.posts.remove(0))),
-    (2, "a card that still offers Stop", |h| {
+    (3, "no card", |h| drop(h.posts.remove(0))),
+    (3, "a card that still offers Stop", |h| {
         h.posts[0].buttons.push(Button {
             label: "Stop".into(),
             id: "v1:stop:t1".into(),
         })
     }),
-    (2, "a card that says something else", |h| {
+    (3, "a card that says something else", |h| {
         h.posts[0].text = "Working".into()
     }),
-    (2, "an answer that is missing", |h| drop(h.posts.remove(1))),
-    (2, "an answer that stands twice", |h| {
+    (3, "an answer that is missing", |h| drop(h.posts.remove(1))),
+    (3, "an answer that stands twice", |h| {
         h.posts.push(h.posts[1].clone())
     }),
-    (3, "prompts in another order", |h| {
+    (4, "prompts in another order", |h| {
         h.calls
             .iter_mut()
             .for_each(|call| call.time_ms = 10_000 - call.time_ms)
     }),
-    (4, "a prompt that ran again", |h| {
+    (5, "a prompt that ran again", |h| {
         h.calls.push(Call {
             time_ms: 9_000,
             ..h.calls[1].clone()
         })
     }),
-    (5, "a stop in the middle of a turn", |h| {
+    (5, "a prompt in two sessions", |h| {
+        h.calls[0].session_id = Some("ses_other".into())
+    }),
+    (6, "a stop in the middle of a turn", |h| {
         h.session.timeline.push(TimelineEntry {
             at_ms: 1_500,
             phase: Phase::Pausing,
             note: "idle".into(),
         });
     }),
-    (6, "a run that goes on after the end of its turn", |h| {
+    (11, "a run that goes on after the end of its turn", |h| {
         h.calls.push(Call {
             time_ms: 60_000,
             tool_results: 9,
@@ -85,29 +91,22 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         },
     )];
-    for (promise, what, spoil) in BREAKS {
+    for (number, what, spoil) in BREAKS {
         let name = format!("promises::{what} is found").replace(' ', "_");
         trials.push(Trial::test(name, move || {
-            let mut history = good();
-            spoil(&mut history);
-            let (words, holds) = ALL[promise];
+            let mut seen = good();
+            spoil(&mut seen);
+            let promise = ALL.iter().find(|one| one.number == number).unwrap();
+            let broken = (promise.holds)(&seen.history());
             assert!(
-                holds(&history).is_err(),
-                "\"{words}\" does not notice {what}"
+                broken.is_err(),
+                "{:?} does not notice {what}",
+                promise.words
             );
-            assert!(check(&history).unwrap_err().contains(words));
+            assert!(check(&seen).unwrap_err().contains(promise.words));
             Ok(())
         }));
     }
-    trials.push(Trial::test(
-        "promises::a_prompt_in_two_sessions_is_found",
-        || {
-            let mut history = good();
-            history.calls[0].session_id = Some("ses_other".into());
-            assert!(ALL[4].1(&history).is_err());
-            Ok(())
-        },
-    ));
     trials.push(Trial::test(
         "promises::a_word_of_another_tenant_is_found",
         || {
@@ -128,12 +127,12 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Two answered prompts in one sandbox.
-fn good() -> History {
+fn good() -> Observed {
     let thread = ThreadKey::discord("1", "2").unwrap();
     let mut session = Session::new(thread.clone(), 0);
     session.phase = Phase::Active;
     session.generation = 1;
-    let mut history = History {
+    let mut seen = Observed {
         sandboxes: vec![Sandbox {
             id: "a".into(),
             name: format!("bobbin-test-{}-g1", thread.short_hash()),
@@ -152,10 +151,10 @@ fn good() -> History {
             outcome: Outcome::Answered,
             at_ms: began + 1_000,
         };
-        history.session.ended.push(ended);
+        seen.session.ended.push(ended);
         for (kind, text) in [(PostKind::Card, "Done"), (PostKind::Chunk(0), "hello")] {
             let key = Some(post_key(&thread, turn, &kind));
-            history.posts.push(Seen {
+            seen.posts.push(Seen {
                 id: format!("{turn}-{text}"),
                 key,
                 text: text.into(),
@@ -166,7 +165,7 @@ fn good() -> History {
         }
         for step in [0, 1] {
             let end = if step == 0 { "tool_calls" } else { "stop" };
-            history.calls.push(Call {
+            seen.calls.push(Call {
                 model: String::new(),
                 time_ms: began + 100 * step,
                 key: None,
@@ -178,10 +177,10 @@ fn good() -> History {
                 status: 200,
             });
         }
-        history.accepted.push(Accepted {
+        seen.accepted.push(Accepted {
             turn: turn.into(),
             mark: Some(mark),
         });
     }
-    history
+    seen
 }

@@ -2,7 +2,8 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use bobbin_tests::stack::{Shared, quick};
+use bobbin_tests::shared::Shared;
+use bobbin_tests::stack::quick;
 use bobbin_tests::world::World;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};

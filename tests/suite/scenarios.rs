@@ -4,8 +4,9 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::session::{Phase, Session};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::{eventually, within};
-use bobbin_tests::world::{Talk, World};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
 use crate::run::{BRISK, COMMON, on};

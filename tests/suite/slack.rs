@@ -4,9 +4,9 @@ use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http;
 use bobbin_tests::limits::ANSWER_MS_MAX;
-use bobbin_tests::promises::Accepted;
+use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -146,16 +146,8 @@ async fn twins(world: World) {
         done["ts"].as_str().unwrap(),
     );
     let turn = slack.turn(channel, ts);
-    let accepted = vec![Accepted {
-        turn: turn.clone(),
-        mark: Some(mark),
-    }];
-    let talk = Talk {
-        world: &world,
-        platform: Platform::Slack,
-        thread: slack.thread(channel, ts).unwrap(),
-        accepted,
-    };
+    let thread = slack.thread(channel, ts).unwrap();
+    let talk = world.talk(Platform::Slack, thread, &turn, &mark);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     // A retry that comes after the end finds the turn among the ended ones.
     let late = json!({"type": "retry", "event_id": deliveries[0]["event_id"], "num": 3, "reason": "http_timeout"});
@@ -194,16 +186,8 @@ async fn direct_message(world: World) {
         done["ts"].as_str().unwrap(),
     );
     let turn = world.slack.turn(channel, ts);
-    let accepted = vec![Accepted {
-        turn: turn.clone(),
-        mark: Some(mark),
-    }];
-    let talk = Talk {
-        world: &world,
-        platform: Platform::Slack,
-        thread: world.slack.thread(channel, ts).unwrap(),
-        accepted,
-    };
+    let thread = world.slack.thread(channel, ts).unwrap();
+    let talk = world.talk(Platform::Slack, thread, &turn, &mark);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("just between us"));
     talk.check().await;
@@ -239,23 +223,9 @@ async fn malformed(world: World) {
     let mut event = world
         .slack
         .envelope("reaction_added", "Ev0OTHER", "1700000000.000100", "");
-    assert_eq!(
-        world
-            .slack
-            .deliver(&event.to_string())
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    let answer = world.slack.deliver(&event.to_string()).await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
     event["type"] = "sim".into();
-    assert_eq!(
-        world
-            .slack
-            .deliver(&event.to_string())
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    let answer = world.slack.deliver(&event.to_string()).await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
 }

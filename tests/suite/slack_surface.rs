@@ -3,14 +3,15 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::run::{CHAT, COMMON, on, trial};
+use crate::shown::shows;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -53,21 +54,6 @@ pub fn trials() -> Vec<Trial> {
             streamed,
         ),
     ]
-}
-
-/// Compares what is seen with what should be, line by line.
-fn shows(seen: &str, expected: &str) {
-    let lines = |text: &str| -> Vec<String> {
-        let lines = text.trim_matches('\n').lines();
-        lines.map(|line| line.trim_end().to_owned()).collect()
-    };
-    let (seen, expected) = (lines(seen), lines(expected));
-    assert!(
-        seen == expected,
-        "seen:\n{}\n\nexpected:\n{}",
-        seen.join("\n"),
-        expected.join("\n")
-    );
 }
 
 async fn page(world: &World, thread: &Thread) -> String {
@@ -240,15 +226,7 @@ async fn shortcut(world: World) {
         ended.ok_or_else(|| format!("{:?}", session.turn))
     })
     .await;
-    let talk = Talk {
-        world: &world,
-        platform: Platform::Slack,
-        thread,
-        accepted: vec![Accepted {
-            turn: turn.clone(),
-            mark: Some(mark),
-        }],
-    };
+    let talk = world.talk(Platform::Slack, thread, &turn, &mark);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let entry = world
         .aws

@@ -3,15 +3,17 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread, view};
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::Accepted;
+use bobbin_tests::observed::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::run::{CHAT, COMMON, on, trial};
+use crate::shown::shows;
 
 /// Messages in one thread that a test waits for at most.
 const WITHIN_MS: u64 = SEEN_MS_MAX;
@@ -54,21 +56,6 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Compares what is seen with what should be, line by line.
-fn shows(seen: &str, expected: &str) {
-    let lines = |text: &str| -> Vec<String> {
-        let lines = text.trim_matches('\n').lines();
-        lines.map(|line| line.trim_end().to_owned()).collect()
-    };
-    let (seen, expected) = (lines(seen), lines(expected));
-    assert!(
-        seen == expected,
-        "seen:\n{}\n\nexpected:\n{}",
-        seen.join("\n"),
-        expected.join("\n")
-    );
-}
-
 /// Does an act and answers the word that its person alone is told, once it is there.
 async fn told(world: &World, user: &str, act: &Value) -> String {
     let channel = act["channel_id"]
@@ -95,15 +82,8 @@ async fn task(world: World) {
     let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": text, "agent": "build"}});
     let acted = world.discord.act(&act).await.unwrap();
     let id = acted.outcome["message_id"].as_str().unwrap().to_owned();
-    let talk = Talk {
-        world: &world,
-        platform: Platform::Discord,
-        thread: world.discord.thread(&id).unwrap(),
-        accepted: vec![Accepted {
-            turn: acted.interaction.clone(),
-            mark: Some(mark),
-        }],
-    };
+    let thread = world.discord.thread(&id).unwrap();
+    let talk = world.talk(Platform::Discord, thread, &acted.interaction, &mark);
     assert_eq!(
         talk.ended(&acted.interaction).await.outcome,
         Outcome::Answered

@@ -4,7 +4,8 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::world::{World, marked};
+use bobbin_tests::talk::marked;
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
 use crate::run::{COMMON, on};

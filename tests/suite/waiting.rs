@@ -5,10 +5,11 @@ use bobbin_core::session::Phase;
 use bobbin_tests::aws::schedule_at;
 use bobbin_tests::chat::{Platform, Seen};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::calls_at_end;
+use bobbin_tests::observed::calls_at_end;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -20,34 +21,29 @@ pub fn trials() -> Vec<Trial> {
         narrow,
     )];
     for platform in Platform::ALL {
-        let name = format!(
-            "embedded::{}::a_waiting_prompt_is_shown_counted_and_can_be_withdrawn",
-            platform.word()
-        );
-        trials.push(on(&COMMON, &name, async move |world| {
-            withdrawn(world, platform).await;
-        }));
-        let name = format!(
-            "embedded::{}::a_waiting_prompt_is_sent_into_the_running_turn_and_answered_with_it",
-            platform.word()
-        );
-        trials.push(on(&COMMON, &name, async move |world| {
-            sent_now(world, platform).await;
-        }));
-        let name = format!(
-            "embedded::{}::stop_all_ends_the_run_and_empties_the_queue",
-            platform.word()
-        );
-        trials.push(on(&COMMON, &name, async move |world| {
-            all_stopped(world, platform).await;
-        }));
-        let name = format!(
-            "embedded::{}::the_ledger_and_a_wake_up_follow_an_answer",
-            platform.word()
-        );
-        trials.push(on(&COMMON, &name, async move |world| {
-            recorded(world, platform).await;
-        }));
+        let name = |what: &str| format!("embedded::{}::{what}", platform.word());
+        trials.extend([
+            on(
+                &COMMON,
+                &name("a_waiting_prompt_is_shown_counted_and_can_be_withdrawn"),
+                async move |world| withdrawn(world, platform).await,
+            ),
+            on(
+                &COMMON,
+                &name("a_waiting_prompt_is_sent_into_the_running_turn_and_answered_with_it"),
+                async move |world| sent_now(world, platform).await,
+            ),
+            on(
+                &COMMON,
+                &name("stop_all_ends_the_run_and_empties_the_queue"),
+                async move |world| all_stopped(world, platform).await,
+            ),
+            on(
+                &COMMON,
+                &name("the_ledger_and_a_wake_up_follow_an_answer"),
+                async move |world| recorded(world, platform).await,
+            ),
+        ]);
     }
     trials
 }
@@ -150,10 +146,10 @@ async fn sent_now(world: World, platform: Platform) {
         .await
         .unwrap();
     assert_eq!((&entry.outcome, entry.again), (&joined, None));
-    let history = talk.history().await.unwrap();
+    let seen = talk.observed().await.unwrap();
     let person = asker(&world, platform);
     for (turn, calls) in [(&slow, 1), (&second, 1), (&third, 0)] {
-        assert_eq!(calls_at_end(&history, turn, &person), Ok(calls), "{turn}");
+        assert_eq!(calls_at_end(&seen, turn, &person), Ok(calls), "{turn}");
     }
     talk.finish().await;
 }
@@ -188,10 +184,10 @@ async fn all_stopped(world: World, platform: Platform) {
         );
     }
     // Who stops their own tasks is not called.
-    let history = talk.history().await.unwrap();
+    let seen = talk.observed().await.unwrap();
     let person = asker(&world, platform);
     for turn in [&slow, &second, &third] {
-        assert_eq!(calls_at_end(&history, turn, &person), Ok(0), "{turn}");
+        assert_eq!(calls_at_end(&seen, turn, &person), Ok(0), "{turn}");
     }
     let next = talk.say("echo: on it goes").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
@@ -300,9 +296,9 @@ async fn lost(world: &World, platform: Platform) {
     talk.running(&turn).await;
     world.provider.lose(&talk.sandbox().await).await.unwrap();
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Lost);
-    let history = talk.history().await.unwrap();
+    let seen = talk.observed().await.unwrap();
     let person = asker(world, platform);
-    assert_eq!(calls_at_end(&history, &turn, &person), Ok(1));
+    assert_eq!(calls_at_end(&seen, &turn, &person), Ok(1));
     let card = talk.card(&turn).await;
     talk.press(&card, "Run again").await;
     talk.press(&card, "Run again").await;

@@ -1,4 +1,7 @@
+//! The guard: what passes, what is refused before a connection, and how much of an answer is read.
+
 #![allow(clippy::unwrap_used)]
+use bobbin_test_server::{Reply, Server};
 
 use super::*;
 
@@ -224,32 +227,17 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = format!("http://{}/secret", trap.local_addr().unwrap());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let to = target.clone();
-    let away = move |status: u16| {
-        let to = to.clone();
-        async move {
-            let status = axum::http::StatusCode::from_u16(status).expect("a status");
-            (status, [("location", to)])
-        }
-    };
-    let routes = axum::Router::new().route(
-        "/{status}",
-        axum::routing::get(
-            move |axum::extract::Path(status): axum::extract::Path<u16>| away(status),
-        ),
-    );
-    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
-    let http = Http::new(&base, Hosts::Public).unwrap();
-    for status in [301, 302, 303, 307, 308] {
-        let address = format!("{base}/{status}");
-        let request = http.request(Method::GET, &address).unwrap();
+    let statuses = [301, 302, 303, 307, 308];
+    let server =
+        Server::answering(statuses.map(|status| Reply::empty(status).with("location", &target)))
+            .await;
+    let http = Http::new(server.base(), Hosts::Public).unwrap();
+    for status in statuses {
+        let request = http.request(Method::GET, server.base()).unwrap();
         assert_eq!(http.send(request).await.unwrap().status, status);
     }
     let seen = tokio::time::timeout(Duration::from_millis(50), trap.accept()).await;
     assert!(seen.is_err(), "a redirect was followed to {target}");
-    server.abort();
 }
 
 #[test]
@@ -282,12 +270,9 @@ async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
 
 #[tokio::test]
 async fn an_answer_beyond_the_bound_is_not_read_and_a_transport_error_holds_no_query() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    let routes =
-        axum::Router::new().route("/big", axum::routing::get(|| async { "x".repeat(2000) }));
-    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
-    let base = format!("http://{at}");
+    let big = Reply::new(200, "text/plain", "x".repeat(2000));
+    let server = Server::answering([big]).await;
+    let base = server.base().to_owned();
     let http = Http::new(&base, Hosts::Public)
         .unwrap()
         .with_body_bytes_max(1000);
@@ -300,8 +285,7 @@ async fn an_answer_beyond_the_bound_is_not_read_and_a_transport_error_holds_no_q
             ..
         }
     ));
-    server.abort();
-    let _ = server.await;
+    server.stop().await;
     let request = http
         .request(Method::GET, &format!("{base}/x?token=secret-value"))
         .unwrap();

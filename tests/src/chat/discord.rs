@@ -8,10 +8,12 @@ use ed25519_dalek::{Signer, SigningKey};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use super::{Button, Seen, SeenFile, Side, Thread, collect, now_ms, texts, view};
+use super::side::{Side, now_ms};
+use super::thread::{Button, Seen, SeenFile, Thread, collect, texts};
+use super::view;
 use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
-use crate::stack::Ready;
+use crate::ready::Ready;
 
 /// Snowflakes count from the first second of 2015 (Discord's documentation).
 const EPOCH_MS: u64 = 1_420_070_400_000;
@@ -389,10 +391,11 @@ impl Discord {
         signature: &str,
     ) -> Result<Answer, String> {
         let headers = [
+            ("content-type", "application/json"),
             ("x-signature-ed25519", signature),
             ("x-signature-timestamp", timestamp),
         ];
-        self.side.post("discord/interactions", body, headers).await
+        self.side.post("discord/interactions", body, &headers).await
     }
 }
 

@@ -8,10 +8,12 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{Button, Seen, SeenFile, Side, Thread, collect, now_ms, slack_view, texts};
-use crate::http::{Answer, send};
+use super::side::{Side, now_ms};
+use super::slack_view;
+use super::thread::{Button, Seen, SeenFile, Thread, collect, texts};
+use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
-use crate::stack::Ready;
+use crate::ready::Ready;
 
 /// A client of one stack's Slack.
 #[derive(Debug, Clone)]
@@ -181,15 +183,15 @@ impl Slack {
             .append_pair("payload", &payload.to_string())
             .finish();
         let timestamp = now_s().to_string();
-        let request = self
+        let headers = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("x-slack-signature", &self.sign(&timestamp, &body)),
+            ("x-slack-request-timestamp", &timestamp),
+        ];
+        let answer = self
             .side
-            .client
-            .post(format!("{}/slack/interactivity", self.side.ingress))
-            .header("content-type", "application/x-www-form-urlencoded")
-            .header("x-slack-signature", self.sign(&timestamp, &body))
-            .header("x-slack-request-timestamp", &timestamp)
-            .body(body);
-        let answer = send(request).await?;
+            .post("slack/interactivity", &body, &headers)
+            .await?;
         match answer.status {
             200 => Ok(()),
             status => Err(format!("{status}: {answer:?}")),
@@ -369,10 +371,11 @@ impl Slack {
         signature: &str,
     ) -> Result<Answer, String> {
         let headers = [
+            ("content-type", "application/json"),
             ("x-slack-signature", signature),
             ("x-slack-request-timestamp", timestamp),
         ];
-        self.side.post("slack/events", body, headers).await
+        self.side.post("slack/events", body, &headers).await
     }
 }
 

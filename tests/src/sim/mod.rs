@@ -7,7 +7,14 @@
 )]
 
 pub mod agent;
-pub mod promises;
+mod failing;
+pub mod plan;
+pub mod queue;
+mod run;
+pub mod sandbox;
+pub mod state;
+mod sweeper;
+mod task;
 pub mod thread;
 pub mod transitions;
 pub mod worker;

@@ -8,9 +8,10 @@ use bobbin_tests::binaries::workspace;
 use bobbin_tests::browser::{Browser, ENTER, SHIFT, programs};
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, BROWSER_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::Accepted;
+use bobbin_tests::observed::Accepted;
+use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::{Completion, Trial};
 
 use crate::run::{COMMON, block_on};

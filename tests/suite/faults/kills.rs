@@ -14,8 +14,9 @@ use bobbin_tests::limits::{
 };
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick, words};
+use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt, stream};
 use libtest_mimic::Trial;

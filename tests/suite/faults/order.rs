@@ -3,10 +3,11 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{CROWD_MS_MAX, PEOPLE_AT_ONCE, SEEN_MS_MAX};
-use bobbin_tests::promises;
+use bobbin_tests::observed;
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World};
+use bobbin_tests::world::World;
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use libtest_mimic::Trial;
@@ -86,7 +87,7 @@ async fn interleaved() {
     );
     eventually(SEEN_MS_MAX, "nothing is left over", async || {
         for talk in &talks {
-            promises::check(&talk.history().await?)?;
+            observed::check(&talk.observed().await?)?;
         }
         Ok::<(), String>(())
     })

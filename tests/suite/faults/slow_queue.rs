@@ -11,7 +11,8 @@ use bobbin_tests::chat::Platform;
 use bobbin_tests::http::Answer;
 use bobbin_tests::limits::PLATFORM_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
-use bobbin_tests::world::{World, marked};
+use bobbin_tests::talk::marked;
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 

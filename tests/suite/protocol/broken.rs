@@ -2,7 +2,7 @@
 
 use bobbin_core::ids::PostKind;
 use bobbin_core::session::Phase;
-use bobbin_tests::sim::promises::*;
+use bobbin_tests::promises::*;
 use libtest_mimic::{Failed, Trial};
 
 /// A history that keeps all promises: one prompt, answered.
@@ -45,12 +45,15 @@ fn good() -> History {
         generation: 1,
         turn: false,
         listed: vec![(1, true)],
+        is_settled: true,
     };
     History {
-        accepted: vec![Accepted::Prompt],
+        accepted: vec![Request::Prompt],
         facts,
         parts: 1,
         files: false,
+        partial: false,
+        who_asks: Some(WHO_ASKS),
         end: Some(end),
     }
 }
@@ -86,10 +89,10 @@ const BREAKS: [Break; 21] = [
         h.facts.push(h.facts[3].clone())
     }),
     (3, "a reset that was not told", |h| {
-        (h.accepted[0], h.facts[4]) = (Accepted::Reset, Fact::Shown { turn: 0 })
+        (h.accepted[0], h.facts[4]) = (Request::Reset, Fact::Shown { turn: 0 })
     }),
     (3, "an operation without an end", |h| {
-        h.accepted.push(Accepted::Operation)
+        h.accepted.push(Request::Operation)
     }),
     (4, "prompts out of order", |h| {
         h.facts

@@ -13,9 +13,11 @@ use libtest_mimic::{Failed, Trial};
 
 use super::dice::Dice;
 use super::document;
+use super::plan::{Deed, Out, Trouble, prompt, reset};
 use super::promises::{self, Fact};
+use super::state::{nothing_due, settled};
 use super::transitions::Transition;
-use super::world::{Deed, Out, Trouble, World, nothing_due, prompt, reset, settled};
+use super::world::World;
 use crate::run::beside;
 
 /// Histories of one run.
@@ -146,7 +148,7 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     let mut dice = Dice::new(seed);
     let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
     let trouble = Trouble::Dice {
-        until_ms: super::world::START_MS + TROUBLE_MS,
+        until_ms: super::plan::START_MS + TROUBLE_MS,
     };
     let world = World::new(threads, dice.next(), trouble, Limits::DEFAULT);
     world.lock().logs = logs;

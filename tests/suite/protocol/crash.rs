@@ -9,10 +9,12 @@ use bobbin_core::message::{Operation, Work};
 use bobbin_core::session::Phase;
 use libtest_mimic::{Failed, Trial};
 
+use super::plan::{Deed, START_MS, Trouble, prompt, reset};
 use super::promises::{self, Ending, Fact};
+use super::state::settled;
 use super::thread::SimThread;
 use super::transitions::Transition;
-use super::world::{Deed, START_MS, Trouble, World, prompt, reset, settled};
+use super::world::World;
 use crate::run::beside;
 
 /// How a scenario is brought about, and what is then done and met by crashes.

@@ -9,7 +9,8 @@ mod outages;
 mod quota;
 
 use bobbin_tests::fuzz::dice;
-use bobbin_tests::sim::{promises, thread, transitions, world};
+use bobbin_tests::promises;
+use bobbin_tests::sim::{plan, state, thread, transitions, world};
 use libtest_mimic::Trial;
 
 /// All of them.

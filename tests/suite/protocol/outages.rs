@@ -4,8 +4,10 @@
 use bobbin_core::limits::Limits;
 use libtest_mimic::{Failed, Trial};
 
+use super::plan::{Deed, Out, Trouble, prompt};
 use super::promises::{self, Ending, Fact};
-use super::world::{Deed, Inner, Out, Trouble, World, nothing_due, prompt, settled};
+use super::state::{Inner, nothing_due, settled};
+use super::world::World;
 
 const HOUR_MS: u64 = 60 * 60_000;
 /// Three prompts: a first one, one that follows at once, and one that finds the sandbox paused.

@@ -3,8 +3,10 @@
 use bobbin_core::limits::Limits;
 use libtest_mimic::{Failed, Trial};
 
+use super::plan::{Deed, Trouble, prompt};
 use super::promises::{self, Ending, Fact};
-use super::world::{Deed, Trouble, World, prompt, settled};
+use super::state::settled;
+use super::world::World;
 
 /// Threads, of two tenants in turns.
 const THREADS: usize = 6;

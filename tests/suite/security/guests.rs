@@ -5,8 +5,9 @@ use bobbin_core::access::Refusal;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 

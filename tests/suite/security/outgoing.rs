@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;
-use bobbin_tests::promises::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -137,15 +137,15 @@ pub async fn begin<'w>(
 ) -> Talk<'w> {
     let (text, mark) = marked(lines);
     match platform {
-        Platform::Discord => by_discord(world, &text, mark, files).await,
-        Platform::Slack => by_slack(world, &text, mark, files).await,
+        Platform::Discord => by_discord(world, &text, &mark, files).await,
+        Platform::Slack => by_slack(world, &text, &mark, files).await,
     }
 }
 
 async fn by_discord<'w>(
     world: &'w World,
     text: &str,
-    mark: String,
+    mark: &str,
     files: &[(&'static str, String)],
 ) -> Talk<'w> {
     let discord = &world.discord;
@@ -160,23 +160,17 @@ async fn by_discord<'w>(
     let author = json!({"id": world.ready.discord_user_id, "username": "ada"});
     let message = json!({"id": "77", "type": 0, "content": text, "author": author, "attachments": attachments});
     sent["data"] = json!({"id": "1", "name": "Send to sandbox", "type": 3, "target_id": "77", "resolved": {"messages": {"77": message}}});
-    let answer = discord.deliver(&sent.to_string()).await.unwrap();
-    assert_eq!(
-        (answer.status, &answer.json()["type"]),
-        (200, &json!(5)),
-        "{answer:?}"
-    );
-    crate::discord::found(world, sent["id"].as_str().unwrap(), mark).await
+    world.by_interaction(&sent, mark).await
 }
 
 async fn by_slack<'w>(
     world: &'w World,
     text: &str,
-    mark: String,
+    mark: &str,
     files: &[(&'static str, String)],
 ) -> Talk<'w> {
     let slack = &world.slack;
-    let (ts, channel) = (format!("{}.000900", now_s()), &world.ready.slack_channel_id);
+    let ts = format!("{}.000900", now_s());
     let words = format!("<@{}> {text}", world.ready.slack_bot_user_id);
     let mut event = slack.envelope("app_mention", "Ev0FILES", &ts, &words);
     let list: Vec<Value> = files
@@ -188,15 +182,5 @@ async fn by_slack<'w>(
         })
         .collect();
     event["event"]["files"] = json!(list);
-    let answer = slack.deliver(&event.to_string()).await.unwrap();
-    assert_eq!(answer.status, 200, "{answer:?}");
-    Talk {
-        world,
-        platform: Platform::Slack,
-        thread: slack.thread(channel, &ts).unwrap(),
-        accepted: vec![Accepted {
-            turn: slack.turn(channel, &ts),
-            mark: Some(mark),
-        }],
-    }
+    world.by_event(&event, &ts, mark).await
 }

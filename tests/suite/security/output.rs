@@ -4,8 +4,8 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;
-use bobbin_tests::promises::Accepted;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -142,17 +142,11 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
                 .unwrap()
                 .push(json!({"name": "file", "type": 11, "value": "9"}));
             sent["data"]["resolved"] = json!({"attachments": {"9": file}});
-            let answer = discord.deliver(&sent.to_string()).await.unwrap();
-            assert_eq!(
-                (answer.status, &answer.json()["type"]),
-                (200, &json!(5)),
-                "{answer:?}"
-            );
-            crate::discord::found(world, sent["id"].as_str().unwrap(), mark).await
+            world.by_interaction(&sent, &mark).await
         }
         Platform::Slack => {
             let slack = &world.slack;
-            let (ts, channel) = (format!("{}.000910", now_s()), &world.ready.slack_channel_id);
+            let ts = format!("{}.000910", now_s());
             // As Slack sends what a person typed.
             let typed = text
                 .replace('&', "&amp;")
@@ -162,17 +156,7 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
             let mut event = slack.envelope("app_mention", "Ev0OUTPUT", &ts, &words);
             event["event"]["files"] = json!([{"id": "F9", "name": name, "size": 10, "mode": "hosted", "url_private": url}]);
             event["event"]["user_profile"] = json!({"display_name": "<!channel> @everyone"});
-            let answer = slack.deliver(&event.to_string()).await.unwrap();
-            assert_eq!(answer.status, 200, "{answer:?}");
-            Talk {
-                world,
-                platform: Platform::Slack,
-                thread: slack.thread(channel, &ts).unwrap(),
-                accepted: vec![Accepted {
-                    turn: slack.turn(channel, &ts),
-                    mark: Some(mark),
-                }],
-            }
+            world.by_event(&event, &ts, &mark).await
         }
     }
 }

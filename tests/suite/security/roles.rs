@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::ministack::{Cell, Emulator};
-use bobbin_tests::stack::Ready;
+use bobbin_tests::ready::Ready;
 use libtest_mimic::Trial;
 use serde_json::json;
 use serde_yaml_ng::Value;

@@ -7,10 +7,12 @@ use std::path::Path;
 
 use bobbin_chat::slack::message_id;
 use bobbin_core::outcome::Outcome;
+use bobbin_tests::chat::Platform;
 use bobbin_tests::http::{self, Answer};
 use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{World, marked};
+use bobbin_tests::world::World;
 use ed25519_dalek::{Signer, SigningKey};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -362,7 +364,7 @@ async fn discord(world: World) {
         200
     );
     is_accepted(&world, id).await;
-    let talk = crate::discord::found(&world, id, mark).await;
+    let talk = world.found(Platform::Discord, id, &mark).await;
     assert_eq!(talk.ended(id).await.outcome, Outcome::Answered);
     talk.finish().await;
 }

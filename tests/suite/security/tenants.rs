@@ -8,10 +8,11 @@ use bobbin_core::session::Session;
 use bobbin_core::settings::Settings;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
-use bobbin_tests::promises::{Accepted, Tenant, tenants_apart};
 use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::tenants::{Tenant, tenants_apart};
 use bobbin_tests::wait::eventually;
-use bobbin_tests::world::{Talk, World, marked};
+use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -43,8 +44,8 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The settings of the first tenant keep everybody out: that says nothing about the second, whose own say what counts.
-async fn settings_apart() {
+/// A stack that lets both tenants in. The first one's ids are made at the first start; both are put on the list at the second.
+fn with_both(stand_in_agent: bool) -> (Stack, World) {
     let first = Stack::start(&Options {
         without_aws: true,
         ..Options::default()
@@ -54,7 +55,7 @@ async fn settings_apart() {
     let stack = Stack::start_in(
         &folder,
         &Options {
-            stand_in_agent: true,
+            stand_in_agent,
             parameters: json!({
                 "AllowedGuilds": format!("{},{GUILD}", ready.discord_guild_id),
                 "AllowedTeams": format!("{},{TEAM}", ready.slack_team_id),
@@ -63,6 +64,12 @@ async fn settings_apart() {
         },
     );
     let world = World::of(&stack);
+    (stack, world)
+}
+
+/// The settings of the first tenant keep everybody out: that says nothing about the second, whose own say what counts.
+async fn settings_apart() {
+    let (stack, world) = with_both(true);
     for platform in Platform::ALL {
         let (mut ours, turn) = world.begin(platform, "echo: before").await;
         assert_eq!(ours.ended(&turn).await.outcome, Outcome::Answered);
@@ -91,24 +98,7 @@ async fn settings_apart() {
 }
 
 async fn swapped() {
-    // The first tenant's ids are made at the first start; both are put on the list at the second.
-    let first = Stack::start(&Options {
-        without_aws: true,
-        ..Options::default()
-    });
-    let (folder, ready) = (first.folder().clone(), first.ready.clone());
-    first.end().unwrap();
-    let stack = Stack::start_in(
-        &folder,
-        &Options {
-            parameters: json!({
-                "AllowedGuilds": format!("{},{GUILD}", ready.discord_guild_id),
-                "AllowedTeams": format!("{},{TEAM}", ready.slack_team_id),
-            }),
-            ..Options::limits(quick())
-        },
-    );
-    let world = World::of(&stack);
+    let (stack, world) = with_both(false);
     for platform in Platform::ALL {
         attacked(&world, platform).await;
     }
@@ -268,7 +258,7 @@ async fn second(world: &World, platform: Platform) -> Talk<'_> {
                 "{answer:?}"
             );
             let turn = sent["id"].as_str().unwrap().to_owned();
-            let key = holder(world, &turn).await;
+            let key = world.holder(&turn).await;
             let id = key.to_string().rsplit(':').next().unwrap().to_owned();
             (
                 turn,
@@ -303,37 +293,7 @@ async fn second(world: &World, platform: Platform) -> Talk<'_> {
             )
         }
     };
-    let accepted = vec![Accepted {
-        turn,
-        mark: Some(mark),
-    }];
-    Talk {
-        world,
-        platform,
-        thread,
-        accepted,
-    }
-}
-
-/// The thread whose record has this turn.
-async fn holder(world: &World, turn: &str) -> ThreadKey {
-    eventually(
-        ANSWER_MS_MAX,
-        "the interaction leads to a thread",
-        async || {
-            let sessions = world.aws.sessions(&world.deployment.table).await?;
-            let has = |one: &Session| {
-                one.turn.as_ref().is_some_and(|now| now.id == turn)
-                    || one.ended.iter().any(|ended| ended.id == turn)
-            };
-            sessions
-                .into_iter()
-                .find(has)
-                .map(|one| one.thread)
-                .ok_or_else(|| "no record has the turn".to_owned())
-        },
-    )
-    .await
+    world.talk(platform, thread, &turn, &mark)
 }
 
 /// An interaction of a member of this guild.

@@ -1,32 +1,37 @@
-//! What a sweeper finds outside of itself: the laptop stack's secrets, its table in a program of its own with very many
-//! sessions, a queue that takes thousands of messages in a second, as the stack's does not, and a provider that lists more
-//! sandboxes than a machine holds. Every call is counted, and what it is billed as.
+//! What stands between a sweeper and what it finds outside of itself: the laptop stack's AWS, but with a table in a program of
+//! its own that has very many sessions, and the stack's provider, or one of its kind that lists more sandboxes than a machine
+//! runs. Every call is counted, and what it is billed as.
 //!
 //! Each answer can be made to take as long as a network does: on loopback alone, calls one after the other look cheap.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::{Query, Request, State as Shared};
-use axum::http::header::CONTENT_TYPE;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State as Shared};
+use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
-use axum::response::{IntoResponse as _, Json};
-use axum::routing::get;
+use bobbin_local_daytona::{Provider, Settings};
+use bobbin_tests::http;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use serde::Deserialize;
+use reqwest::Method;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::capacity;
 use crate::harness::{Harness, STACK, STACK_ID, host};
 use crate::process::runtime;
 use crate::relay::{client, pass};
+
+/// Long before whatever is measured, in milliseconds: the first of 2026.
+const MADE_MS: u64 = 1_767_225_600_000;
 
 /// What was asked for since it was asked last.
 #[derive(Debug, Default, Clone)]
@@ -52,6 +57,8 @@ impl Asked {
 struct Inner {
     table: String,
     aws: String,
+    /// The stack's provider, and the one with the crowd.
+    providers: [String; 2],
     client: Client<HttpConnector, Body>,
     state: Mutex<State>,
 }
@@ -60,35 +67,61 @@ struct Inner {
 struct State {
     asked: Asked,
     answer_after: Duration,
-    sandboxes: Vec<Value>,
+    is_crowded: bool,
 }
 
 /// The account.
 pub struct Account {
     address: SocketAddr,
     inner: Arc<Inner>,
+    _crowd: Provider,
+    _folder: TempDir,
 }
 
 impl Account {
-    /// One whose table answers at this address, and all else of AWS in the stack.
+    /// One whose table answers at this address, and all else of AWS in the stack. Its crowd are the sandboxes of these
+    /// threads, each with its tenant, in the first generation.
     ///
     /// # Errors
-    /// Without a port.
-    pub fn start(harness: &Harness, table: SocketAddr) -> io::Result<Self> {
+    /// A sentence with what failed.
+    pub fn start(
+        harness: &Harness,
+        table: SocketAddr,
+        threads: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let crowd = runtime().block_on(async {
+            let record = record(harness).await?;
+            write(folder.path(), &record, threads)?;
+            let key = harness.world.ready.daytona_api_key.clone();
+            let settings = Settings::new(folder.path().to_owned(), key);
+            let started = Provider::start(Settings {
+                confine: false,
+                ..settings
+            });
+            started.await.map_err(|e| e.to_string())
+        })?;
+        let own = host(&harness.world.ready.daytona_api).to_owned();
         let inner = Arc::new(Inner {
             table: table.to_string(),
             aws: host(&harness.world.deployment.aws_endpoint).to_owned(),
+            providers: [own, host(&crowd.api_url()).to_owned()],
             client: client(),
             state: Mutex::default(),
         });
         let router = Router::new()
-            .route("/daytona/sandbox", get(list))
-            .fallback(aws)
+            .fallback(answer)
             .with_state(Arc::clone(&inner));
-        let listener = runtime().block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
-        let address = listener.local_addr()?;
+        let listener = runtime().block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listener = listener.map_err(|e| e.to_string())?;
+        let address = listener.local_addr().map_err(|e| e.to_string())?;
         runtime().spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { address, inner })
+        Ok(Self {
+            address,
+            inner,
+            _crowd: crowd,
+            _folder: folder,
+        })
     }
 
     /// The value of `AWS_ENDPOINT_URL`.
@@ -100,7 +133,7 @@ impl Account {
     /// The base of the provider's API.
     #[must_use]
     pub fn provider(&self) -> String {
-        format!("http://{}/daytona", self.address)
+        format!("http://{}/api", self.address)
     }
 
     /// Lets every answer take so long, on top of what it takes.
@@ -108,18 +141,9 @@ impl Account {
         self.inner.lock().answer_after = wait;
     }
 
-    /// The provider has these threads' sandboxes, in the first generation.
-    pub fn list(&self, threads: impl IntoIterator<Item = (String, String)>) {
-        let sandbox = |(tenant, thread): (String, String)| {
-            json!({
-                "id": format!("id-{thread}"),
-                "name": format!("{STACK}-{thread}"),
-                "labels": {"bobbin": STACK, "stack": STACK_ID, "thread": thread, "generation": "1", "tenant": tenant},
-                "state": "started",
-                "createdAt": "2026-01-01T00:00:00.000Z",
-            })
-        };
-        self.inner.lock().sandboxes = threads.into_iter().map(sandbox).collect();
+    /// Whether the provider is the one with the crowd, from now on.
+    pub fn crowd(&self, is_crowded: bool) {
+        self.inner.lock().is_crowded = is_crowded;
     }
 
     /// What was asked for since this was called last.
@@ -128,26 +152,51 @@ impl Account {
     }
 }
 
+/// What the stack's provider keeps of a sandbox, of one that is made and ended for this.
+async fn record(harness: &Harness) -> Result<Value, String> {
+    let (world, client) = (&harness.world, http::client());
+    let url = format!("{}/sandbox", world.ready.daytona_api);
+    let key = format!("Bearer {}", world.ready.daytona_api_key);
+    let one = json!({"name": "one"});
+    let made = http::call(&client, Method::POST, &url, &key, &one);
+    let made = made.await?.ok()?;
+    let id = made["id"].as_str().ok_or("the sandbox has no id")?;
+    let kept = world.state_dir.join(format!("daytona/records/{id}.json"));
+    let text = fs::read(&kept).map_err(|e| format!("{}: {e}", kept.display()))?;
+    for sandbox in world.provider.list().await? {
+        world.provider.lose(&sandbox).await?;
+    }
+    serde_json::from_slice(&text).map_err(|e| e.to_string())
+}
+
+/// Writes what a provider finds when it starts in this folder: a stopped sandbox of each thread, otherwise like this one.
+fn write(
+    folder: &Path,
+    like: &Value,
+    threads: impl IntoIterator<Item = (String, String)>,
+) -> Result<(), String> {
+    let records = folder.join("records");
+    fs::create_dir_all(&records).map_err(|e| e.to_string())?;
+    for (number, (tenant, thread)) in threads.into_iter().enumerate() {
+        let id = format!("00000000-0000-4000-8000-{number:012}");
+        let mut record = like.clone();
+        record["id"] = json!(id);
+        record["folder"] = json!(id);
+        record["name"] = json!(format!("{STACK}-{thread}"));
+        record["labels"] = json!({
+            "bobbin": STACK, "stack": STACK_ID, "thread": thread, "generation": "1", "tenant": tenant,
+        });
+        record["state"] = json!("stopped");
+        record["created_at"] = json!(MADE_MS);
+        fs::write(records.join(format!("{id}.json")), record.to_string())
+            .map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes one message, or a batch of them.
-    fn take(&self, asked: &Value) -> Value {
-        let mut sent = Vec::new();
-        let batch = asked["Entries"].as_array();
-        for message in batch.map_or(std::slice::from_ref(asked), Vec::as_slice) {
-            let id = message["MessageDeduplicationId"].as_str();
-            let id = id.unwrap_or_default().to_owned();
-            self.lock().asked.messages.insert(id);
-            let digest = md5::compute(message["MessageBody"].as_str().unwrap_or_default());
-            sent.push(json!({"Id": message["Id"], "MessageId": "5fea7756", "MD5OfMessageBody": format!("{digest:x}")}));
-        }
-        match batch {
-            Some(_) => json!({"Successful": sent, "Failed": []}),
-            None => sent.remove(0),
-        }
     }
 
     /// Counts a call, and waits as long as a network would take.
@@ -161,63 +210,68 @@ impl Inner {
             tokio::time::sleep(wait).await;
         }
     }
+
+    /// A call of the table, and what it is billed as.
+    async fn read(
+        &self,
+        action: &str,
+        head: Parts,
+        body: &[u8],
+    ) -> Result<Response<Body>, StatusCode> {
+        let mut asked: Value = serde_json::from_slice(body).unwrap_or_default();
+        asked["ReturnConsumedCapacity"] = json!("TOTAL");
+        let answer = pass(&self.client, &self.table, head, asked.to_string().into()).await?;
+        let (head, body) = answer.into_parts();
+        let body = whole(body).await?;
+        let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let mut state = self.lock();
+        state.asked.units += capacity::units(action, &asked, &told);
+        state.asked.told_units += capacity::told(&told);
+        Ok(Response::from_parts(head, Body::from(body)))
+    }
+
+    /// The ids of one message, or of a batch of them, that are put on the queue.
+    fn note_messages(&self, body: &[u8]) {
+        let asked: Value = serde_json::from_slice(body).unwrap_or_default();
+        let batch = asked["Entries"].as_array();
+        let all = batch.map_or(std::slice::from_ref(&asked), Vec::as_slice);
+        let ids = all
+            .iter()
+            .filter_map(|one| one["MessageDeduplicationId"].as_str());
+        let messages = &mut self.lock().asked.messages;
+        messages.extend(ids.map(str::to_owned));
+    }
 }
 
-/// A call of AWS: to the table, or to the stack.
-async fn aws(
+async fn whole(body: Body) -> Result<Bytes, StatusCode> {
+    let body = to_bytes(body, usize::MAX).await;
+    body.map_err(|_| StatusCode::BAD_GATEWAY)
+}
+
+/// A call to the table, to the stack's AWS, or to the provider.
+async fn answer(
     Shared(inner): Shared<Arc<Inner>>,
     request: Request,
 ) -> Result<Response<Body>, StatusCode> {
     let (head, body) = request.into_parts();
-    let body = to_bytes(body, usize::MAX).await;
-    let body = body.map_err(|_| StatusCode::BAD_REQUEST)?;
+    let body = whole(body).await?;
     let target = head.headers.get("x-amz-target");
     let target = target.and_then(|target| target.to_str().ok());
-    let (service, action) = target
-        .and_then(|target| target.split_once('.'))
-        .unwrap_or_default();
-    let action = action.to_owned();
-    let mut asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let answer = match service {
-        "DynamoDB_20120810" => {
-            asked["ReturnConsumedCapacity"] = json!("TOTAL");
-            let more = asked.to_string().into();
-            let answer = pass(&inner.client, &inner.table, head, more).await?;
-            let (head, body) = answer.into_parts();
-            let body = to_bytes(body, usize::MAX).await;
-            let body = body.map_err(|_| StatusCode::BAD_GATEWAY)?;
-            let told: Value = serde_json::from_slice(&body).unwrap_or_default();
-            let mut state = inner.lock();
-            state.asked.units += capacity::units(&action, &asked, &told);
-            state.asked.told_units += capacity::told(&told);
-            Response::from_parts(head, Body::from(body))
+    let Some((service, action)) = target.and_then(|target| target.split_once('.')) else {
+        let provider = inner.providers[usize::from(inner.lock().is_crowded)].clone();
+        let answer = pass(&inner.client, &provider, head, body).await?;
+        inner.count("list of sandboxes").await;
+        return Ok(answer);
+    };
+    let (service, action) = (service.to_owned(), action.to_owned());
+    let answer = if service == "DynamoDB_20120810" {
+        inner.read(&action, head, &body).await?
+    } else {
+        if service == "AmazonSQS" {
+            inner.note_messages(&body);
         }
-        "AmazonSQS" => {
-            let kind = [(CONTENT_TYPE, "application/x-amz-json-1.0")];
-            (kind, inner.take(&asked).to_string()).into_response()
-        }
-        _ => pass(&inner.client, &inner.aws, head, body).await?,
+        pass(&inner.client, &inner.aws, head, body).await?
     };
     inner.count(&action).await;
     Ok(answer)
-}
-
-#[derive(Deserialize)]
-struct Page {
-    cursor: Option<usize>,
-    limit: Option<usize>,
-}
-
-/// A page of the provider's list.
-async fn list(Shared(inner): Shared<Arc<Inner>>, Query(page): Query<Page>) -> Response<Body> {
-    let told = {
-        let sandboxes = &inner.lock().sandboxes;
-        let start = page.cursor.unwrap_or(0);
-        let end = sandboxes.len().min(start + page.limit.unwrap_or(100));
-        let next = (end < sandboxes.len()).then(|| end.to_string());
-        let items = sandboxes.get(start..end).unwrap_or_default();
-        json!({"items": items, "nextCursor": next})
-    };
-    inner.count("list of sandboxes").await;
-    Json(told).into_response()
 }

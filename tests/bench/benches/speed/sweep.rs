@@ -97,14 +97,15 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
     let runs = runs.div_ceil(SHARE);
     let harness = Harness::new()?;
     let mut table = Table::start()?;
-    let account = Account::start(&harness, table.ready.address).map_err(|e| e.to_string())?;
+    let tenant = format!("discord:{}", table.ready.guild);
+    let thread = |number| format!("{tenant}:{}", table.ready.first_thread + number);
+    let threads = (0..LISTED).map(|number| (tenant.clone(), thread(number)));
+    let account = Account::start(&harness, table.ready.address, threads)?;
     let program = harness.ours("sweeper")?;
     let place = Place {
         account: &account,
         program: &program,
         runs,
-        guild: table.ready.guild.clone(),
-        first_thread: table.ready.first_thread,
     };
 
     let due = Condition {
@@ -192,18 +193,13 @@ struct Place<'a> {
     account: &'a Account,
     program: &'a Program,
     runs: u64,
-    guild: String,
-    first_thread: u64,
 }
 
 impl Place<'_> {
     /// A process of its own; its first tick does not count.
     fn ticks(&self, condition: &Condition) -> Result<Taken, String> {
         let wrong = |what: String| format!("{}: {what}", condition.what);
-        let tenant = format!("discord:{}", self.guild);
-        let thread = |number| format!("{tenant}:{}", self.first_thread + number);
-        let threads = (0..condition.listed).map(|number| (tenant.clone(), thread(number)));
-        self.account.list(threads);
+        self.account.crowd(condition.listed > 0);
         self.account.answer_after(condition.answer_after);
         let mut program = self.program.clone();
         let overrides = json!({

@@ -24,7 +24,7 @@ use bobbin_core::usage::Usage;
 use bobbin_sandbox::Sandbox as Listed;
 use bobbin_sandbox::labels::{Stack, labels};
 
-use super::super::promises::{self, Accepted, End, Ending, Fact, History};
+use super::super::promises::{self, End, Ending, Fact, History, Request};
 use super::driver::{
     Asked, Came, Driver, EventNo, Item, Kind, LIMITS, MachineNo, NOW, START, SessionNo, with_agent,
 };
@@ -461,17 +461,20 @@ impl System {
                     (0..sandbox.copies).map(move |_| (generation, sandbox.running))
                 })
                 .collect(),
+            is_settled: true,
         });
         let accepted = self.kinds.iter().map(|kind| match kind {
-            Kind::Prompt => Accepted::Prompt,
-            Kind::Reset => Accepted::Reset,
-            Kind::Operate(_) => Accepted::Operation,
+            Kind::Prompt => Request::Prompt,
+            Kind::Reset => Request::Reset,
+            Kind::Operate(_) => Request::Operation,
         });
         History {
             accepted: accepted.collect(),
             facts,
             parts: 1,
             files: false,
+            partial: false,
+            who_asks: Some(promises::WHO_ASKS),
             end,
         }
     }

@@ -4,106 +4,31 @@
 
 use std::sync::Mutex;
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response as Reply};
 use bobbin_core::endpoint::NoEndpoint;
 use bobbin_core::failure::Failure;
+use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;
 
 use super::*;
 use crate::opencode::event::Event;
 use crate::opencode::request::ModelName;
 
-#[derive(Clone)]
-struct Canned {
-    status: u16,
-    kind: &'static str,
-    body: String,
-    headers: Vec<(&'static str, &'static str)>,
-}
-
-fn canned(status: u16, kind: &'static str, body: &str) -> Canned {
-    Canned {
-        status,
-        kind,
-        body: body.to_owned(),
-        headers: Vec::new(),
-    }
-}
-
-fn own(status: u16, body: Value) -> Canned {
-    canned(status, "application/json", &body.to_string())
-}
-
-/// Request line, headers and body.
-type Seen = (String, HeaderMap, Vec<u8>);
-
-#[derive(Clone, Default)]
-struct Double {
-    replies: Arc<Mutex<Vec<Canned>>>,
-    seen: Arc<Mutex<Vec<Seen>>>,
-}
-
-async fn answer(State(double): State<Double>, request: Request) -> Reply {
-    let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec();
-    double
-        .seen
-        .lock()
-        .unwrap()
-        .push((format!("{} {}", head.method, head.uri), head.headers, body));
-    let mut replies = double.replies.lock().unwrap();
-    let reply = if replies.len() > 1 {
-        replies.remove(0)
-    } else {
-        replies[0].clone()
-    };
-    let mut response = (StatusCode::from_u16(reply.status).unwrap(), reply.body).into_response();
-    response.headers_mut().remove(header::CONTENT_TYPE);
-    if !reply.kind.is_empty() {
-        response
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, reply.kind.parse().unwrap());
-    }
-    for (name, value) in reply.headers {
-        response.headers_mut().insert(name, value.parse().unwrap());
-    }
-    response
-}
-
-struct Server {
-    base: String,
-    double: Double,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-fn endpoint(url: String, token: &str) -> Endpoint {
+fn endpoint(url: &str, token: &str) -> Endpoint {
     Endpoint {
-        url,
+        url: url.to_owned(),
         headers: vec![("x-preview-token", token.to_owned())],
     }
 }
 
-async fn server(replies: Vec<Canned>) -> (Server, OpenCode) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let double = Double {
-        replies: Arc::new(Mutex::new(replies)),
-        ..Double::default()
-    };
-    let app = Router::new().fallback(answer).with_state(double.clone());
-    let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let link = endpoint(base.clone(), "tok");
-    let client = OpenCode::new(OpenCode::http(&base).unwrap(), link, "pw");
-    (Server { base, double, task }, client)
+async fn server(replies: Vec<Reply>) -> (Server, OpenCode) {
+    let server = Server::answering(replies).await;
+    let base = server.base();
+    let client = OpenCode::new(OpenCode::http(base).unwrap(), endpoint(base, "tok"), "pw");
+    (server, client)
+}
+
+fn own(status: u16, body: Value) -> Reply {
+    Reply::json(status, &body)
 }
 
 fn class(error: &OpenCodeError) -> String {
@@ -160,22 +85,13 @@ async fn every_answer_is_ascribed_to_whoever_gave_it() {
             proxy(404, "not found: sandbox container not found"),
             "sandbox_down",
         ),
-        (canned(502, "", ""), "sandbox_down"),
-        (canned(500, "text/html", "<html>"), "sandbox_down"),
-        (canned(200, "text/html", "<html>"), "sandbox_down"),
-        (canned(200, "application/json", "{"), "sandbox_down"),
+        (Reply::empty(502), "sandbox_down"),
+        (Reply::new(500, "text/html", "<html>"), "sandbox_down"),
+        (Reply::new(200, "text/html", "<html>"), "sandbox_down"),
+        (Reply::new(200, "application/json", "{"), "sandbox_down"),
+        (Reply::empty(307).with("location", "/login"), "sandbox_down"),
         (
-            Canned {
-                headers: vec![("location", "/login")],
-                ..canned(307, "", "")
-            },
-            "sandbox_down",
-        ),
-        (
-            Canned {
-                headers: vec![("www-authenticate", "Basic")],
-                ..canned(401, "", "")
-            },
+            Reply::empty(401).with("www-authenticate", "Basic"),
             "sandbox_down",
         ),
     ];
@@ -196,7 +112,7 @@ async fn every_answer_is_ascribed_to_whoever_gave_it() {
 async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_description() {
     let (server, client) = server(vec![
         own(200, json!({"id": "ses_1", "title": "t"})),
-        canned(204, "", ""),
+        Reply::empty(204),
         own(200, json!(true)),
         own(200, json!(true)),
     ])
@@ -220,10 +136,9 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
         .reply_question("que_1", &[vec!["x".into()]])
         .await
         .unwrap();
-    let seen = server.double.seen.lock().unwrap().clone();
-    let lines: Vec<&str> = seen.iter().map(|(line, ..)| line.as_str()).collect();
+    let seen = server.received();
     assert_eq!(
-        lines,
+        server.lines(),
         [
             "POST /session",
             "POST /session/ses_1/prompt_async",
@@ -231,7 +146,7 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
             "POST /question/que_1/reply",
         ]
     );
-    for (_, headers, _) in &seen {
+    for Received { headers, .. } in &seen {
         assert_eq!(headers["x-preview-token"], "tok");
         assert_eq!(headers["authorization"], "Basic b3BlbmNvZGU6cHc=");
     }
@@ -244,9 +159,9 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
         "~1permission~1{requestID}~1reply",
         "~1question~1{requestID}~1reply",
     ];
-    for (path, (_, _, body)) in paths.iter().zip(&seen) {
+    for (path, sent) in paths.iter().zip(&seen) {
         let pointer = format!("/paths/{path}/post/requestBody/content/application~1json/schema");
-        bobbin_rules::conforms(&spec, &pointer, &serde_json::from_slice(body).unwrap());
+        bobbin_rules::conforms(&spec, &pointer, &sent.json());
     }
 }
 
@@ -254,8 +169,8 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
 async fn a_stale_endpoint_is_fetched_once_and_the_call_repeated_once() {
     let healthy = own(200, json!({"healthy": true, "version": "1.18.33"}));
     let (fresh, _) = server(vec![healthy]).await;
-    let (stale, client) = server(vec![canned(307, "", "")]).await;
-    let link = endpoint(fresh.base.clone(), "new");
+    let (stale, client) = server(vec![Reply::empty(307)]).await;
+    let link = endpoint(fresh.base(), "new");
     let fetched = Arc::new(Mutex::new(0));
     let count = Arc::clone(&fetched);
     let client = client.refreshed_by(Arc::new(move || {
@@ -266,23 +181,20 @@ async fn a_stale_endpoint_is_fetched_once_and_the_call_repeated_once() {
     assert!(client.health().await.unwrap().healthy);
     assert!(client.health().await.unwrap().healthy);
     assert_eq!(*fetched.lock().unwrap(), 1);
-    assert_eq!(stale.double.seen.lock().unwrap().len(), 1);
-    assert_eq!(
-        fresh.double.seen.lock().unwrap()[0].1["x-preview-token"],
-        "new"
-    );
+    assert_eq!(stale.received().len(), 1);
+    assert_eq!(fresh.received()[0].headers["x-preview-token"], "new");
 }
 
 #[tokio::test]
 async fn an_endpoint_that_stays_bad_is_given_up_and_a_gone_sandbox_is_told() {
-    let (bad, client) = server(vec![canned(502, "", "")]).await;
-    let link = endpoint(bad.base.clone(), "t");
+    let (bad, client) = server(vec![Reply::empty(502)]).await;
+    let link = endpoint(bad.base(), "t");
     let same = client.clone().refreshed_by(Arc::new(move || {
         let link = link.clone();
         Box::pin(async move { Ok(link) })
     }));
     assert_eq!(class(&same.health().await.unwrap_err()), "sandbox_down");
-    assert_eq!(bad.double.seen.lock().unwrap().len(), 2);
+    assert_eq!(bad.received().len(), 2);
     let none = NoEndpoint {
         is_gone: true,
         failure: Failure::SandboxGone,
@@ -298,10 +210,7 @@ async fn an_endpoint_that_stays_bad_is_given_up_and_a_gone_sandbox_is_told() {
 #[tokio::test]
 async fn messages_are_read_back_to_the_prompt() {
     let message = |id: &str| json!({"info": {"id": id, "role": "user"}, "parts": []});
-    let newest = Canned {
-        headers: vec![("x-next-cursor", "c1")],
-        ..own(200, json!([message("msg_b"), message("msg_c")]))
-    };
+    let newest = own(200, json!([message("msg_b"), message("msg_c")])).with("x-next-cursor", "c1");
     let (server, client) = server(vec![
         newest,
         own(200, json!([message("msg_prompt"), message("msg_a")])),
@@ -311,7 +220,7 @@ async fn messages_are_read_back_to_the_prompt() {
     let ids: Vec<&str> = found.iter().map(|m| m.info.id.as_str()).collect();
     assert_eq!(ids, ["msg_prompt", "msg_a", "msg_b", "msg_c"]);
     assert_eq!(
-        server.double.seen.lock().unwrap()[1].0,
+        server.lines()[1],
         "GET /session/ses_1/message?limit=50&before=c1"
     );
 }
@@ -335,7 +244,7 @@ async fn a_session_is_found_by_its_exact_title_and_the_newest_wins() {
 #[tokio::test]
 async fn an_event_stream_yields_its_events_and_ends() {
     let body = "data: {\"type\":\"server.connected\",\"properties\":{}}\n\ndata: {\"type\":\"session.idle\",\"properties\":{\"sessionID\":\"ses_1\"}}\n\n";
-    let (_server, client) = server(vec![canned(200, "text/event-stream", body)]).await;
+    let (_server, client) = server(vec![Reply::new(200, "text/event-stream", body)]).await;
     let mut events = client.events().await.unwrap();
     let mut seen = Vec::new();
     while let Some(more) = events.next().await.unwrap() {
@@ -350,7 +259,7 @@ async fn an_event_stream_yields_its_events_and_ends() {
             }
         ]
     );
-    let (_html, client) = server(vec![canned(200, "text/html", "<html>")]).await;
+    let (_html, client) = server(vec![Reply::new(200, "text/html", "<html>")]).await;
     assert!(matches!(
         client.events().await,
         Err(OpenCodeError::Unreachable { .. })
@@ -379,18 +288,18 @@ async fn that_the_agent_has_nothing_of_a_prompt_is_said_only_where_it_is_certain
         |status: u16, message: &str| own(status, json!({"statusCode": status, "message": message}));
     let missing = json!({"name": "NotFoundError", "data": {"message": "Session not found: ses_1"}});
     let table = [
-        (canned(307, "", ""), true),
-        (canned(401, "", ""), true),
+        (Reply::empty(307), true),
+        (Reply::empty(401), true),
         (proxy(400, "bad request: Is the Sandbox started?"), true),
         (proxy(404, "not found: sandbox container not found"), true),
         (own(404, missing), true),
         (own(400, json!({"_tag": "BadRequest"})), true),
-        (canned(408, "", ""), false),
-        (canned(502, "", ""), false),
-        (canned(504, "", ""), false),
+        (Reply::empty(408), false),
+        (Reply::empty(502), false),
+        (Reply::empty(504), false),
         (own(500, json!({"name": "UnknownError"})), false),
-        (canned(200, "text/html", "<html>"), false),
-        (canned(200, "application/json", "{}"), false),
+        (Reply::new(200, "text/html", "<html>"), false),
+        (Reply::new(200, "application/json", "{}"), false),
     ];
     for (reply, certain) in table {
         let (_server, client) = server(vec![reply.clone()]).await;
@@ -398,25 +307,22 @@ async fn that_the_agent_has_nothing_of_a_prompt_is_said_only_where_it_is_certain
         assert_eq!(missed.certain, certain, "{} {}", reply.status, reply.body);
     }
     // Nothing listens.
-    let (server, client) = server(vec![canned(204, "", "")]).await;
-    server.task.abort();
-    while !server.task.is_finished() {
-        tokio::task::yield_now().await;
-    }
+    let (server, client) = server(vec![Reply::empty(204)]).await;
+    server.stop().await;
     assert!(sent(&client).await.expect_err("it was not sent").certain);
 }
 
 #[tokio::test]
 async fn a_refusal_says_nothing_of_the_attempt_before_it() {
     let proxy = own(404, json!({"statusCode": 404, "message": "not found"}));
-    for (first, certain) in [(canned(502, "", ""), false), (canned(307, "", ""), true)] {
+    for (first, certain) in [(Reply::empty(502), false), (Reply::empty(307), true)] {
         let (server, client) = server(vec![first, proxy.clone()]).await;
-        let link = endpoint(server.base.clone(), "fresh");
+        let link = endpoint(server.base(), "fresh");
         let client = client.refreshed_by(Arc::new(move || {
             let link = link.clone();
             Box::pin(async move { Ok(link) })
         }));
         assert_eq!(sent(&client).await.expect_err("refused").certain, certain);
-        assert_eq!(server.double.seen.lock().unwrap().len(), 2);
+        assert_eq!(server.received().len(), 2);
     }
 }

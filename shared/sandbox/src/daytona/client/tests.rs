@@ -2,15 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::sync::{Arc, Mutex};
-
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::limits::Limits;
+use bobbin_test_server::{Reply, Server};
 
 use serde_json::{Value, json};
 
@@ -19,90 +14,21 @@ use crate::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use crate::labels::Stack;
 use crate::{Provider as _, provider};
 
-type Reply = (u16, &'static str, String, Vec<(&'static str, &'static str)>);
-
-#[derive(Clone)]
-struct Seen {
-    line: String,
-    headers: axum::http::HeaderMap,
-    body: Vec<u8>,
+async fn answering(replies: Vec<Reply>) -> (Server, Daytona) {
+    let server = Server::answering(replies).await;
+    let client = Daytona::new(&format!("{}/api", server.base()), "dtn_test").unwrap();
+    (server, client)
 }
 
-#[derive(Clone)]
-struct Double {
-    replies: Arc<Mutex<Vec<Reply>>>,
-    seen: Arc<Mutex<Vec<Seen>>>,
-}
-
-async fn answer(State(double): State<Double>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec();
-    let line = format!("{} {}", head.method, head.uri);
-    double.seen.lock().unwrap().push(Seen {
-        line,
-        headers: head.headers,
-        body,
-    });
-    let mut replies = double.replies.lock().unwrap();
-    let (status, kind, text, headers) = if replies.len() > 1 {
-        replies.remove(0)
-    } else {
-        replies[0].clone()
-    };
-    let mut response = (StatusCode::from_u16(status).unwrap(), text).into_response();
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, kind.parse().unwrap());
-    for (name, value) in headers {
-        response.headers_mut().insert(name, value.parse().unwrap());
-    }
-    response
-}
-
-struct Server {
-    base: String,
-    double: Double,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Server {
-    async fn answering(replies: Vec<Reply>) -> (Self, Daytona) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let double = Double {
-            replies: Arc::new(Mutex::new(replies)),
-            seen: Arc::default(),
-        };
-        let app = Router::new().fallback(answer).with_state(double.clone());
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        let client = Daytona::new(&format!("{base}/api"), "dtn_test").unwrap();
-        (Self { base, double, task }, client)
-    }
-
-    fn seen(&self) -> Vec<Seen> {
-        self.double.seen.lock().unwrap().clone()
-    }
-
-    fn sandbox(&self) -> provider::Sandbox {
-        let told =
-            json!({"id": "id-1", "name": "n", "toolboxProxyUrl": format!("{}/toolbox", self.base)});
-        serde_json::from_value::<Sandbox>(told).unwrap().into()
-    }
+fn sandbox_at(server: &Server) -> provider::Sandbox {
+    let toolbox = format!("{}/toolbox", server.base());
+    let told = json!({"id": "id-1", "name": "n", "toolboxProxyUrl": toolbox});
+    serde_json::from_value::<Sandbox>(told).unwrap().into()
 }
 
 fn reply(status: u16, body: Value) -> Reply {
-    (
-        status,
-        "application/json; charset=utf-8",
-        body.to_string(),
-        Vec::new(),
-    )
+    let kind = "application/json; charset=utf-8";
+    Reply::new(status, kind, body.to_string())
 }
 
 fn said(status: u16, message: &str) -> Reply {
@@ -111,13 +37,8 @@ fn said(status: u16, message: &str) -> Reply {
 
 #[tokio::test]
 async fn every_status_says_what_to_do() {
-    let html: Reply = (502, "text/html", "<html>Bad gateway</html>".into(), vec![]);
-    let waiting = (
-        429,
-        "application/json",
-        "{}".into(),
-        vec![("retry-after-sandbox-lifecycle", "7")],
-    );
+    let html = |status| Reply::new(status, "text/html", "<html>Bad gateway</html>");
+    let waiting = reply(429, json!({})).with("retry-after-sandbox-lifecycle", "7");
     let table: Vec<(Reply, &str)> = vec![
         (said(401, "Unauthorized"), "non_recoverable"),
         (said(403, "suspended"), "non_recoverable"),
@@ -130,29 +51,24 @@ async fn every_status_says_what_to_do() {
         ),
         (said(400, "failed to get runner info: x"), "sandbox_down"),
         (said(500, "Internal server error"), "outage"),
-        (html, "outage"),
-        ((200, "text/html", "<html>".into(), vec![]), "outage"),
-        ((404, "text/html", "<html>".into(), vec![]), "outage"),
+        (html(502), "outage"),
+        (html(200), "outage"),
+        (html(404), "outage"),
         (
-            (
-                307,
-                "text/plain",
-                String::new(),
-                vec![("location", "/login")],
-            ),
+            Reply::new(307, "text/plain", "").with("location", "/login"),
             "outage",
         ),
-        ((502, "text/plain", String::new(), vec![]), "outage"),
+        (Reply::new(502, "text/plain", ""), "outage"),
         (reply(200, json!({"id": 1})), "outage"),
         (waiting.clone(), "wait"),
     ];
     for (answer, class) in table {
-        let (_server, client) = Server::answering(vec![answer.clone()]).await;
+        let (_server, client) = answering(vec![answer.clone()]).await;
         let error = client.get("n").await.expect_err("an error");
         let failure = serde_json::to_value(error.failure()).unwrap();
         assert_eq!(failure["class"], class, "{answer:?}: {error:?}");
     }
-    let (_server, client) = Server::answering(vec![waiting]).await;
+    let (_server, client) = answering(vec![waiting]).await;
     assert_eq!(
         client.get("n").await,
         Err(DaytonaError::RateLimited { after_ms: 7000 })
@@ -161,8 +77,8 @@ async fn every_status_says_what_to_do() {
 
 #[tokio::test]
 async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
-    let (server, client) = Server::answering(vec![reply(200, json!({}))]).await;
-    let sandbox = server.sandbox();
+    let (server, client) = answering(vec![reply(200, json!({}))]).await;
+    let sandbox = sandbox_at(&server);
     drop(server);
     let error = client.get("n").await.expect_err("nobody listens");
     assert!(
@@ -181,10 +97,10 @@ async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
 #[tokio::test]
 async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
     let (server, client) =
-        Server::answering(vec![said(404, "not found: sandbox container not found x")]).await;
+        answering(vec![said(404, "not found: sandbox container not found x")]).await;
     let run = client
         .execute(
-            &server.sandbox(),
+            &sandbox_at(&server),
             "true",
             &BTreeMap::new(),
             Duration::from_secs(1),
@@ -199,13 +115,13 @@ async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
 #[tokio::test]
 async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
     let sandbox = json!({"id": "id-1", "name": "n", "state": "started"});
-    let (server, client) = Server::answering(vec![reply(200, sandbox)]).await;
+    let (server, client) = answering(vec![reply(200, sandbox)]).await;
     client.get("a/b").await.unwrap();
     client.start("n").await.unwrap();
     client.stop("n").await.unwrap();
     client.recover("n").await.unwrap();
     client.delete("n").await.unwrap();
-    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    let lines = server.lines();
     assert_eq!(
         lines,
         [
@@ -216,7 +132,7 @@ async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
             "DELETE /api/sandbox/n",
         ]
     );
-    for seen in server.seen() {
+    for seen in server.received() {
         assert_eq!(seen.headers["authorization"], "Bearer dtn_test");
         assert_eq!(seen.headers["x-daytona-sdk-version"], PROTOCOL_VERSION);
     }
@@ -230,8 +146,7 @@ async fn a_listing_walks_its_pages() {
             json!({"items": [{"id": name, "name": name}], "nextCursor": next}),
         )
     };
-    let (server, client) =
-        Server::answering(vec![page("a", json!("c1")), page("b", Value::Null)]).await;
+    let (server, client) = answering(vec![page("a", json!("c1")), page("b", Value::Null)]).await;
     let found = client
         .list(&[("bobbin".to_owned(), "dev".to_owned())].into())
         .await
@@ -240,7 +155,7 @@ async fn a_listing_walks_its_pages() {
         found.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
         ["a", "b"]
     );
-    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    let lines = server.lines();
     assert_eq!(
         lines[0],
         "GET /api/sandbox?limit=200&labels=%7B%22bobbin%22%3A%22dev%22%7D&sort=createdAt&order=asc"
@@ -262,7 +177,7 @@ async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way
         item("creating", ours), item("destroyed", ours), item("started", "discord:2"),
         {"id": "i", "name": "n", "state": "started"},
     ]});
-    let (server, client) = Server::answering(vec![reply(200, first), reply(200, second)]).await;
+    let (server, client) = answering(vec![reply(200, first), reply(200, second)]).await;
     let listed = client
         .of_tenant(
             Stack {
@@ -273,7 +188,7 @@ async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way
         )
         .await;
     assert_eq!(listed.map(|all| all.len()), Ok(4));
-    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    let lines = server.lines();
     assert_eq!(
         lines[0],
         "GET /api/sandbox?limit=200&labels=%7B%22bobbin%22%3A%22dev%22%2C%22tenant%22%3A%22discord%3A1%22%7D&sort=createdAt&order=asc"
@@ -285,7 +200,7 @@ async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way
 async fn a_count_of_a_list_without_end_is_bounded() {
     let item = json!({"id": "i", "name": "n", "state": "started", "labels": {"bobbin": "dev", "tenant": "slack:T1"}});
     let page = json!({"items": [item], "nextCursor": "more"});
-    let (server, client) = Server::answering(vec![reply(200, page)]).await;
+    let (server, client) = answering(vec![reply(200, page)]).await;
     assert_eq!(
         client
             .of_tenant(
@@ -299,32 +214,33 @@ async fn a_count_of_a_list_without_end_is_bounded() {
             .map(|all| all.len()),
         Ok(COUNT_PAGES_MAX)
     );
-    assert_eq!(server.seen().len(), COUNT_PAGES_MAX);
+    assert_eq!(server.received().len(), COUNT_PAGES_MAX);
 }
 
 #[tokio::test]
 async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
-    let (server, client) =
-        Server::answering(vec![reply(200, json!({"exitCode": 3, "result": "x"}))]).await;
+    let (server, client) = answering(vec![reply(200, json!({"exitCode": 3, "result": "x"}))]).await;
     let env = [("A".to_owned(), "1".to_owned())].into();
     let ran = client
-        .execute(&server.sandbox(), "false", &env, Duration::from_secs(5))
+        .execute(&sandbox_at(&server), "false", &env, Duration::from_secs(5))
         .await
         .unwrap();
     assert_eq!((ran.exit_code, ran.result.as_str()), (3, "x"));
     client
         .upload(
-            &server.sandbox(),
+            &sandbox_at(&server),
             vec![("a/b.txt".into(), b"hello".to_vec())],
         )
         .await
         .unwrap();
-    client.download(&server.sandbox(), "a/b.txt").await.unwrap();
-    let seen = server.seen();
+    client
+        .download(&sandbox_at(&server), "a/b.txt")
+        .await
+        .unwrap();
+    let seen = server.received();
     assert_eq!(seen[0].line, "POST /toolbox/id-1/process/execute");
-    let body: Value = serde_json::from_slice(&seen[0].body).unwrap();
     assert_eq!(
-        body,
+        seen[0].json(),
         json!({"command": "false", "timeout": 5, "envs": {"A": "1"}})
     );
     let form = String::from_utf8_lossy(&seen[1].body).into_owned();
@@ -341,8 +257,8 @@ async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
 #[tokio::test]
 async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
     let (server, client) =
-        Server::answering(vec![reply(200, json!({"url": "http://10.0.0.1/toolbox"}))]).await;
-    let mut sandbox = server.sandbox();
+        answering(vec![reply(200, json!({"url": "http://10.0.0.1/toolbox"}))]).await;
+    let mut sandbox = sandbox_at(&server);
     sandbox.exec_base = None;
     let error = client
         .download(&sandbox, "x")
@@ -353,12 +269,12 @@ async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
         "{error:?}"
     );
     assert_eq!(
-        server.seen().len(),
+        server.received().len(),
         1,
         "nothing went to the private address"
     );
     assert_eq!(
-        server.seen()[0].line,
+        server.received()[0].line,
         "GET /api/sandbox/id-1/toolbox-proxy-url"
     );
 }
@@ -396,18 +312,18 @@ fn request_bodies_fit_daytonas_own_description() {
 
 #[tokio::test]
 async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
-    let (server, _) = Server::answering(vec![said(409, "it is being started")]).await;
+    let (server, _) = answering(vec![said(409, "it is being started")]).await;
     let settings = DaytonaSettings {
-        api: format!("{}/api", server.base),
+        api: format!("{}/api", server.base()),
         stack: "dev".to_owned(),
         stack_id: "a".to_owned(),
         image: Image::Snapshot("s".to_owned()),
         limits: Limits::DEFAULT,
     };
     let sandboxes = DaytonaSandboxes::new(settings, "dtn_test").unwrap();
-    let refused = sandboxes.delete(&server.sandbox()).await;
+    let refused = sandboxes.delete(&sandbox_at(&server)).await;
     let refused = refused.expect_err("it is still there");
     assert!(refused.seen.contains("it is being started"), "{refused}");
-    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    let lines = server.lines();
     assert_eq!(lines, ["DELETE /api/sandbox/id-1"]);
 }

@@ -40,15 +40,17 @@ impl System {
                 self.create(s, *generation);
                 Self::observed(s, *generation)
             }
-            Effect::Sandbox(SandboxEffect::Observe {
-                watch: Some(turn), ..
-            })
-            | Effect::Sandbox(SandboxEffect::Clone {
-                watch: Some(turn), ..
-            })
-            | Effect::Sandbox(SandboxEffect::EnsureServer {
-                watch: Some(turn), ..
-            }) if self.marked(s, turn) => Event::CancelSeen { by: ann() },
+            Effect::Sandbox(
+                SandboxEffect::Observe {
+                    watch: Some(turn), ..
+                }
+                | SandboxEffect::Clone {
+                    watch: Some(turn), ..
+                }
+                | SandboxEffect::EnsureServer {
+                    watch: Some(turn), ..
+                },
+            ) if self.marked(s, turn) => Event::CancelSeen { by: ann() },
             Effect::Sandbox(SandboxEffect::Observe { generation, .. }) => {
                 Self::observed(s, *generation)
             }

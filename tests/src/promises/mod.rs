@@ -1,117 +1,24 @@
-//! The promises of the design as functions over what a simulator saw of one thread. Model, chaos and crash call
-//! them all. Turns are named by their place in the order of acceptance.
+//! The promises of the design, each a function over what was seen of one thread: by the protocol's model, its histories and
+//! crashes, and at the end of every end-to-end scenario. All of them call all.
+
+mod history;
 
 use bobbin_core::ids::PostKind;
-use bobbin_core::outcome::Outcome;
 use bobbin_core::session::Phase;
 
-/// How a turn ended, without the words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Ending {
-    Answered,
-    Failed,
-    Cancelled,
-    Lost,
-    Joined,
-}
-
-impl From<&Outcome> for Ending {
-    fn from(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Answered => Self::Answered,
-            Outcome::Failed { .. } => Self::Failed,
-            Outcome::Cancelled { .. } => Self::Cancelled,
-            Outcome::Lost => Self::Lost,
-            Outcome::Joined { .. } => Self::Joined,
-        }
-    }
-}
-
-/// Something that happened, as the world saw it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fact {
-    /// So many sandboxes of the record's present generation exist.
-    Live(usize),
-    /// A prompt was taken by an agent as a new one.
-    Prompted { turn: usize, generation: u32 },
-    /// A new post stands in the thread.
-    Posted { turn: usize, kind: PostKind },
-    /// The card says how the turn ended.
-    Told { turn: usize, ending: Ending },
-    /// The card says something else again.
-    Shown { turn: usize },
-    /// Somebody wanted the turn's prompt sent into the run before it, and that is on record.
-    Steered { turn: usize },
-    /// A new post called these people.
-    Called {
-        turn: usize,
-        kind: PostKind,
-        who: Vec<String>,
-    },
-    /// When all was quiet, a card still looked as if it were alive.
-    Left { turn: usize },
-    /// The record says how the turn ended.
-    Ended { turn: usize, ending: Ending },
-    /// A stop or delete arrived at the sandbox of a turn that was under way, and no person had asked for it.
-    Hit { generation: u32, turn: usize },
-    /// The agent worked on the prompt of a turn that had ended, while another one began or when all was quiet.
-    Astray { turn: usize },
-    /// The provider stopped or lost a sandbox by itself.
-    Disturbed { generation: u32 },
-    /// After the run had ended, its answer could not be read once more.
-    Withheld { turn: usize },
-    /// The chat refused a post.
-    Refused { turn: usize },
-    /// Something that has a bound was used so often.
-    Spent {
-        what: &'static str,
-        times: u64,
-        bound: u64,
-    },
-}
-
-/// What was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accepted {
-    Prompt,
-    Reset,
-    /// Who runs the stack wants something of the sandbox: the record alone says what came of it.
-    Operation,
-}
-
-/// How things stand when nothing is under way any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct End {
-    pub phase: Phase,
-    pub generation: u32,
-    /// A turn is still on record.
-    pub turn: bool,
-    /// Sandboxes at the provider: generation, and whether it runs.
-    pub listed: Vec<(u32, bool)>,
-}
+pub use history::{End, Ending, Fact, History, Request};
 
 /// A chat that refused so many posts of a turn need not have been told.
 const REFUSALS_MIN: usize = 5;
 
-/// What was seen of one thread.
-#[derive(Debug, Clone, Default)]
-pub struct History {
-    /// In the order of acceptance.
-    pub accepted: Vec<Accepted>,
-    /// In the order in which they happened.
-    pub facts: Vec<Fact>,
-    /// Parts of every answer.
-    pub parts: u32,
-    /// Every run leaves a file to be shown.
-    pub files: bool,
-    /// None while something is under way.
-    pub end: Option<End>,
-}
-
 /// A promise: its number in the design, its words, and what breaks it.
+#[derive(Debug, Clone, Copy)]
 pub struct Promise {
+    /// Its number.
     pub number: u8,
+    /// Its words.
     pub words: &'static str,
+    /// The history breaks it with an error that says what does.
     pub holds: fn(&History) -> Result<(), String>,
 }
 
@@ -205,7 +112,7 @@ pub fn check(history: &History) -> Result<(), String> {
     }
 }
 
-pub fn one_live_sandbox(history: &History) -> Result<(), String> {
+fn one_live_sandbox(history: &History) -> Result<(), String> {
     let most = history
         .facts
         .iter()
@@ -223,10 +130,20 @@ pub fn one_live_sandbox(history: &History) -> Result<(), String> {
     }
 }
 
-pub fn no_orphan(history: &History) -> Result<(), String> {
+fn no_orphan(history: &History) -> Result<(), String> {
     let Some(end) = &history.end else {
         return Ok(());
     };
+    if !end.is_settled {
+        let orphan = |(generation, _): &&(u32, bool)| *generation != end.generation;
+        return match end.listed.iter().find(orphan) {
+            Some((generation, _)) => Err(format!(
+                "the record is at generation {}, the provider lists {generation}",
+                end.generation
+            )),
+            None => Ok(()),
+        };
+    }
     let wanted = match end.phase {
         Phase::Active => Some((end.generation, true)),
         Phase::Paused => Some((end.generation, false)),
@@ -255,7 +172,7 @@ pub fn no_orphan(history: &History) -> Result<(), String> {
     ))
 }
 
-pub fn ended_once_visibly(history: &History) -> Result<(), String> {
+fn ended_once_visibly(history: &History) -> Result<(), String> {
     let mut posted: Vec<(usize, &PostKind)> = Vec::with_capacity(8);
     for fact in &history.facts {
         if let Fact::Posted { turn, kind } = fact {
@@ -286,10 +203,10 @@ pub fn ended_once_visibly(history: &History) -> Result<(), String> {
         if count(&Fact::Refused { turn }) >= REFUSALS_MIN {
             continue;
         }
-        if *kind == Accepted::Operation {
+        if *kind == Request::Operation {
             continue;
         }
-        if *kind == Accepted::Reset {
+        if *kind == Request::Reset {
             if !stands(&PostKind::Notice) {
                 return Err(format!("the reset {turn} was not told"));
             }
@@ -339,7 +256,12 @@ pub fn ended_once_visibly(history: &History) -> Result<(), String> {
                 .facts
                 .iter()
                 .any(|fact| matches!(fact, Fact::Disturbed { .. }));
-        if ending != Ending::Answered && parts > 0 && !cut_short {
+        let may_stand = match ending {
+            Ending::Answered => true,
+            Ending::Cancelled => history.partial || cut_short,
+            Ending::Failed | Ending::Lost | Ending::Joined => cut_short,
+        };
+        if parts > 0 && !may_stand {
             return Err(format!(
                 "turn {turn} ended as {ending:?}, but an answer stands"
             ));
@@ -358,7 +280,7 @@ fn prompted(history: &History) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-pub fn in_order(history: &History) -> Result<(), String> {
+fn in_order(history: &History) -> Result<(), String> {
     let mut latest = 0;
     let steered = |turn: &usize| history.facts.contains(&Fact::Steered { turn: *turn });
     for (turn, _) in prompted(history).filter(|(turn, _)| !steered(turn)) {
@@ -370,7 +292,7 @@ pub fn in_order(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-pub fn never_twice(history: &History) -> Result<(), String> {
+fn never_twice(history: &History) -> Result<(), String> {
     let mut seen: Vec<(usize, u32)> = Vec::with_capacity(4);
     for (turn, generation) in prompted(history) {
         if let Some((_, before)) = seen.iter().find(|(other, _)| *other == turn) {
@@ -383,7 +305,10 @@ pub fn never_twice(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
+fn only_who_asked_is_called(history: &History) -> Result<(), String> {
+    let Some(who_asks) = history.who_asks else {
+        return Ok(());
+    };
     let calls = |wanted: usize| {
         history.facts.iter().filter_map(move |fact| match fact {
             Fact::Called { turn, kind, who } if *turn == wanted => Some((kind, who)),
@@ -391,7 +316,7 @@ pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
         })
     };
     for (turn, kind) in history.accepted.iter().enumerate() {
-        if let Some((kind, who)) = calls(turn).find(|(_, who)| *who != &[WHO_ASKS]) {
+        if let Some((kind, who)) = calls(turn).find(|(_, who)| *who != &[who_asks]) {
             return Err(format!("{kind:?} of turn {turn} called {who:?}"));
         }
         let is_ask = |kind: &PostKind| matches!(kind, PostKind::Ask(_));
@@ -411,7 +336,7 @@ pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
             Fact::Ended { turn: at, ending } if *at == turn => Some(*ending),
             _ => None,
         });
-        let (Some(ending), Accepted::Prompt) = (ended, kind) else {
+        let (Some(ending), Request::Prompt) = (ended, kind) else {
             continue;
         };
         // What was sent into another turn is answered, and called for, with that one.
@@ -443,7 +368,7 @@ pub fn only_who_asked_is_called(history: &History) -> Result<(), String> {
     Ok(())
 }
 
-pub fn no_hit(history: &History) -> Result<(), String> {
+fn no_hit(history: &History) -> Result<(), String> {
     match history
         .facts
         .iter()
@@ -454,7 +379,7 @@ pub fn no_hit(history: &History) -> Result<(), String> {
     }
 }
 
-pub fn no_stray_run(history: &History) -> Result<(), String> {
+fn no_stray_run(history: &History) -> Result<(), String> {
     let astray = |fact: &&Fact| matches!(fact, Fact::Astray { .. });
     match history.facts.iter().find(astray) {
         Some(Fact::Astray { turn }) => Err(format!(
@@ -464,7 +389,7 @@ pub fn no_stray_run(history: &History) -> Result<(), String> {
     }
 }
 
-pub fn bounded(history: &History) -> Result<(), String> {
+fn bounded(history: &History) -> Result<(), String> {
     let over = history
         .facts
         .iter()
@@ -476,7 +401,7 @@ pub fn bounded(history: &History) -> Result<(), String> {
 }
 
 /// That an end was reached at all is for the suite to say (it gives up after a bound); here: it is a settled one.
-pub fn converged(history: &History) -> Result<(), String> {
+fn converged(history: &History) -> Result<(), String> {
     let Some(end) = &history.end else {
         return Ok(());
     };
@@ -485,6 +410,7 @@ pub fn converged(history: &History) -> Result<(), String> {
     }
     match end.phase {
         Phase::Active | Phase::Paused | Phase::Destroyed | Phase::Error => Ok(()),
+        _ if !end.is_settled => Ok(()),
         phase => Err(format!("the sandbox stays {}", phase.word())),
     }
 }

@@ -1,0 +1,321 @@
+//! What the end-to-end tests see of one thread, as the history that the promises look at: its record, the provider's list,
+//! what stands in the thread, and what reached the model.
+
+use std::collections::BTreeSet;
+
+use bobbin_core::ids::{PostKind, post_key};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::{EndedTurn, Phase, Session};
+
+use crate::chat::Seen;
+use crate::model::Call;
+use crate::promises::{self, End, Ending, Fact, History, Request};
+use crate::provider::Sandbox;
+
+/// What was asked of the model before its run was ended may still be answered for so long.
+const ANSWER_LATE_MS: u64 = 15_000;
+/// Parts of an answer that are looked for.
+const PARTS_MAX: u32 = 10;
+
+/// What was accepted for a thread, in that order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The turn's id.
+    pub turn: String,
+    /// Words that stand in this prompt alone; none for a reset.
+    pub mark: Option<String>,
+}
+
+impl Accepted {
+    /// A prompt with these words in it.
+    #[must_use]
+    pub fn prompt(turn: &str, mark: &str) -> Self {
+        Self {
+            turn: turn.to_owned(),
+            mark: Some(mark.to_owned()),
+        }
+    }
+}
+
+/// What was observed of one thread.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// Its record.
+    pub session: Session,
+    /// Its sandboxes at the provider, of any generation.
+    pub sandboxes: Vec<Sandbox>,
+    /// What was accepted for it.
+    pub accepted: Vec<Accepted>,
+    /// What stands in it.
+    pub posts: Vec<Seen>,
+    /// What reached the model, from all threads.
+    pub calls: Vec<Call>,
+}
+
+/// Checks all promises.
+///
+/// # Errors
+/// Every broken one with what breaks it, and what its turns are.
+pub fn check(observed: &Observed) -> Result<(), String> {
+    let history = observed.history();
+    promises::check(&history).map_err(|why| {
+        let turns: Vec<String> = (observed.accepted.iter().enumerate())
+            .map(|(at, accepted)| observed.in_short(at, accepted))
+            .collect();
+        let thread = &observed.session.thread;
+        let sandboxes: Vec<_> = (observed.live().map(|one| (&one.name, &one.state))).collect();
+        format!(
+            "{thread}: {why}\n{}\nsandboxes: {sandboxes:?}",
+            turns.join("\n")
+        )
+    })
+}
+
+impl Observed {
+    /// The same as facts.
+    #[must_use]
+    pub fn history(&self) -> History {
+        let mut facts = vec![Fact::Live(self.live().count())];
+        facts.extend(self.prompted());
+        for (turn, accepted) in self.accepted.iter().enumerate() {
+            facts.extend(self.posted(turn, accepted));
+            facts.extend(self.ended(turn, accepted));
+            facts.extend(self.went_on(turn, accepted));
+        }
+        facts.extend(self.hits());
+        let kind = |accepted: &Accepted| match accepted.mark {
+            Some(_) => Request::Prompt,
+            None => Request::Reset,
+        };
+        History {
+            accepted: self.accepted.iter().map(kind).collect(),
+            facts,
+            parts: 1,
+            files: false,
+            partial: true,
+            who_asks: None,
+            end: Some(self.end()),
+        }
+    }
+
+    fn live(&self) -> impl Iterator<Item = &Sandbox> {
+        self.sandboxes.iter().filter(|sandbox| sandbox.live())
+    }
+
+    fn ends<'a>(&'a self, turn: &str) -> impl Iterator<Item = &'a EndedTurn> {
+        let ended = self.session.ended.iter();
+        ended.filter(move |ended| ended.id == turn)
+    }
+
+    fn named(&self, turn: &str, kind: &PostKind) -> Vec<&Seen> {
+        let key = post_key(&self.session.thread, turn, kind);
+        let posts = self.posts.iter();
+        posts
+            .filter(|post| post.key.as_deref() == Some(&key))
+            .collect()
+    }
+
+    /// The model's calls for a prompt, oldest first.
+    fn calls_of(&self, accepted: &Accepted) -> Vec<&Call> {
+        let Some(mark) = &accepted.mark else {
+            return Vec::new();
+        };
+        let is_its = |call: &&Call| !call.internal() && said(call).contains(mark.as_str());
+        let mut calls: Vec<&Call> = self.calls.iter().filter(is_its).collect();
+        calls.sort_by_key(|call| call.time_ms);
+        calls
+    }
+
+    /// The prompts in the order in which they reached the model, each as often as its run began: a run answers each of its
+    /// steps once, in one session of the agent.
+    fn prompted(&self) -> Vec<Fact> {
+        let mut runs = Vec::new();
+        for (turn, accepted) in self.accepted.iter().enumerate() {
+            let calls = self.calls_of(accepted);
+            let Some(first) = calls.first() else {
+                continue;
+            };
+            let steps: Vec<usize> = (calls.iter())
+                .filter(|call| call.answered())
+                .map(|call| call.tool_results)
+                .collect();
+            let times = |step: &usize| steps.iter().filter(|other| *other == step).count();
+            let sessions: BTreeSet<&str> = (calls.iter())
+                .filter_map(|call| call.session_id.as_deref())
+                .collect();
+            let began = steps
+                .iter()
+                .map(times)
+                .max()
+                .unwrap_or(1)
+                .max(sessions.len());
+            runs.push((first.time_ms, turn, began));
+        }
+        runs.sort_unstable();
+        let generation = self.session.generation;
+        let facts = runs.into_iter().flat_map(|(_, turn, began)| {
+            std::iter::repeat_n(Fact::Prompted { turn, generation }, began)
+        });
+        facts.collect()
+    }
+
+    /// What stands in the thread for a turn, and whether its card says how it ended.
+    fn posted(&self, turn: usize, accepted: &Accepted) -> Vec<Fact> {
+        let id = accepted.turn.as_str();
+        let kinds = match accepted.mark {
+            Some(_) => [PostKind::Card]
+                .into_iter()
+                .chain((0..PARTS_MAX).map(PostKind::Chunk))
+                .collect(),
+            None => vec![PostKind::Notice],
+        };
+        let mut facts = Vec::new();
+        for kind in kinds {
+            for post in self.named(id, &kind) {
+                facts.push(Fact::Posted {
+                    turn,
+                    kind: kind.clone(),
+                });
+                if kind == PostKind::Card {
+                    let told = (self.ends(id)).find(|ended| says(post, &ended.outcome));
+                    facts.push(match told.filter(|_| post.button("Stop").is_none()) {
+                        Some(ended) => Fact::Told {
+                            turn,
+                            ending: Ending::from(&ended.outcome),
+                        },
+                        None => Fact::Shown { turn },
+                    });
+                }
+            }
+        }
+        facts
+    }
+
+    fn ended(&self, turn: usize, accepted: &Accepted) -> Vec<Fact> {
+        let ends = self
+            .ends(&accepted.turn)
+            .map(|ended| Ending::from(&ended.outcome));
+        // What was sent into a running turn came before others by a person's wish.
+        ends.flat_map(|ending| {
+            let steered = (ending == Ending::Joined).then_some(Fact::Steered { turn });
+            [Fact::Ended { turn, ending }].into_iter().chain(steered)
+        })
+        .collect()
+    }
+
+    /// Something was asked of the model for a turn that had ended.
+    fn went_on(&self, turn: usize, accepted: &Accepted) -> Option<Fact> {
+        let ended_ms = self.ends(&accepted.turn).next()?.at_ms;
+        let last_ms = self.calls_of(accepted).last()?.time_ms;
+        (last_ms.saturating_sub(ended_ms) > ANSWER_LATE_MS).then_some(Fact::Astray { turn })
+    }
+
+    /// Between a prompt's first call of the model and the turn's end a stop or deletion of the sandbox began, and no person
+    /// had asked for a reset in this thread.
+    fn hits(&self) -> Vec<Fact> {
+        if self.accepted.iter().any(|accepted| accepted.mark.is_none()) {
+            return Vec::new();
+        }
+        let stops = self.session.timeline.iter();
+        let stops: Vec<u64> = stops
+            .filter(|entry| matches!(entry.phase, Phase::Pausing | Phase::Destroying))
+            .map(|stop| stop.at_ms)
+            .collect();
+        let hit = |(turn, accepted): (usize, &Accepted)| {
+            let began_ms = self.calls_of(accepted).first()?.time_ms;
+            let ended_ms = self.ends(&accepted.turn).next()?.at_ms;
+            let under_way = began_ms..ended_ms;
+            let is_hit = stops.iter().any(|at_ms| under_way.contains(at_ms));
+            let generation = self.session.generation;
+            is_hit.then_some(Fact::Hit { generation, turn })
+        };
+        self.accepted.iter().enumerate().filter_map(hit).collect()
+    }
+
+    fn end(&self) -> End {
+        let session = &self.session;
+        let is_settled = matches!(
+            session.phase,
+            Phase::Active | Phase::Paused | Phase::Destroyed
+        );
+        // On its way from one to the other a sandbox is what the record does not say.
+        let runs = |sandbox: &Sandbox| match (session.phase, sandbox.state.as_str()) {
+            (Phase::Paused, state) => !matches!(state, "stopped" | "paused" | "archived"),
+            (_, state) => state == "started",
+        };
+        let listed = self.live().map(|sandbox| {
+            let generation = sandbox.generation_of(&session.thread);
+            // No record is ever at this one.
+            (generation.unwrap_or(u32::MAX), runs(sandbox))
+        });
+        End {
+            phase: session.phase,
+            generation: session.generation,
+            turn: session.turn.is_some(),
+            listed: listed.collect(),
+            is_settled,
+        }
+    }
+
+    /// A turn for whoever reads why a promise is broken.
+    fn in_short(&self, at: usize, accepted: &Accepted) -> String {
+        let id = &accepted.turn;
+        let ends: Vec<&Outcome> = self.ends(id).map(|ended| &ended.outcome).collect();
+        let cards = self.named(id, &PostKind::Card);
+        let cards: Vec<_> = (cards.iter().map(|card| (&card.text, &card.buttons))).collect();
+        let calls = self.calls_of(accepted);
+        let steps: Vec<_> = (calls.iter().map(|call| (call.time_ms, call.tool_results))).collect();
+        format!(
+            "turn {at} is {id}: {ends:?}, its cards {cards:?}, its steps at the model {steps:?}"
+        )
+    }
+}
+
+/// Whether a card says how the turn ended, in either platform's words.
+#[must_use]
+pub fn says(card: &Seen, outcome: &Outcome) -> bool {
+    let words: &[&str] = match outcome {
+        Outcome::Answered => &["Done"],
+        Outcome::Joined { .. } => &["Sent into the running task"],
+        Outcome::Failed { .. } => &["This did not work", "Failed"],
+        Outcome::Cancelled { .. } => &["Stopped"],
+        Outcome::Lost => &["The sandbox was lost", "Lost"],
+    };
+    words.iter().any(|word| card.text.contains(word))
+}
+
+/// What the person said: a new agent session is told before it what the thread was about, which names earlier prompts.
+fn said(call: &Call) -> &str {
+    if call
+        .user
+        .starts_with("The conversation of this thread went on elsewhere")
+    {
+        call.user.split_once("\n\n").map_or("", |(_, said)| said)
+    } else {
+        &call.user
+    }
+}
+
+/// How often posts of a turn call somebody at its end: by a line of the answer, or by one of its own.
+///
+/// # Errors
+/// Who is called besides `person`.
+pub fn calls_at_end(observed: &Observed, turn: &str, person: &str) -> Result<usize, String> {
+    let answer = (0..PARTS_MAX).map(PostKind::Chunk);
+    let kinds = answer.chain([PostKind::Call]);
+    let posts = kinds.flat_map(|kind| observed.named(turn, &kind));
+    let mut calls = 0;
+    for post in posts {
+        let called = |line: &str| {
+            let id = line.trim().strip_prefix("<@")?.strip_suffix('>')?;
+            Some(id.to_owned())
+        };
+        // Slack has every word of a post a second time, for notifications.
+        let called: BTreeSet<String> = post.text.lines().filter_map(called).collect();
+        if let Some(other) = called.iter().find(|id| *id != person) {
+            return Err(format!("{turn} called {other}"));
+        }
+        calls += called.len();
+    }
+    Ok(calls)
+}

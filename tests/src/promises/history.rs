@@ -1,0 +1,119 @@
+//! What happened in one thread, as somebody saw it who does not look at how the product works inside: a simulator, the
+//! protocol's model, or the end-to-end tests (`crate::observed`). Turns are named by their place in the order of acceptance.
+
+use bobbin_core::ids::PostKind;
+use bobbin_core::outcome::Outcome;
+use bobbin_core::session::Phase;
+
+/// How a turn ended, without the words.
+#[expect(missing_docs, reason = "they are named as the outcomes are")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ending {
+    Answered,
+    Failed,
+    Cancelled,
+    Lost,
+    Joined,
+}
+
+impl From<&Outcome> for Ending {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Answered => Self::Answered,
+            Outcome::Failed { .. } => Self::Failed,
+            Outcome::Cancelled { .. } => Self::Cancelled,
+            Outcome::Lost => Self::Lost,
+            Outcome::Joined { .. } => Self::Joined,
+        }
+    }
+}
+
+/// Something that happened.
+#[expect(missing_docs, reason = "the fields are named as what they hold")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// So many sandboxes of the record's present generation exist.
+    Live(usize),
+    /// A prompt was taken by an agent as a new one.
+    Prompted { turn: usize, generation: u32 },
+    /// A new post stands in the thread.
+    Posted { turn: usize, kind: PostKind },
+    /// The card says how the turn ended.
+    Told { turn: usize, ending: Ending },
+    /// The card says something else again.
+    Shown { turn: usize },
+    /// Somebody wanted the turn's prompt sent into the run before it, and that is on record.
+    Steered { turn: usize },
+    /// A new post called these people.
+    Called {
+        turn: usize,
+        kind: PostKind,
+        who: Vec<String>,
+    },
+    /// When all was quiet, a card still looked as if it were alive.
+    Left { turn: usize },
+    /// The record says how the turn ended.
+    Ended { turn: usize, ending: Ending },
+    /// A stop or delete arrived at the sandbox of a turn that was under way, and no person had asked for it.
+    Hit { generation: u32, turn: usize },
+    /// The agent worked on the prompt of a turn that had ended, while another one began or when all was quiet.
+    Astray { turn: usize },
+    /// The provider stopped or lost a sandbox by itself.
+    Disturbed { generation: u32 },
+    /// After the run had ended, its answer could not be read once more.
+    Withheld { turn: usize },
+    /// The chat refused a post.
+    Refused { turn: usize },
+    /// Something that has a bound was used so often.
+    Spent {
+        what: &'static str,
+        times: u64,
+        bound: u64,
+    },
+}
+
+/// What was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// Words for the agent.
+    Prompt,
+    /// A fresh sandbox is wanted.
+    Reset,
+    /// Who runs the stack wants something of the sandbox: the record alone says what came of it.
+    Operation,
+}
+
+/// How things stand when nothing is under way any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// The phase on record.
+    pub phase: Phase,
+    /// The generation on record.
+    pub generation: u32,
+    /// A turn is still on record.
+    pub turn: bool,
+    /// Sandboxes at the provider: generation, and whether it runs.
+    pub listed: Vec<(u32, bool)>,
+    /// Everything that would come by itself has come. Where nobody waited for that, a phase may be a passing one, and of
+    /// what the provider lists only the generation is known to be right.
+    pub is_settled: bool,
+}
+
+/// What was seen of one thread.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// In the order of acceptance.
+    pub accepted: Vec<Request>,
+    /// In the order in which they happened.
+    pub facts: Vec<Fact>,
+    /// Parts of every answer.
+    pub parts: u32,
+    /// Every run leaves a file to be shown.
+    pub files: bool,
+    /// A run that is stopped may have said something before, which is shown.
+    pub partial: bool,
+    /// Who asked everything; none where nobody looked who is called.
+    pub who_asks: Option<&'static str>,
+    /// None while something is under way.
+    pub end: Option<End>,
+}

@@ -1,0 +1,61 @@
+//! What a stack tells when it is up.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// What `--ready-file` tells.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Ready {
+    pub console: String,
+    pub ingress: String,
+    pub aws_endpoint: String,
+    pub aws_access_key_id: String,
+    pub aws_secret_access_key: String,
+    pub control_key: String,
+    pub daytona_api: String,
+    pub daytona_api_key: String,
+    pub discord_api: String,
+    pub slack_api: String,
+    pub model_api: String,
+    pub discord_public_key: String,
+    pub discord_private_key: String,
+    pub slack_signing_secret: String,
+    pub slack_bot_token: String,
+    pub discord_bot_token: String,
+    pub discord_application_id: String,
+    pub discord_guild_id: String,
+    pub discord_channel_id: String,
+    pub discord_user_id: String,
+    pub slack_team_id: String,
+    pub slack_channel_id: String,
+    pub slack_user_id: String,
+    pub slack_bot_user_id: String,
+    pub table: String,
+    pub messages_queue_url: String,
+    pub control_queue_url: String,
+    pub pids: BTreeMap<String, u32>,
+}
+
+impl Ready {
+    /// What a test call of any local service says, as its `Authorization`.
+    #[must_use]
+    pub fn control(&self) -> String {
+        format!("Bearer {}", self.control_key)
+    }
+
+    /// The address by which a browser comes into the chat page.
+    #[must_use]
+    pub fn entrance(&self) -> String {
+        format!("{}/?key={}", self.console, self.control_key)
+    }
+
+    /// What a file tells; none while it is not there, or half-written.
+    #[must_use]
+    pub fn read(file: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    }
+}

@@ -1,0 +1,90 @@
+//! How calls fail.
+
+use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect, Sending};
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+
+use super::plan::Out;
+
+/// What a call meets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Luck {
+    Good,
+    /// It fails and nothing was done.
+    Fails,
+    /// It is done, and its reply is lost.
+    ReplyLost,
+    /// It is on its way, and its caller gives up waiting.
+    Late,
+}
+
+fn wait() -> Failure {
+    Failure::Wait {
+        after_ms: 0,
+        seen: "429".to_owned(),
+    }
+}
+
+/// What an effect needs that may be away.
+pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
+    match effect {
+        Effect::Chat(_) => &[Out::Chat, Out::Token],
+        Effect::Recall { .. } => &[Out::Table],
+        Effect::Sandbox(_) => &[Out::Provider],
+        _ => &[],
+    }
+}
+
+pub(super) fn away_for_now(what: Out) -> Failure {
+    Failure::Outage {
+        after_ms: 0,
+        seen: format!("{what:?} is away"),
+    }
+}
+
+/// How a call fails that was done, or was not.
+pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
+    let down = Failure::SandboxDown {
+        seen: "connection reset".to_owned(),
+    };
+    if let Effect::Agent(AgentEffect::SendPrompt {
+        sending: Sending::First { .. },
+        ..
+    }) = effect
+    {
+        return match at % 4 {
+            0 if !done => Event::NotSent(down),
+            1 if !done => Event::NotSent(Failure::SessionMissing),
+            2 if !done => Event::NotSent(wait()),
+            _ => Event::Failed(down),
+        };
+    }
+    Event::Failed(match (effect, at % 4) {
+        (Effect::Sandbox(SandboxEffect::Create { .. }), 0) => Failure::NonRecoverable {
+            advice: "quota".to_owned(),
+        },
+        (Effect::Sandbox(SandboxEffect::EnsureServer { .. }), 0 | 1) => Failure::ResumeFailed {
+            seen: "not healthy".to_owned(),
+        },
+        (
+            Effect::Sandbox(SandboxEffect::Clone { .. } | SandboxEffect::EnsureServer { .. })
+            | Effect::Agent(
+                AgentEffect::CheckServer { .. }
+                | AgentEffect::FindAgentSession { .. }
+                | AgentEffect::FindPrompt { .. }
+                | AgentEffect::SendPrompt { .. }
+                | AgentEffect::EndRun(_)
+                | AgentEffect::Follow(_),
+            ),
+            0..3,
+        ) => down,
+        (Effect::Agent(AgentEffect::SendPrompt { .. } | AgentEffect::FindPrompt { .. }), _) => {
+            Failure::SessionMissing
+        }
+        (Effect::Sandbox(_), 1 | 2) => Failure::Outage {
+            after_ms: 0,
+            seen: "the provider does not answer".to_owned(),
+        },
+        _ => wait(),
+    })
+}

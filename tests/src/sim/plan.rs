@@ -1,0 +1,117 @@
+//! What a history is made of: what people and platforms do, and what goes wrong.
+
+use bobbin_core::ids::Ms;
+use bobbin_core::message::{Message, Prompt, Work};
+use bobbin_core::person::{Person, Standing};
+use bobbin_core::selection::Selection;
+
+/// When every history begins.
+pub const START_MS: Ms = 1_800_000_000_000;
+
+/// What goes wrong.
+#[derive(Debug, Clone)]
+pub enum Trouble {
+    None,
+    /// By dice, up to this time.
+    Dice {
+        until_ms: Ms,
+    },
+    /// The worker dies at these calls, counted from the start: before (false) or after (true) what they do.
+    Crashes {
+        at: Vec<(u32, bool)>,
+        hit: usize,
+    },
+    /// From this call on, counted from the start.
+    Outage {
+        at: u32,
+        of: Out,
+        for_ms: u64,
+    },
+}
+
+/// What Bobbin stands on, and what may be away for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Out {
+    /// Nothing can be read or written.
+    Table,
+    /// What is read can be read, and nothing be written.
+    Writes,
+    Chat,
+    /// The chat does not take the bot's token.
+    Token,
+    /// Neither the provider's own calls nor the paths to its sandboxes; what runs there goes on.
+    Provider,
+}
+
+impl Out {
+    pub const ALL: [Self; 5] = [
+        Self::Table,
+        Self::Writes,
+        Self::Chat,
+        Self::Token,
+        Self::Provider,
+    ];
+}
+
+/// A person or the platform does something at a time.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most of them send, and there are few at a time"
+)]
+pub enum Deed {
+    Send(Message),
+    /// Stop for the turn with this id.
+    Stop(String),
+    /// Stop for everything that runs or waits.
+    StopAll,
+    /// "Send now" for the prompt with this id.
+    Now(String),
+    Lose,
+    ServerDies,
+    /// The server takes what it is sent and never answers.
+    Hangs,
+    /// Nobody reaches the server for so long, and what it works on goes on.
+    Cut(u64),
+    StopsByItself,
+    /// What all threads stand on is away for so long.
+    Out(Out, u64),
+    /// Nothing: time passes until then.
+    Rest,
+}
+
+/// A call that arrives late.
+#[derive(Debug, Clone)]
+pub enum Late {
+    Create(u32),
+    Stop(u32),
+    Delete(u32),
+    /// An abort of the run of these prompts.
+    Abort(u32, Vec<String>),
+}
+
+pub fn prompt(text: &str) -> Work {
+    let by = Person {
+        id: "ann".into(),
+        name: "ann".into(),
+    };
+    Work::Prompt(Prompt {
+        text: text.to_owned(),
+        by,
+        wants: Selection {
+            repo: Some("acme/api".to_owned()),
+            ..Selection::default()
+        },
+        ..Prompt::default()
+    })
+}
+
+pub fn reset() -> Work {
+    Work::Reset {
+        by: Person {
+            id: "ann".into(),
+            name: "ann".into(),
+        },
+        standing: Standing::default(),
+    }
+}

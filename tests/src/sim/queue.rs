@@ -1,0 +1,25 @@
+//! The queue's group of one thread.
+
+use std::collections::VecDeque;
+
+use bobbin_core::ids::Ms;
+use bobbin_core::message::Message;
+
+/// Deliveries after which the queue gives a message up.
+pub const DELIVERIES_MAX: u64 = bobbin_core::limits::DELIVERIES_MAX as u64;
+
+/// A message in its group.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub message: Message,
+    pub(super) receives: u64,
+    pub(super) visible_ms: Ms,
+    pub(super) holder: Option<u64>,
+}
+
+/// The head of a group can be received again from this time on.
+pub(super) fn give_back(queue: &mut VecDeque<Entry>, visible_ms: Ms) {
+    if let Some(entry) = queue.front_mut() {
+        (entry.holder, entry.visible_ms) = (None, visible_ms);
+    }
+}

@@ -1,0 +1,288 @@
+//! The course of time: deliveries, workers, and the sweeper, until nothing is under way any more.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bobbin_core::drive::{Delivery, Verdict, drive};
+use bobbin_core::ids::Ms;
+use bobbin_core::message::{Message, Work};
+
+use super::plan::Deed;
+use super::queue::{Entry, give_back};
+use super::state::{Inner, Receipt};
+use super::sweeper::TICK_MS;
+use super::task::{FUNCTION_MS, Task};
+use super::thread::SimThread;
+use super::worker::Worker;
+use super::world::World;
+
+/// Rounds of the executor, so that a history ends.
+const ROUNDS_MAX: u32 = 400_000;
+
+impl World {
+    /// Runs until nothing is under way or waits, and `done` says so too.
+    ///
+    /// # Errors
+    /// When it does not come to that within its bound.
+    pub fn run(&self, done: fn(&Inner) -> bool) -> Result<(), String> {
+        let mut tasks: Vec<Task> = Vec::new();
+        let mut tick_ms = self.lock().now_ms + TICK_MS;
+        for _ in 0..ROUNDS_MAX {
+            self.deeds();
+            self.deliver(&mut tasks);
+            self.poll(&mut tasks);
+            let mut inner = self.lock();
+            let idle = tasks.is_empty()
+                && inner.deeds.is_empty()
+                && inner.later.is_empty()
+                && inner
+                    .places
+                    .iter()
+                    .all(|place| place.queue.is_empty() && place.letters.is_empty());
+            if idle && done(&inner) {
+                return Ok(());
+            }
+            let mut next_ms = inner.next_wake_ms.min(tick_ms);
+            inner.next_wake_ms = Ms::MAX;
+            next_ms = next_ms.min(
+                inner
+                    .deeds
+                    .iter()
+                    .map(|deed| deed.0)
+                    .min()
+                    .unwrap_or(Ms::MAX),
+            );
+            next_ms = next_ms.min(
+                inner
+                    .later
+                    .iter()
+                    .map(|late| late.0)
+                    .min()
+                    .unwrap_or(Ms::MAX),
+            );
+            next_ms = next_ms.min(
+                tasks
+                    .iter()
+                    .map(|task| task.dies_at_ms)
+                    .min()
+                    .unwrap_or(Ms::MAX),
+            );
+            let heads = inner
+                .places
+                .iter()
+                .filter_map(|place| place.queue.front())
+                .filter(|entry| entry.holder.is_none());
+            next_ms = next_ms.min(heads.map(|entry| entry.visible_ms).min().unwrap_or(Ms::MAX));
+            inner.now_ms = inner.now_ms.max(next_ms);
+            if inner.now_ms >= tick_ms {
+                tick_ms += TICK_MS;
+                drop(inner);
+                self.tick(&mut tasks);
+            }
+        }
+        Err(format!(
+            "it did not come to rest: {:?}",
+            self.lock()
+                .places
+                .iter()
+                .map(SimThread::in_short)
+                .collect::<Vec<_>>()
+        ))
+    }
+
+    fn deeds(&self) {
+        let mut inner = self.lock();
+        let now_ms = inner.now_ms;
+        let mut due: Vec<_> = inner
+            .deeds
+            .extract_if(.., |deed| deed.0 <= now_ms)
+            .collect();
+        due.sort_by_key(|deed| deed.0);
+        for (_, place, deed) in due {
+            inner.note(place, || format!("{deed:?}"));
+            match deed {
+                Deed::Send(message) => inner.send(place, message),
+                Deed::Stop(turn) => inner.stop(place, &turn),
+                Deed::StopAll => {
+                    let all = inner.places[place].all_turns();
+                    if all.len() > 1 {
+                        inner.met.insert("stop all");
+                    }
+                    all.iter().for_each(|turn| inner.stop(place, turn));
+                }
+                Deed::Now(turn) => {
+                    if inner.places[place].now(&turn) {
+                        inner.met.insert("wanted now");
+                    }
+                }
+                Deed::Lose => inner.places[place].lose(),
+                Deed::ServerDies => inner.places[place].server_dies(now_ms),
+                Deed::Hangs => {
+                    inner.places[place].hangs();
+                    inner.met.insert("hung");
+                }
+                Deed::Cut(for_ms) => {
+                    inner.places[place].cut(now_ms + for_ms);
+                    inner.met.insert("cut");
+                }
+                Deed::StopsByItself => inner.places[place].stops_by_itself(now_ms),
+                Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
+                Deed::Rest => {}
+            }
+        }
+        let sweeps = inner.sweeps;
+        for place in (0..inner.places.len()).filter(|_| sweeps) {
+            let here = &mut inner.places[place];
+            let Some(at_ms) = here.wake_ms.take_if(|at_ms| *at_ms <= now_ms) else {
+                continue;
+            };
+            let thread = here.thread.clone();
+            let message = Message {
+                id: format!("wake-{}-{at_ms}", thread.short_hash()),
+                thread,
+                accepted_at_ms: at_ms,
+                work: Work::Sweep,
+            };
+            inner.met.insert("wake-up");
+            inner.send(place, message);
+        }
+        let late: Vec<_> = inner
+            .later
+            .extract_if(.., |late| late.0 <= now_ms)
+            .collect();
+        for (_, place, late) in late {
+            inner.met.insert("late");
+            inner.note(place, || format!("arrives late: {late:?}"));
+            inner.places[place].land(late, now_ms);
+        }
+    }
+
+    /// Gives each group's head to a worker, once it is visible.
+    fn deliver(&self, tasks: &mut Vec<Task>) {
+        let mut inner = self.lock();
+        for place in 0..inner.places.len() {
+            let now_ms = inner.now_ms;
+            // A receipt whose heartbeat stopped is worth nothing after its time.
+            if let Some(token) = inner.places[place]
+                .queue
+                .front()
+                .and_then(|entry| entry.holder)
+                && inner.visible_until_ms(token, &self.limits) <= now_ms
+            {
+                inner.met.insert("zombie");
+                inner.note(place, || {
+                    "the message is visible again while its worker still lives".to_owned()
+                });
+                if let Some(entry) = inner.places[place].queue.front_mut() {
+                    (entry.holder, entry.visible_ms) = (None, now_ms);
+                }
+            }
+            let is_held = |entry: &Entry| entry.holder.is_some() || entry.visible_ms > now_ms;
+            if !inner.places[place].queue.front().is_none_or(is_held) {
+                inner.gives_up(place);
+            }
+            let token = inner.tokens + 1;
+            let Some(entry) = inner.places[place].queue.front_mut() else {
+                continue;
+            };
+            if entry.holder.is_some() || entry.visible_ms > now_ms {
+                continue;
+            }
+            entry.receives += 1;
+            entry.holder = Some(token);
+            let (message, receives) = (entry.message.clone(), entry.receives);
+            inner.tokens = token;
+            let most = inner.places[place].deliveries_most.max(receives);
+            inner.places[place].deliveries_most = most;
+            inner.receipts.insert(
+                token,
+                Receipt {
+                    place,
+                    began_ms: now_ms,
+                    frozen_ms: None,
+                },
+            );
+            let skew_ms = if inner.troubled() {
+                inner.dice.below(10_000)
+            } else {
+                0
+            };
+            if skew_ms > 0 {
+                inner.met.insert("clock skew");
+            }
+            inner.note(place, || {
+                format!("delivers {} for the {receives}. time", message.id)
+            });
+            let hand = Worker::new(self.clone(), place, token, skew_ms, &message.work);
+            let limits = Arc::clone(&self.limits);
+            let work = Box::pin(async move {
+                let delivery = Delivery {
+                    id: format!("{}#{receives}", message.id),
+                    receive: u32::try_from(receives).unwrap_or(u32::MAX),
+                    message: &message,
+                    slice_until_ms: now_ms + limits.slice_ms,
+                    model: "m",
+                    providers: &[],
+                    limits: &limits,
+                    split: |text| text.split(' ').map(str::to_owned).collect(),
+                };
+                drive(&hand, &delivery).await
+            });
+            tasks.push(Task {
+                work,
+                token,
+                place,
+                dies_at_ms: now_ms + FUNCTION_MS,
+            });
+        }
+    }
+
+    fn poll(&self, tasks: &mut Vec<Task>) {
+        let mut at = 0;
+        while at < tasks.len() {
+            let verdict = match tasks[at]
+                .work
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+            {
+                Poll::Ready(verdict) => Some(verdict),
+                Poll::Pending => None,
+            };
+            let mut inner = self.lock();
+            let Task {
+                token,
+                place,
+                dies_at_ms,
+                ..
+            } = tasks[at];
+            let dies = inner.dying.remove(&token) || inner.now_ms >= dies_at_ms;
+            if verdict.is_none() && !dies {
+                at += 1;
+                continue;
+            }
+            let until_ms = inner.visible_until_ms(token, &self.limits);
+            let holds = inner.holds(token);
+            let now_ms = inner.now_ms;
+            if inner.receipts.remove(&token).is_none() {
+                drop(inner);
+                drop(tasks.swap_remove(at));
+                continue;
+            }
+            inner.note(place, || {
+                format!("ends: {verdict:?} (its receipt is good: {holds})")
+            });
+            if holds {
+                let queue = &mut inner.places[place].queue;
+                match verdict {
+                    Some(Verdict::Done) => drop(queue.pop_front()),
+                    Some(Verdict::Hold { delay_ms, .. } | Verdict::Newer { delay_ms, .. }) => {
+                        give_back(queue, now_ms + delay_ms);
+                    }
+                    None => give_back(queue, until_ms),
+                }
+            }
+            drop(inner);
+            drop(tasks.swap_remove(at));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The sweeper's tick.
+
+use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::drive::Verdict;
+use bobbin_core::ids::Ms;
+use bobbin_core::message::{Message, Work};
+
+use super::plan::{Late, Trouble};
+use super::state::Inner;
+use super::task::{FUNCTION_MS, Task};
+use super::world::World;
+
+/// The sweeper's tick.
+pub(super) const TICK_MS: u64 = 60_000;
+
+impl World {
+    /// A record of a thread for which the provider lists nothing: it is asked to look, when it is time for that.
+    fn look(&self, inner: &mut Inner, place: usize) {
+        let now_ms = inner.now_ms;
+        let armed = inner.places[place].index_says(now_ms).is_some();
+        if !inner.sweeps || !armed || now_ms % self.limits.look_ms >= TICK_MS {
+            return;
+        }
+        inner.met.insert("look");
+        let thread = inner.places[place].thread.clone();
+        let message = Message {
+            id: format!("look-{}-{now_ms}", thread.short_hash()),
+            thread,
+            accepted_at_ms: now_ms,
+            work: Work::Look,
+        };
+        inner.send(place, message);
+    }
+
+    /// A call of the orphan hunt, before or after what it does: it may die there.
+    async fn hunts(&self, token: u64, after: bool) {
+        let dies = {
+            let mut inner = self.lock();
+            if !inner.hunts_crash {
+                return;
+            }
+            inner.calls += u32::from(!after);
+            let call = inner.calls;
+            match &mut inner.trouble {
+                Trouble::Crashes { at, hit } if at.contains(&(call, after)) => {
+                    *hit += 1;
+                    inner.kill(token);
+                    true
+                }
+                _ => false,
+            }
+        };
+        if dies {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The sweeper: what the index, which lags, calls due becomes a message; then the orphan hunt.
+    pub(super) fn tick(&self, tasks: &mut Vec<Task>) {
+        let mut inner = self.lock();
+        let sweeps = inner.sweeps;
+        let now_ms = inner.now_ms;
+        for place in (0..inner.places.len()).filter(|_| sweeps) {
+            let Some(due_ms) = inner.places[place]
+                .index_says(now_ms)
+                .filter(|due_ms| *due_ms <= now_ms)
+            else {
+                continue;
+            };
+            let thread = inner.places[place].thread.clone();
+            let id = format!("sweep-{}-{due_ms}", thread.short_hash());
+            inner.send(
+                place,
+                Message {
+                    id,
+                    thread,
+                    accepted_at_ms: now_ms,
+                    work: Work::Sweep,
+                },
+            );
+        }
+        for place in 0..inner.places.len() {
+            inner.bury(place);
+            if inner.places[place].sandboxes.is_empty() {
+                self.look(&mut inner, place);
+                continue;
+            }
+            inner.tokens += 1;
+            let (token, wait_ms) = (inner.tokens, inner.dice.below(20_000));
+            let (world, grace_ms) = (self.clone(), self.limits.stale_grace_ms);
+            let work = Box::pin(async move {
+                // List first; what is read afterwards is at least as new.
+                world.hunts(token, false).await;
+                let listed: Vec<(u32, Ms)> = world.lock().places[place]
+                    .sandboxes
+                    .iter()
+                    .map(|(generation, sandbox)| (*generation, sandbox.created_ms))
+                    .collect();
+                world.hunts(token, true).await;
+                world.pause(wait_ms).await;
+                world.hunts(token, false).await;
+                let record = world.lock().places[place].session();
+                world.hunts(token, true).await;
+                for (generation, created_ms) in listed {
+                    world.pause(wait_ms).await;
+                    let now_ms = world.lock().now_ms;
+                    if !is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                        continue;
+                    }
+                    world.hunts(token, false).await;
+                    {
+                        let mut inner = world.lock();
+                        inner.met.insert("orphan");
+                        inner.note(place, || {
+                            format!("the hunt deletes generation {generation}")
+                        });
+                        inner.places[place].land(Late::Delete(generation), now_ms);
+                    }
+                    world.hunts(token, true).await;
+                }
+                Verdict::Done
+            });
+            tasks.push(Task {
+                work,
+                token,
+                place,
+                dies_at_ms: now_ms + FUNCTION_MS,
+            });
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What stands in a thread.
+
+use bobbin_core::artifacts::Artifact;
+use bobbin_core::card::{Card, CardState, Post};
+use bobbin_core::event::Event;
+use bobbin_core::ids::{Ms, PostKind, PostRef, post_key};
+
+use super::SimThread;
+use crate::promises::{Ending, Fact};
+
+impl SimThread {
+    pub fn post_artifact(
+        &mut self,
+        generation: u32,
+        (turn, index, file): (&str, u32, &Artifact),
+        now_ms: Ms,
+    ) -> Event {
+        if self.server(generation, now_ms).is_err() {
+            return Event::Unshown {
+                why: "could not be read".to_owned(),
+            };
+        }
+        let kind = PostKind::Artifact(index);
+        let id = post_key(&self.thread, turn, &kind);
+        if !self.posts.contains_key(&id) {
+            self.posts.insert(id.clone(), kind.clone());
+            if let Some(turn) = self.turn(turn) {
+                self.history.facts.push(Fact::Posted { turn, kind });
+            }
+            let times = self.showings.entry(file.path.clone()).or_insert(0);
+            *times += 1;
+            self.history.facts.push(Fact::Spent {
+                what: "showings of one file",
+                times: *times,
+                bound: 1,
+            });
+        }
+        Event::Posted(PostRef {
+            channel: self.thread.to_string(),
+            id,
+        })
+    }
+
+    pub fn post(
+        &mut self,
+        turn: &str,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Event {
+        let id = at.map_or_else(|| post_key(&self.thread, turn, kind), |at| at.id.clone());
+        let stands = self.posts.contains_key(&id);
+        let turn = self.turn(turn);
+        if let (Some(turn), false, [_, ..]) = (turn, stands, post.calls()) {
+            self.history.facts.push(Fact::Called {
+                turn,
+                kind: kind.clone(),
+                who: post.calls().to_vec(),
+            });
+        }
+        let post = post.bare();
+        match (turn, post) {
+            (Some(turn), Post::Card(card)) if !stands || at.is_some() => {
+                let live = !matches!(card.state, CardState::Ended { .. });
+                self.cards.insert(id.clone(), (turn, live));
+            }
+            (Some(turn), Post::Moved { .. }) => {
+                self.cards.insert(id.clone(), (turn, false));
+            }
+            _ => {}
+        }
+        if !stands {
+            self.posts.insert(id.clone(), kind.clone());
+        }
+        if let Some(turn) = turn {
+            if !stands {
+                self.history.facts.push(Fact::Posted {
+                    turn,
+                    kind: kind.clone(),
+                });
+            }
+            if let Post::Card(card) = post
+                && (!stands || at.is_some())
+            {
+                self.shown(turn, card);
+            }
+        }
+        Event::Posted(PostRef {
+            channel: self.thread.to_string(),
+            id,
+        })
+    }
+
+    fn shown(&mut self, turn: usize, card: &Card) {
+        self.history.facts.push(match &card.state {
+            CardState::Ended { outcome, .. } => Fact::Told {
+                turn,
+                ending: Ending::from(outcome),
+            },
+            _ => Fact::Shown { turn },
+        });
+    }
+
+    /// The chat refused a post of this turn.
+    pub fn refused(&mut self, turn: &str) {
+        if let Some(turn) = self.turn(turn) {
+            self.history.facts.push(Fact::Refused { turn });
+        }
+    }
+
+    /// The agent could not be asked once more, after it had answered.
+    pub fn withheld(&mut self) {
+        let turn = self
+            .record
+            .as_ref()
+            .and_then(|session| session.turn.as_ref());
+        let ending = turn.filter(|turn| turn.stage.is_ending());
+        if let Some(turn) = ending.and_then(|turn| self.turn(&turn.id)) {
+            self.history.facts.push(Fact::Withheld { turn });
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! One thread of the simulator, and all that belongs to it: queue, record, sandboxes with their agents, posts. What is done to
+//! its sandboxes is in `provider`, to their agents in `running`, to its posts in `chat`.
+
+mod chat;
+mod provider;
+mod running;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::ledger::Entry as LedgerEntry;
+use bobbin_core::message::{Message, Work};
+use bobbin_core::session::{Marks, Phase, Queued, Session};
+use bobbin_core::settings::Settings;
+
+use super::agent::Agent;
+use super::plan::START_MS;
+use super::queue::{DELIVERIES_MAX, Entry};
+use super::sandbox::Sandbox;
+use crate::promises::{End, Ending, Fact, History, WHO_ASKS};
+
+/// World calls that one accepted message may cost.
+const CALLS_MAX: u64 = 5_000;
+
+pub struct SimThread {
+    pub thread: ThreadKey,
+    pub queue: VecDeque<Entry>,
+    pub known_ids: BTreeMap<String, Ms>,
+    /// Messages that the queue has given up, until their burial is on record.
+    pub letters: Vec<Message>,
+    pub record: Option<Session>,
+    pub marks: Marks,
+    pub ledger: BTreeMap<String, LedgerEntry>,
+    /// What those who manage the thread's tenant have set.
+    pub settings: Settings,
+    /// Generations that were deleted.
+    pub deleted: BTreeSet<u32>,
+    /// The wake-up that was last asked for.
+    pub wake_ms: Option<Ms>,
+    /// What the index says, and from when.
+    index: Vec<(Ms, Option<Ms>)>,
+    pub sandboxes: BTreeMap<u32, Sandbox>,
+    posts: BTreeMap<String, PostKind>,
+    /// Cards that stand: whose they are, and whether they look alive.
+    cards: BTreeMap<String, (usize, bool)>,
+    /// How often each file of the agent was shown.
+    showings: BTreeMap<String, u64>,
+    /// Accepted turns by place.
+    pub turns: Vec<String>,
+    pub history: History,
+    pub deliveries_most: u64,
+    /// When an agent last took a prompt.
+    pub prompted_ms: Ms,
+    /// The next run asks a person; the next run ends only when it is told to.
+    pub next_run_asks: bool,
+    pub next_run_is_endless: bool,
+    /// The next run kills whoever follows it; the next run takes so long.
+    pub next_run_kills: bool,
+    pub next_run_takes_ms: Option<u64>,
+    /// Nobody reaches its servers before this time.
+    cut_until_ms: Ms,
+    calls: u64,
+    ended: Vec<String>,
+}
+
+impl SimThread {
+    pub fn new(thread: ThreadKey) -> Self {
+        Self {
+            thread,
+            queue: VecDeque::new(),
+            known_ids: BTreeMap::new(),
+            letters: Vec::new(),
+            record: None,
+            marks: Marks::default(),
+            ledger: BTreeMap::new(),
+            settings: Settings::default(),
+            deleted: BTreeSet::new(),
+            wake_ms: None,
+            index: Vec::new(),
+            sandboxes: BTreeMap::new(),
+            posts: BTreeMap::new(),
+            cards: BTreeMap::new(),
+            showings: BTreeMap::new(),
+            turns: Vec::new(),
+            history: History {
+                parts: 2,
+                files: true,
+                who_asks: Some(WHO_ASKS),
+                ..History::default()
+            },
+            deliveries_most: 0,
+            prompted_ms: 0,
+            next_run_asks: false,
+            next_run_is_endless: false,
+            next_run_kills: false,
+            next_run_takes_ms: None,
+            cut_until_ms: 0,
+            calls: 0,
+            ended: Vec::new(),
+        }
+    }
+
+    pub fn session(&self) -> Option<Session> {
+        self.record.clone()
+    }
+
+    /// Phase and generation.
+    pub fn phase(&self) -> Option<(Phase, u32)> {
+        self.record
+            .as_ref()
+            .map(|session| (session.phase, session.generation))
+    }
+
+    /// Whether the record went through these phases, one right after the other.
+    pub fn went_through(&self, phases: &[Phase]) -> bool {
+        let timeline: Vec<Phase> = self
+            .record
+            .iter()
+            .flat_map(|session| &session.timeline)
+            .map(|entry| entry.phase)
+            .collect();
+        timeline
+            .windows(phases.len())
+            .any(|window| window == phases)
+    }
+
+    /// Whether a question of this turn was put to the thread.
+    pub fn asked(&self, turn: usize) -> bool {
+        self.history.facts.iter().any(
+            |fact| matches!(fact, Fact::Posted { turn: at, kind: PostKind::Ask(_) } if *at == turn),
+        )
+    }
+
+    pub fn in_short(&self) -> String {
+        let waits: Vec<_> = self
+            .queue
+            .iter()
+            .map(|entry| entry.message.id.as_str())
+            .collect();
+        let session = self.session();
+        format!(
+            "{}: {:?}, queue {waits:?}",
+            self.thread,
+            session.map(|s| (
+                s.version,
+                s.phase,
+                s.generation,
+                s.due_at_ms,
+                s.turn.map(|t| (t.id, t.stage))
+            ))
+        )
+    }
+
+    /// What is said of a dead letter is said of its message.
+    fn turn(&self, id: &str) -> Option<usize> {
+        let id = id.strip_prefix("bury-").unwrap_or(id);
+        self.turns.iter().position(|turn| turn == id)
+    }
+
+    pub fn has_ended(&self, turn: &str) -> bool {
+        self.ended.iter().any(|ended| ended == turn)
+    }
+
+    pub fn counted(&mut self) {
+        self.calls += 1;
+    }
+
+    /// Keeps a record that was written, and what it says anew.
+    pub fn keep(&mut self, session: &Session, entries: &[LedgerEntry], now_ms: Ms, lag_ms: u64) {
+        let spent = self.marks.spent(session);
+        self.marks = std::mem::take(&mut self.marks).without(&spent);
+        for entry in entries {
+            let before = self.ledger.insert(entry.turn.clone(), entry.clone());
+            // What the ledger says stands: a second end of a turn is one too many.
+            if before.is_some()
+                && let Some(turn) = self.turn(&entry.turn)
+            {
+                let ending = Ending::from(&entry.outcome);
+                self.history.facts.push(Fact::Ended { turn, ending });
+            }
+        }
+        for steered in session.turn.iter().flat_map(|turn| &turn.steered) {
+            if let Some(turn) = self.turn(&steered.turn)
+                && !self.history.facts.contains(&Fact::Steered { turn })
+            {
+                self.history.facts.push(Fact::Steered { turn });
+            }
+        }
+        for ended in &session.ended {
+            if !self.ended.contains(&ended.id) {
+                self.ended.push(ended.id.clone());
+                if let Some(turn) = self.turn(&ended.id) {
+                    self.history.facts.push(Fact::Ended {
+                        turn,
+                        ending: Ending::from(&ended.outcome),
+                    });
+                }
+            }
+        }
+        for operated in &session.operated {
+            if !self.ended.contains(&operated.id) {
+                self.ended.push(operated.id.clone());
+                if let Some(turn) = self.turn(&operated.id) {
+                    let ending = match operated.trouble {
+                        None => Ending::Answered,
+                        Some(_) => Ending::Failed,
+                    };
+                    self.history.facts.push(Fact::Ended { turn, ending });
+                }
+            }
+        }
+        let twice = |id: &String| session.ended.iter().filter(|ended| ended.id == *id).count() > 1;
+        if let Some(turn) = self
+            .ended
+            .iter()
+            .find(|id| twice(id))
+            .and_then(|id| self.turn(id))
+        {
+            self.history.facts.push(Fact::Ended {
+                turn,
+                ending: Ending::Lost,
+            });
+        }
+        // As the table does: what was only seen is not kept.
+        self.record = Some(Session::decode(&session.encode()).expect("a record can be read"));
+        self.index.push((now_ms + lag_ms, session.due_at_ms));
+        let live = self
+            .sandboxes
+            .keys()
+            .filter(|generation| **generation == session.generation)
+            .count();
+        self.history.facts.push(Fact::Live(live));
+    }
+
+    /// What the ledger holds of these turns.
+    pub fn recalled(&self, turns: &[String]) -> Vec<LedgerEntry> {
+        let found = turns.iter().filter_map(|turn| self.ledger.get(turn));
+        found.cloned().collect()
+    }
+
+    /// The index's word: the newest that has arrived.
+    pub fn index_says(&mut self, now_ms: Ms) -> Option<Ms> {
+        let arrived = self.index.iter().rposition(|(at, _)| *at <= now_ms)?;
+        self.index.drain(..arrived);
+        self.index[0].1
+    }
+
+    /// Turns whose end is on record.
+    fn ended_turns(&self) -> BTreeSet<usize> {
+        let ended = self.ended.iter().filter_map(|id| self.turn(id));
+        ended.collect()
+    }
+
+    /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
+    pub fn now(&mut self, id: &str) -> bool {
+        let waits = self.queue.iter().find(|entry| entry.message.id == id);
+        let (Some(entry), Some(running)) = (
+            waits,
+            self.record
+                .as_ref()
+                .and_then(|session| session.turn.as_ref()),
+        ) else {
+            return false;
+        };
+        let Work::Prompt(prompt) = &entry.message.work else {
+            return false;
+        };
+        if running.covers(id) || self.has_ended(id) {
+            return false;
+        }
+        let queued = Queued {
+            by: prompt.by.clone(),
+            accepted_at_ms: entry.message.accepted_at_ms,
+            card: None,
+            refused: false,
+            prompt: Some(Box::new(prompt.clone())),
+        };
+        let by = prompt.by.clone();
+        self.marks.queued.insert(id.to_owned(), queued);
+        self.marks.now.insert(id.to_owned(), by);
+        true
+    }
+
+    /// The present turn, and all prompts that wait.
+    pub fn all_turns(&self) -> Vec<String> {
+        let running = self
+            .record
+            .as_ref()
+            .and_then(|session| session.turn.as_ref());
+        let waits = self.queue.iter().filter(|entry| {
+            matches!(entry.message.work, Work::Prompt(_))
+                && !running.is_some_and(|running| running.covers(&entry.message.id))
+        });
+        let mut all: Vec<String> = waits.map(|entry| entry.message.id.clone()).collect();
+        all.extend(running.map(|turn| turn.id.clone()));
+        all.retain(|id| !self.has_ended(id));
+        all
+    }
+
+    /// All is quiet: what the promises look at.
+    pub fn close(&mut self, now_ms: Ms) {
+        let session = self.session();
+        let ended = self.ended_turns();
+        let agents = self.sandboxes.values().map(|sandbox| &sandbox.agent);
+        let going = agents
+            .flat_map(Agent::runs)
+            .filter(|run| run.goes_on(now_ms));
+        let astray = going.filter(|run| ended.contains(&run.turn));
+        let astray: Vec<Fact> = astray.map(|run| Fact::Astray { turn: run.turn }).collect();
+        self.history.facts.extend(astray);
+        let live = self.cards.values().filter(|(_, live)| *live);
+        let left: Vec<Fact> = live.map(|(turn, _)| Fact::Left { turn: *turn }).collect();
+        self.history.facts.extend(left);
+        let accepted = self.history.accepted.len() as u64;
+        self.history.facts.push(Fact::Spent {
+            what: "deliveries of one message",
+            times: self.deliveries_most,
+            bound: DELIVERIES_MAX,
+        });
+        self.history.facts.push(Fact::Spent {
+            what: "calls",
+            times: self.calls,
+            bound: CALLS_MAX * (accepted + 1),
+        });
+        // A thread of which nothing was ever written ended as well.
+        let session = session.unwrap_or_else(|| Session::new(self.thread.clone(), START_MS));
+        self.history.end = Some(End {
+            phase: session.phase,
+            generation: session.generation,
+            turn: session.turn.is_some(),
+            listed: self
+                .sandboxes
+                .iter()
+                .map(|(generation, sandbox)| (*generation, !sandbox.stopped))
+                .collect(),
+            is_settled: true,
+        });
+    }
+}

@@ -1,0 +1,287 @@
+//! What a thread's agent is asked: prompts, their runs, and what is left of them.
+
+use bobbin_core::artifacts::Artifact;
+use bobbin_core::ask::{About, Settlement};
+use bobbin_core::changes::{Change, Changes, How};
+use bobbin_core::effect::{Follow, Sending};
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PromptIds};
+
+use super::SimThread;
+use crate::fuzz::dice::Dice;
+use crate::promises::Fact;
+use crate::sim::agent::{Run, Sent};
+use crate::sim::plan::Late;
+use crate::sim::sandbox::down;
+
+impl SimThread {
+    pub fn find_session(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                sandbox.session = true;
+                Event::AgentSession {
+                    id: format!("ses_{generation}"),
+                }
+            }
+        }
+    }
+
+    pub fn send_prompt(
+        &mut self,
+        generation: u32,
+        (ids, sending): (&PromptIds, Sending),
+        turn: &str,
+        now_ms: Ms,
+        dice: &mut Dice,
+        troubled: bool,
+    ) -> Event {
+        let turn = self.turn(turn);
+        let first = matches!(sending, Sending::First { .. });
+        // The proxy knows of a sandbox that is not there, or stopped; of a server that is silent nobody can know, unless
+        // nothing listens.
+        let refuses = match self.sandboxes.get(&generation) {
+            None => true,
+            Some(sandbox) if sandbox.stopped => true,
+            Some(sandbox) => !sandbox.server && troubled && dice.falls(500),
+        };
+        let not_sent = |event: Event| match event {
+            Event::Failed(failure) if first => Event::NotSent(failure),
+            event => event,
+        };
+        let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
+        let (kills, planned_ms) = (self.next_run_kills, self.next_run_takes_ms);
+        let ended = self.ended_turns();
+        let sandbox = match self.server(generation, now_ms) {
+            Ok(sandbox) if !sandbox.session => {
+                return not_sent(Event::Failed(Failure::SessionMissing));
+            }
+            Ok(sandbox) => sandbox,
+            Err(failed) if refuses => return not_sent(failed),
+            Err(failed) => return failed,
+        };
+        let Some(turn) = turn else {
+            return Event::Failed(Failure::TurnFailed {
+                reason: "whose prompt?".to_owned(),
+            });
+        };
+        let run = || {
+            let long = troubled && dice.falls(100);
+            let takes_ms = 1_000 + dice.below(if long { 40 * 60_000 } else { 120_000 });
+            let takes_ms = planned_ms.unwrap_or(takes_ms);
+            let ends = !endless && !dice.falls(if troubled { 30 } else { 0 });
+            let mut run = Run::new(turn, ends.then_some(now_ms + takes_ms));
+            run.error = troubled && dice.falls(50);
+            run.kills = kills || troubled && dice.falls(10);
+            let asks = asks || troubled && dice.falls(150);
+            run.ask = asks.then_some((now_ms + takes_ms / 2, true));
+            run
+        };
+        let is_over = |turn: usize| ended.contains(&turn);
+        // With it goes on what belongs to the same turn; what an ended one left broken off is only read again.
+        let together = |run: &Run| !is_over(run.turn);
+        match sandbox.agent.take(&ids.message, run, together, now_ms) {
+            Sent::Known => return Event::Prompted,
+            Sent::Begins | Sent::BeginsAgain => {}
+        }
+        let going = sandbox.agent.runs().filter(|run| run.goes_on(now_ms));
+        let astray = going.filter(|run| is_over(run.turn));
+        let astray: Vec<Fact> = astray.map(|run| Fact::Astray { turn: run.turn }).collect();
+        (self.next_run_is_endless, self.next_run_asks) = (false, false);
+        (self.next_run_kills, self.next_run_takes_ms) = (false, None);
+        self.history.facts.extend(astray);
+        self.history.facts.push(Fact::Prompted { turn, generation });
+        self.prompted_ms = now_ms;
+        Event::Prompted
+    }
+
+    /// Whether who follows the run of this prompt dies of it.
+    pub fn kills(&self, generation: u32, message: &str) -> bool {
+        let sandbox = self.sandboxes.get(&generation);
+        let run = sandbox.and_then(|sandbox| sandbox.agent.run(message));
+        run.is_some_and(|run| run.kills)
+    }
+
+    /// What the agent knows of a prompt.
+    pub fn find_prompt(&mut self, generation: u32, message: &str, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Ok(sandbox) if !sandbox.session => Event::Failed(Failure::SessionMissing),
+            Ok(sandbox) => Event::PromptFound(sandbox.agent.find(message, now_ms)),
+            Err(failed) => failed,
+        }
+    }
+
+    /// What a person's stop would end at the agent: the prompts of this turn, if it is the one that runs.
+    pub fn to_abort(&self, turn: &str) -> Option<Late> {
+        let running = self.record.as_ref()?.turn.as_ref()?;
+        let generation = running.stage.prompted()?.generation;
+        (running.id == turn).then(|| Late::Abort(generation, running.messages()))
+    }
+
+    /// Ends the run of these prompts, if it is theirs that the agent works on.
+    pub fn abort(
+        &mut self,
+        generation: u32,
+        messages: &[String],
+        done: Event,
+        now_ms: Ms,
+    ) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                sandbox.agent.abort(messages, now_ms);
+                done
+            }
+        }
+    }
+
+    pub fn decline(&mut self, generation: u32, ask: &str, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                sandbox
+                    .agent
+                    .runs_mut()
+                    .filter_map(|run| run.ask.as_mut())
+                    .for_each(|ask| ask.1 = false);
+                Event::Declined { id: ask.to_owned() }
+            }
+        }
+    }
+
+    /// A person answers what is asked, first come first served.
+    fn answers(&mut self, turn: &str, ask: &str, now_ms: Ms) {
+        let turn = self.turn(turn);
+        let by = bobbin_core::person::Person {
+            id: "bob".into(),
+            name: "bob".into(),
+        };
+        let settlement = Settlement {
+            by,
+            choice: bobbin_core::ask::Choice::Once,
+        };
+        self.marks
+            .settled
+            .entry(ask.to_owned())
+            .or_insert(settlement);
+        for run in self
+            .sandboxes
+            .values_mut()
+            .flat_map(|sandbox| sandbox.agent.runs_mut())
+            .filter(|run| Some(run.turn) == turn)
+        {
+            if let Some(ask) = &mut run.ask {
+                ask.1 = false;
+            }
+            run.ends_ms = run.ends_ms.map(|at| at.max(now_ms + 5_000));
+        }
+    }
+
+    /// One look at a run: something to tell, or none yet.
+    pub fn follow(&mut self, follow: &Follow, now_ms: Ms, dice: &mut Dice) -> Option<Event> {
+        if let Some(by) = self
+            .marks
+            .cancelled
+            .get(&follow.turn)
+            .filter(|_| !follow.cancel_known)
+        {
+            return Some(Event::CancelSeen { by: by.clone() });
+        }
+        if let Some(known) = &follow.steers
+            && let Some((id, by)) = self
+                .marks
+                .now
+                .iter()
+                .find(|(id, _)| !known.contains(id) && **id != follow.turn)
+            && let Some(queued) = self.marks.queued.get(id)
+        {
+            return Some(Event::SteerSeen {
+                turn: id.clone(),
+                queued: queued.clone(),
+                by: by.clone(),
+            });
+        }
+        let ask_id = format!("per_{}", follow.turn);
+        let settlement = self.marks.settled.get(&ask_id).cloned();
+        let sandbox = match self.server(follow.generation, now_ms) {
+            Ok(sandbox) => sandbox,
+            Err(failed) => return Some(failed),
+        };
+        let open = sandbox
+            .agent
+            .run(&follow.message)
+            .is_some_and(|run| run.asks(now_ms));
+        let known = follow.asks.iter().find(|ask| ask.id == ask_id);
+        if open && known.is_none() {
+            return Some(Event::Asked {
+                id: ask_id,
+                about: About::Permission {
+                    action: "bash".into(),
+                    subject: "make".into(),
+                    left_out: 0,
+                    places: [].into(),
+                    always: [].into(),
+                },
+            });
+        }
+        if !open && let Some(ask) = known.filter(|ask| !ask.settled) {
+            return Some(Event::AskClosed {
+                id: ask.id.clone(),
+                settlement,
+            });
+        }
+        if open {
+            if dice.falls(20) {
+                self.answers(&follow.turn, &ask_id, now_ms);
+            }
+            return None;
+        }
+        let seen = sandbox
+            .agent
+            .follow(&follow.message, &follow.further, now_ms)?;
+        Some(match seen {
+            Some(answer) => Event::Finished(answer),
+            None => {
+                // Broken off, or never begun: of the latter a restart is the cure.
+                sandbox.agent.dies(now_ms);
+                down()
+            }
+        })
+    }
+
+    /// What the run of this prompt changed in the files.
+    pub fn read_changes(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(_) => Event::Changed(Changes {
+                files: vec![Change {
+                    file: "a".to_owned(),
+                    how: How::Added,
+                    added: 1,
+                    removed: 0,
+                    patch: String::new(),
+                }],
+            }),
+        }
+    }
+
+    /// Every run that came to its end has left a file to be shown, which stays.
+    pub fn list_artifacts(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Err(failed) => failed,
+            Ok(sandbox) => {
+                let over = sandbox
+                    .agent
+                    .runs()
+                    .filter(|run| run.came_to_its_end(now_ms));
+                let file = |run: &Run| Artifact {
+                    path: format!("{}-{generation}.txt", run.turn),
+                    size: 1,
+                    sum: "1".to_owned(),
+                };
+                Event::Listed(over.map(file).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One worker of the simulator: the `World` that `drive` sees, with what goes wrong in between. What its effects do is in
+//! `effects`.
+
+mod effects;
+
+use std::sync::Mutex;
+
+use bobbin_core::effect::{ChatEffect, Effect};
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ledger::Entry as LedgerEntry;
+use bobbin_core::message::Work;
+use bobbin_core::ports::{self, Loaded, Saved};
+use bobbin_core::session::{Phase, Session};
+
+use super::failing::{Luck, away_for_now, fails, stands_on};
+use super::plan::{Out, Trouble};
+use super::transitions::{Before, Transition};
+use super::world::World;
+
+pub struct Worker {
+    world: World,
+    place: usize,
+    token: u64,
+    /// How far this function's clock goes wrong.
+    skew_ms: u64,
+    work: Work,
+    /// The phase, as this worker knows it, and the decision that is under way.
+    pending: Mutex<(Phase, Option<Before>)>,
+    /// Effects that were begun together, and how many of them are over.
+    together: Mutex<(u32, u32)>,
+}
+
+impl Worker {
+    /// How an effect fails while what it needs is away.
+    fn out(&self, effect: &Effect) -> Option<Failure> {
+        let inner = self.world.lock();
+        let away = stands_on(effect).iter().find(|what| inner.is_out(**what))?;
+        Some(match away {
+            Out::Token if inner.gives_tokens_up => Failure::NonRecoverable {
+                advice: "the token is refused".to_owned(),
+            },
+            _ => away_for_now(*away),
+        })
+    }
+
+    pub fn new(world: World, place: usize, token: u64, skew_ms: u64, work: &Work) -> Self {
+        Self {
+            world,
+            place,
+            token,
+            skew_ms,
+            work: work.clone(),
+            pending: Mutex::new((Phase::Destroyed, None)),
+            together: Mutex::default(),
+        }
+    }
+
+    /// A call begins: takes a moment, and may find the worker dying. Its number, and what it meets.
+    async fn begin(&self, name: &str) -> (u32, Luck) {
+        self.unless_dying().await;
+        let (call, wait_ms, luck) = {
+            let mut inner = self.world.lock();
+            inner.calls += 1;
+            let place = self.place;
+            inner.places[place].counted();
+            inner.note(place, || format!("{name} (worker {})", self.token));
+            let call = inner.calls;
+            if let Trouble::Outage { at, of, for_ms } = inner.trouble
+                && call >= at
+            {
+                inner.trouble = Trouble::None;
+                inner.goes_out(of, for_ms);
+            }
+            if let Trouble::Crashes { at, hit } = &mut inner.trouble
+                && at.contains(&(call, false))
+            {
+                *hit += 1;
+                inner.kill(self.token);
+            }
+            if inner.troubled() {
+                let luck = match inner.dice.below(1000) {
+                    0..15 => {
+                        inner.kill(self.token);
+                        Luck::Good
+                    }
+                    15..65 => Luck::Fails,
+                    65..95 => Luck::ReplyLost,
+                    95..110 => Luck::Late,
+                    _ => Luck::Good,
+                };
+                (call, inner.dice.below(800), luck)
+            } else {
+                (call, inner.call_ms.unwrap_or(0), Luck::Good)
+            }
+        };
+        self.unless_dying().await;
+        if wait_ms > 0 {
+            self.world.pause(wait_ms).await;
+        }
+        (call, luck)
+    }
+
+    /// What was begun beside a call may have ended, and the worker with it.
+    async fn unless_dying(&self) {
+        if self.world.lock().is_dying(self.token) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Lets time pass, dies if it is time to, stands still if it is so.
+    async fn stand(&self, wait_ms: u64) {
+        let (dies, frozen_ms) = {
+            let mut inner = self.world.lock();
+            let frozen = inner.is_frozen(self.token);
+            let still_ms = if frozen { inner.dice.below(600_000) } else { 0 };
+            (inner.is_dying(self.token), still_ms)
+        };
+        if dies {
+            std::future::pending::<()>().await;
+        }
+        if wait_ms + frozen_ms > 0 {
+            self.world.pause(wait_ms + frozen_ms).await;
+            self.world.lock().thaw(self.token, &self.world.limits);
+        }
+    }
+
+    /// A call ends: the worker may die before it hears of it, or stand still for minutes. It never stands still between
+    /// `drive`'s look at the visibility and the call itself: a call that is on its way cannot be recalled, and what comes
+    /// of that where it matters is [`Luck::Late`].
+    async fn end(&self, call: u32) {
+        {
+            let mut inner = self.world.lock();
+            if let Trouble::Crashes { at, hit } = &mut inner.trouble
+                && at.contains(&(call, true))
+            {
+                *hit += 1;
+                inner.kill(self.token);
+            } else if inner.troubled() {
+                match inner.dice.below(1000) {
+                    0..15 => inner.kill(self.token),
+                    15..30 => inner.freeze(self.token),
+                    _ => {}
+                }
+            }
+        }
+        self.stand(0).await;
+    }
+
+    fn heard(&self, event: &Event) {
+        let mut pending = self.pending.lock().expect("nobody panics here");
+        let phase = pending.0;
+        pending.1 = Some(Transition::before(phase, &self.work, Some(event)));
+    }
+
+    /// The decision on what was heard last is known: the phase is this now.
+    fn decided(&self, phase: Option<Phase>) {
+        let mut pending = self.pending.lock().expect("nobody panics here");
+        let now = phase.unwrap_or(pending.0);
+        if let Some(before) = pending.1.take() {
+            self.world.lock().transitions.insert(before.after(now));
+        }
+        pending.0 = now;
+    }
+}
+
+impl ports::World for Worker {
+    fn now_ms(&self) -> Ms {
+        self.world.lock().now_ms + self.skew_ms
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.world
+            .lock()
+            .visible_until_ms(self.token, &self.world.limits)
+            + self.skew_ms
+    }
+
+    async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+        let (call, luck) = self.begin("load").await;
+        if luck == Luck::Fails || self.world.lock().is_out(Out::Table) {
+            return Err(away_for_now(Out::Table));
+        }
+        let found = {
+            let inner = self.world.lock();
+            let here = &inner.places[self.place];
+            Loaded {
+                session: here.session(),
+                marks: here.marks.clone(),
+                in_ledger: here.ledger.contains_key(turn),
+                settings: here.settings.clone(),
+            }
+        };
+        self.end(call).await;
+        let phase = found
+            .session
+            .as_ref()
+            .map_or(Phase::Destroyed, |session| session.phase);
+        let mut pending = self.pending.lock().expect("nobody panics here");
+        // The first read is the delivery; a later one only looks at the marks.
+        if pending.1.is_none() {
+            *pending = (
+                phase,
+                Some(Transition::before(phase, &self.work, None)),
+            );
+        }
+        Ok(found)
+    }
+
+    async fn save(
+        &self,
+        session: &Session,
+        expected: u64,
+        entries: &[LedgerEntry],
+    ) -> Result<Saved, Failure> {
+        let (call, luck) = self.begin("save").await;
+        self.decided(Some(session.phase));
+        let away = {
+            let inner = self.world.lock();
+            inner.is_out(Out::Table) || inner.is_out(Out::Writes)
+        };
+        if luck == Luck::Fails || away {
+            return Err(away_for_now(Out::Writes));
+        }
+        let saved = {
+            let mut guard = self.world.lock();
+            let inner = &mut *guard;
+            let lag_ms = if inner.troubled() {
+                inner.dice.below(90_000)
+            } else {
+                0
+            };
+            let now_ms = inner.now_ms;
+            if lag_ms > 0 {
+                inner.met.insert("index lag");
+            }
+            let here = &mut inner.places[self.place];
+            if here.record.as_ref().map_or(0, |stored| stored.version) == expected {
+                here.keep(
+                    &Session {
+                        version: expected + 1,
+                        ..session.clone()
+                    },
+                    entries,
+                    now_ms,
+                    lag_ms,
+                );
+                let marks = here.marks.clone();
+                inner.note(self.place, || {
+                    format!(
+                        "  saved {}: {} {:?}",
+                        expected + 1,
+                        session.phase.word(),
+                        session.turn.as_ref().map(|turn| (&turn.id, &turn.stage))
+                    )
+                });
+                Saved::Written(marks)
+            } else {
+                inner.met.insert("conflict");
+                Saved::Conflict
+            }
+        };
+        self.end(call).await;
+        if luck == Luck::ReplyLost {
+            Err(away_for_now(Out::Writes))
+        } else {
+            Ok(saved)
+        }
+    }
+
+    async fn perform(&self, _: &ThreadKey, effect: &Effect) -> Event {
+        self.together.lock().expect("nobody panics here").0 += 1;
+        self.world.aside().await;
+        let is_pair = self.together.lock().expect("nobody panics here").0 > 1;
+        let is_beside = is_pair && matches!(effect, Effect::Chat(ChatEffect::Post { .. }));
+        if is_pair {
+            self.world.lock().met.insert("together");
+            if !is_beside && self.world.lock().cards_first {
+                self.world.aside().await;
+            }
+        }
+        // What is decided is decided on the work.
+        if !is_beside {
+            self.decided(None);
+        }
+        let (call, luck) = self.begin(effect.name()).await;
+        let failed = {
+            let mut inner = self.world.lock();
+            let at = inner.dice.next();
+            fails(effect, at, luck == Luck::ReplyLost)
+        };
+        let away = self.out(effect);
+        let is_away = away.is_some();
+        let event = match (away, luck) {
+            (Some(failure), _) => Event::Failed(failure),
+            (None, Luck::Good) => self.done(effect).await,
+            (None, Luck::Fails) => failed,
+            (None, Luck::ReplyLost) => {
+                self.world.lock().met.insert("reply lost");
+                self.done(effect).await;
+                failed
+            }
+            (None, Luck::Late) => {
+                if self.late(effect) {
+                    failed
+                } else {
+                    self.done(effect).await
+                }
+            }
+        };
+        if let Event::NotSent(failure) = &event {
+            let mut inner = self.world.lock();
+            inner.note(self.place, || format!("  not sent: {failure:?}"));
+            inner.met.insert("not sent");
+        }
+        if let Event::Unshown { .. } = &event {
+            self.world.lock().places[self.place].withheld();
+        }
+        if let Event::Failed(failure) = &event {
+            let mut inner = self.world.lock();
+            inner.note(self.place, || format!("  failed: {failure:?}"));
+            if matches!(failure, Failure::Outage { .. }) {
+                inner.met.insert("outage");
+            }
+            let here = &mut inner.places[self.place];
+            match effect {
+                // What is away comes back: nobody goes without for it.
+                _ if is_away => {}
+                Effect::Chat(ChatEffect::Post { turn, .. }) => here.refused(turn),
+                _ => here.withheld(),
+            }
+        }
+        self.end(call).await;
+        if !is_beside {
+            self.heard(&event);
+        }
+        let mut together = self.together.lock().expect("nobody panics here");
+        together.1 += 1;
+        if together.0 == together.1 {
+            *together = (0, 0);
+        }
+        event
+    }
+}

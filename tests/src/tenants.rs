@@ -1,0 +1,45 @@
+//! The promise that is about two tenants and not about one thread.
+
+/// What belongs to one tenant, and what was said to it or done for it: the calls that the bot made in its threads, and
+/// what reached the model in its sessions.
+#[derive(Debug, Clone, Default)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// Its words, sandboxes, sessions and credentials: none of them may be seen by another tenant.
+    pub own: Vec<String>,
+    /// Its calls, each as text.
+    pub calls: Vec<String>,
+}
+
+/// Promise 7: nothing of a tenant shows up in the calls of another.
+///
+/// # Errors
+/// Whose, and where; or that a tenant has nothing to look for or in, which would prove nothing.
+pub fn tenants_apart(tenants: &[Tenant]) -> Result<(), String> {
+    for one in tenants {
+        if one.own.iter().all(String::is_empty) || one.calls.is_empty() {
+            return Err(format!("nothing is known of {}", one.name));
+        }
+        for other in tenants.iter().filter(|other| other.name != one.name) {
+            let seen = one
+                .own
+                .iter()
+                .filter(|own| !own.is_empty())
+                .find_map(|own| {
+                    let call = other
+                        .calls
+                        .iter()
+                        .find(|call| call.contains(own.as_str()))?;
+                    Some((own, call))
+                });
+            if let Some((own, call)) = seen {
+                return Err(format!(
+                    "{own:?} of {} shows up in a call of {}: {call}",
+                    one.name, other.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
